@@ -53,7 +53,7 @@ fn instructions() -> [(&'static str, bool); 4] {
     ]
 }
 
-/// Those that this machine lacks, to be said in each row.
+/// The instructions that this machine lacks, for each row.
 #[cfg(target_arch = "x86_64")]
 fn lacking() -> Option<String> {
     let missing: Vec<&str> =

@@ -79,6 +79,14 @@ pub(crate) struct Options {
     pub(crate) run: String,
     /// The core that the whole process is bound to.
     pub(crate) core: Option<usize>,
+    /// The program; `None` is that of this tree.
+    pub(crate) program: Option<PathBuf>,
+}
+
+impl Options {
+    fn program(&self) -> PathBuf {
+        self.program.clone().unwrap_or_else(antedate)
+    }
 }
 
 /// A running gateway.
@@ -120,15 +128,15 @@ impl Gateway {
         config.push_str("[state]\ndirectory = \"state\"\n[control]\nsocket = \"s\"\n");
         fs::write(&file, config).map_err(|e| e.to_string())?;
         if options.keys.is_some() {
-            program(antedate()).args(["gateway", "init"]).arg(&file).read(10)?;
+            program(options.program()).args(["gateway", "init"]).arg(&file).read(10)?;
         }
         let mut command = match options.core {
             Some(core) => {
                 let mut command = net::inside(space, "taskset");
-                command.args(["-c", &core.to_string()]).arg(antedate());
+                command.args(["-c", &core.to_string()]).arg(options.program());
                 command
             }
-            None => net::inside(space, antedate()),
+            None => net::inside(space, options.program()),
         };
         let mut process = command.args(["gateway", "run"]).arg(&file).background(&dir.join("log"))?;
         let ready = until("the gateway's answer", 10.0, || match process.alive() {

@@ -163,7 +163,7 @@
 //! | `templates` | packets prepared for a template or a front, their pools, flow tables |
 //! | `slots` | slots, sealers, openers and pools: all types that guard nonces |
 //! | `suites` | the ciphers, the traits `Engine`, `SparseEngine` and `Serial` that they implement, `Key` |
-//! | `backend` | the primitives per CPU: `portable`, `x86`, `arm`, AES tables, and GCM and OCB3 over any AES |
+//! | `backend` | primitives per CPU: `portable`, `x86`, `arm`, `table`; GCM and OCB3 over any AES |
 //! | `holes` | templates and their pieces, weights and values |
 //! | `bytes`, `buffers`, `nonce`, `tag` | arrays of bytes and wiping, source and destination, nonces, tags |
 //!

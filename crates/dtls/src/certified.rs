@@ -1,11 +1,13 @@
-//! Handshakes with certificates (ECDHE_ECDSA), by the library `dimpl`, whose keys go to our records.
+//! Handshakes with certificates (ECDHE_ECDSA) by the library `dimpl`, and records under the agreed
+//! keys.
 //!
-//! dimpl agrees on the keys and hands them to the ciphers that it is given. Ours do what the library's own do, and note the key, the nonce and
-//! the number of each record. When both Finished have passed, these are a [`Writer`] and a [`Reader`] ([`Certified`]), and the library is
-//! dropped: it never protects anything again, so no number is used by both. Its explicit nonces are random; the few of the handshake are
-//! compared with the numbers that ours will use, and one that lies among them (once in some 60,000 handshakes) fails the handshake.
+//! dimpl passes each key to a cipher of our provider. It wraps the library's own cipher and records
+//! key, nonce and number of each record. After both Finished, a [`Writer`] and a [`Reader`]
+//! ([`Certified`]) take the keys, and the library is dropped, so no number is used by both. The
+//! library's explicit nonces are random. If one of the handshake is among the numbers that the
+//! writer will use (once in some 60,000 handshakes), the handshake fails.
 //!
-//! There is no hierarchy of certificates here: each side knows the digest of the other's, as devices of one plant can.
+//! There is no certificate hierarchy: each side knows the digest of the other's certificate.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -27,12 +29,12 @@ use zeroize::Zeroizing;
 
 /// The epoch of the records.
 const EPOCH: u16 = 1;
-/// Octets of the longest datagram of a handshake.
-const LONGEST: usize = 2048;
-/// Datagrams that are kept of what comes when there are keys, and the caller has not taken them yet.
+/// The longest datagram of a handshake in octets.
+const DATAGRAM_MAX: usize = 2048;
+/// The most datagrams that wait between the peer's Finished and [`Handshake::finish`].
 const KEPT: usize = 8;
 
-/// The suites: what dimpl offers with certificates. It has no CCM with them.
+/// The cipher suites that dimpl offers with certificates. CCM is not among them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Suite {
     /// TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256 (RFC 5289)
@@ -44,10 +46,10 @@ pub enum Suite {
 }
 
 impl Suite {
-    /// All of them.
+    /// All suites.
     pub const ALL: [Self; 3] = [Self::Aes128GcmSha256, Self::Aes256GcmSha384, Self::Chacha20Poly1305Sha256];
 
-    /// How its records are protected.
+    /// The AEAD of the records.
     #[must_use]
     pub const fn aead(self) -> Aead {
         match self {
@@ -66,7 +68,7 @@ impl Suite {
     }
 }
 
-/// Who we are, and whom we speak to.
+/// The own certificate and the expected peer.
 #[derive(Clone)]
 pub struct Identity {
     /// our certificate, DER
@@ -83,18 +85,18 @@ impl fmt::Debug for Identity {
     }
 }
 
-/// Why there are no keys. Each is final: begin anew.
+/// The handshake failed, finally.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Failed {
-    /// the library gave up: a wrong message, a signature, or the time
+pub enum HandshakeError {
+    /// the library failed: a wrong message or signature, or a timeout
     Handshake(String),
-    /// the peer showed no certificate, or another one than it should
+    /// the peer has no certificate or not the expected one
     OtherPeer,
-    /// a random nonce of the library's lies among the numbers of ours
+    /// a random nonce of the library is among the writer's numbers
     NonceMet,
 }
 
-impl fmt::Display for Failed {
+impl fmt::Display for HandshakeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Handshake(why) => write!(f, "the handshake failed: {why}"),
@@ -104,18 +106,18 @@ impl fmt::Display for Failed {
     }
 }
 
-impl std::error::Error for Failed {}
+impl std::error::Error for HandshakeError {}
 
-/// What the ciphers saw of a direction.
+/// The recorded key and records of a direction.
 #[derive(Default)]
 struct Direction {
     key: Zeroizing<Vec<u8>>,
     suite: Option<Suite>,
-    /// Epoch and sequence number, and nonce, of each record.
+    /// Epoch and sequence number in one, and nonce, of each record.
     records: Vec<(u64, [u8; 12])>,
 }
 
-/// What was seen of the client's and the server's direction.
+/// The client's and the server's direction, in this order.
 type Seen = Arc<Mutex<Vec<Direction>>>;
 
 fn seen(seen: &Seen) -> MutexGuard<'_, Vec<Direction>> {
@@ -123,15 +125,16 @@ fn seen(seen: &Seen) -> MutexGuard<'_, Vec<Direction>> {
 }
 
 thread_local! {
-    /// The connection that the library is at work for: its suites are static, and make ciphers for all connections.
+    /// The connection that the library works for: its suites are static and make the ciphers of all
+    /// connections.
     static CURRENT: RefCell<Option<Seen>> = const { RefCell::new(None) };
 }
 
-/// A suite of the library whose ciphers are noted.
+/// A suite of the library whose ciphers are recorded.
 #[derive(Debug)]
-struct Noting(Suite, &'static dyn SupportedDtls12CipherSuite);
+struct RecordingSuite(Suite, &'static dyn SupportedDtls12CipherSuite);
 
-impl SupportedDtls12CipherSuite for Noting {
+impl SupportedDtls12CipherSuite for RecordingSuite {
     fn suite(&self) -> Dtls12CipherSuite {
         self.1.suite()
     }
@@ -161,23 +164,23 @@ impl SupportedDtls12CipherSuite for Noting {
             all.push(Direction { key, suite: Some(self.0), records: Vec::new() });
             all.len() - 1
         };
-        Ok(Box::new(Noted { cipher, seen: all, index }))
+        Ok(Box::new(RecordingCipher { cipher, seen: all, index }))
     }
 }
 
-struct Noted {
+struct RecordingCipher {
     cipher: Box<dyn Cipher>,
     seen: Seen,
     index: usize,
 }
 
-impl fmt::Debug for Noted {
+impl fmt::Debug for RecordingCipher {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Noted(..)")
+        f.write_str("RecordingCipher(..)")
     }
 }
 
-impl Noted {
+impl RecordingCipher {
     fn note(&self, aad: &Aad, nonce: &Nonce) {
         if let (Some(number), Some(direction)) = (aad.first_chunk(), seen(&self.seen).get_mut(self.index)) {
             direction.records.push((u64::from_be_bytes(*number), nonce.0));
@@ -185,48 +188,48 @@ impl Noted {
     }
 }
 
-impl Cipher for Noted {
+impl Cipher for RecordingCipher {
     fn encrypt(&mut self, plaintext: &mut Buf, aad: Aad, nonce: Nonce) -> Result<(), CryptoError> {
         self.note(&aad, &nonce);
         self.cipher.encrypt(plaintext, aad, nonce)
     }
 
     fn decrypt(&mut self, ciphertext: &mut TmpBuf<'_>, aad: Aad, nonce: Nonce) -> Result<(), CryptoError> {
-        let noted = (aad.clone(), nonce);
+        let aad_and_nonce = (aad.clone(), nonce);
         self.cipher.decrypt(ciphertext, aad, nonce)?;
-        // Only an authentic record says what the peer's IV is.
-        self.note(&noted.0, &noted.1);
+        // Only an authentic record shows the peer's IV.
+        self.note(&aad_and_nonce.0, &aad_and_nonce.1);
         Ok(())
     }
 }
 
-/// The library's primitives, with suites that are noted. Made once.
+/// The library's primitives with recording suites.
 fn provider() -> CryptoProvider {
     static PROVIDER: OnceLock<CryptoProvider> = OnceLock::new();
     let make = || {
         let own = rust_crypto::default_provider();
         let find = |suite: Suite| own.cipher_suites.iter().find(|one| one.suite() == suite.library());
-        let noting = Suite::ALL.into_iter().filter_map(|suite| {
-            let noting: &'static dyn SupportedDtls12CipherSuite =
-                Box::leak(Box::new(Noting(suite, *find(suite)?)));
-            Some(noting)
+        let recording = Suite::ALL.into_iter().filter_map(|suite| {
+            let recording: &'static dyn SupportedDtls12CipherSuite =
+                Box::leak(Box::new(RecordingSuite(suite, *find(suite)?)));
+            Some(recording)
         });
-        let cipher_suites: &'static [_] = Vec::leak(noting.collect());
+        let cipher_suites: &'static [_] = Vec::leak(recording.collect());
         CryptoProvider { cipher_suites, ..own }
     };
     PROVIDER.get_or_init(make).clone()
 }
 
-/// A handshake on its way.
+/// A handshake in progress.
 pub struct Handshake {
     library: Dtls,
     client: bool,
     peer: [u8; 32],
     seen: Seen,
-    /// Datagrams that were not fetched yet, and those of the last flight.
+    /// Datagrams to send, and those of the last flight.
     outgoing: VecDeque<Vec<u8>>,
     last: Vec<Vec<u8>>,
-    /// What came behind the peer's Finished.
+    /// Datagrams received after the peer's Finished.
     behind: Vec<Vec<u8>>,
     deadline: Option<Instant>,
     right_peer: bool,
@@ -234,12 +237,17 @@ pub struct Handshake {
 }
 
 impl Handshake {
-    /// Begins as the client, or waits as the server. The favourite suite comes first.
+    /// Begins as the client, or waits as the server. The preferred suite comes first.
     ///
     /// # Errors
-    /// If the library does not take certificate, key or suites.
-    pub fn new(identity: &Identity, suites: &[Suite], client: bool, now: Instant) -> Result<Self, Failed> {
-        let failed = |error: dimpl::Error| Failed::Handshake(error.to_string());
+    /// When the library refuses certificate, key or suites.
+    pub fn new(
+        identity: &Identity,
+        suites: &[Suite],
+        client: bool,
+        now: Instant,
+    ) -> Result<Self, HandshakeError> {
+        let failed = |error: dimpl::Error| HandshakeError::Handshake(error.to_string());
         let offered: Vec<_> = suites.iter().map(|suite| suite.library()).collect();
         let config = Config::builder()
             .with_crypto_provider(provider())
@@ -267,11 +275,11 @@ impl Handshake {
         Ok(this)
     }
 
-    /// Takes a datagram. What it brings behind the peer's Finished waits for [`Certified::came`].
+    /// Takes a datagram. Records after the peer's Finished wait for [`Certified::came`].
     ///
     /// # Errors
-    /// If there will be no keys.
-    pub fn handle(&mut self, datagram: &[u8]) -> Result<(), Failed> {
+    /// When the handshake failed.
+    pub fn handle(&mut self, datagram: &[u8]) -> Result<(), HandshakeError> {
         let (handshake, behind) = datagram.split_at(if self.connected { 0 } else { before_data(datagram) });
         if !handshake.is_empty() {
             self.with(|library| library.handle_packet(handshake))?;
@@ -282,27 +290,30 @@ impl Handshake {
         Ok(())
     }
 
-    /// Tells the time, at the [`deadline`](Self::deadline) or later.
+    /// Advances the time. Call it at the [`deadline`](Self::deadline) or later.
     ///
     /// # Errors
-    /// If there will be no keys.
-    pub fn time(&mut self, now: Instant) -> Result<(), Failed> {
+    /// When the handshake failed.
+    pub fn time(&mut self, now: Instant) -> Result<(), HandshakeError> {
         self.with(|library| library.handle_timeout(now))
     }
 
-    /// When the time must be told next.
+    /// The time at which [`time`](Self::time) must be called next.
     #[must_use]
     pub const fn deadline(&self) -> Option<Instant> {
         self.deadline
     }
 
-    /// The next datagram to be sent.
+    /// The next datagram to send.
     pub fn transmit(&mut self) -> Option<Vec<u8>> {
         self.outgoing.pop_front()
     }
 
-    fn with(&mut self, act: impl FnOnce(&mut Dtls) -> Result<(), dimpl::Error>) -> Result<(), Failed> {
-        // Once there are keys the library must protect nothing more.
+    fn with(
+        &mut self,
+        act: impl FnOnce(&mut Dtls) -> Result<(), dimpl::Error>,
+    ) -> Result<(), HandshakeError> {
+        // After the keys are agreed, the library must protect nothing more.
         if self.connected {
             return Ok(());
         }
@@ -310,12 +321,12 @@ impl Handshake {
         let done = act(&mut self.library);
         let polled = self.poll();
         CURRENT.set(None);
-        done.map_err(|error| Failed::Handshake(error.to_string()))?;
+        done.map_err(|error| HandshakeError::Handshake(error.to_string()))?;
         polled
     }
 
-    fn poll(&mut self) -> Result<(), Failed> {
-        let mut buffer = vec![0; LONGEST];
+    fn poll(&mut self) -> Result<(), HandshakeError> {
+        let mut buffer = vec![0; DATAGRAM_MAX];
         let mut flight = Vec::new();
         loop {
             match self.library.poll_output(&mut buffer) {
@@ -324,7 +335,7 @@ impl Handshake {
                 Output::PeerCert(certificate) => {
                     self.right_peer = Sha256::digest(certificate)[..] == self.peer;
                     if !self.right_peer {
-                        return Err(Failed::OtherPeer);
+                        return Err(HandshakeError::OtherPeer);
                     }
                 }
                 Output::Connected => self.connected = true,
@@ -342,25 +353,25 @@ impl Handshake {
         Ok(())
     }
 
-    /// The records, if both Finished have passed; else the handshake as it was.
+    /// The records after both Finished, or the unchanged handshake before.
     ///
     /// # Errors
-    /// If the peer is another one, or a nonce was met.
-    pub fn finish(self) -> Result<Result<Certified, Box<Self>>, Failed> {
+    /// When the peer is not the expected one, or a nonce is among the writer's numbers.
+    pub fn finish(self) -> Result<Result<Certified, Box<Self>>, HandshakeError> {
         if !self.connected {
             return Ok(Err(Box::new(self)));
         }
         if !self.right_peer {
-            return Err(Failed::OtherPeer);
+            return Err(HandshakeError::OtherPeer);
         }
         let all = seen(&self.seen);
-        let missing = || Failed::Handshake("the library did not show both keys".into());
+        let missing = || HandshakeError::Handshake("the library did not show both keys".into());
         let [by_client, by_server] = &all[..] else { return Err(missing()) };
         let (ours, theirs) = if self.client { (by_client, by_server) } else { (by_server, by_client) };
         let next = ours.records.iter().map(|(number, _)| number + 1).max().ok_or_else(missing)?;
         let aead = ours.suite.ok_or_else(missing)?.aead();
         if aead.explicit_len() > 0 && ours.records.iter().any(|(_, nonce)| meets(nonce, next)) {
-            return Err(Failed::NonceMet);
+            return Err(HandshakeError::NonceMet);
         }
         let [ours, theirs] = [ours, theirs].map(|direction| keys(aead, direction).ok_or_else(missing));
         let sequence = next & ((1 << 48) - 1);
@@ -377,7 +388,7 @@ impl fmt::Debug for Handshake {
     }
 }
 
-/// Octets of a datagram in front of its first record with data, which is ours to open.
+/// The octets of a datagram before its first record of data, which the library must not open.
 fn before_data(datagram: &[u8]) -> usize {
     let mut at = 0;
     for record in records(datagram, 0) {
@@ -392,14 +403,14 @@ fn before_data(datagram: &[u8]) -> usize {
     datagram.len()
 }
 
-/// Whether an explicit nonce is one of epoch 1 and of a number that is still to come.
+/// Whether an explicit nonce is one that the writer will use: of epoch 1, from `next` on.
 fn meets(nonce: &[u8; 12], next: u64) -> bool {
     let [_, _, _, _, explicit @ ..] = *nonce;
     let explicit = u64::from_be_bytes(explicit);
     explicit >> 48 == u64::from(EPOCH) && explicit >= next
 }
 
-/// Key and IV of a direction, from a record of it (RFC 5288 section 3, RFC 7905 section 2).
+/// Key and IV of a direction, from its first record (RFC 5288 section 3, RFC 7905 section 2).
 fn keys(aead: Aead, direction: &Direction) -> Option<DirectionKeys> {
     let (number, nonce) = direction.records.first()?;
     let mut iv = *nonce;
@@ -409,7 +420,7 @@ fn keys(aead: Aead, direction: &Direction) -> Option<DirectionKeys> {
     DirectionKeys::new(aead, &direction.key, iv.get(..aead.iv_len())?)
 }
 
-/// Records whose keys were agreed on with certificates.
+/// A connection whose keys a handshake with certificates agreed on.
 #[derive(Debug)]
 pub struct Certified {
     writer: Writer,
@@ -419,37 +430,38 @@ pub struct Certified {
     behind: Vec<Vec<u8>>,
 }
 
-/// What came in a record.
+/// The content of a received record.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Came {
     /// data
     Data(Vec<u8>),
     /// the peer has ended the connection
     Closed,
-    /// nothing for the application; if the peer sent its Finished again, ours lie ready in [`Certified::transmit`]
+    /// nothing for the application; after a repeated Finished, [`Certified::transmit`] has our last
+    /// flight
     Nothing,
-    /// it was dropped
+    /// a dropped record
     Refused(Dropped),
 }
 
 impl Certified {
-    /// The next datagram of the handshake that is still to be sent.
+    /// The next datagram of the handshake to send.
     pub fn transmit(&mut self) -> Option<Vec<u8>> {
         self.unsent.pop_front()
     }
 
-    /// Protects data: a datagram.
+    /// Protects data in a datagram.
     ///
     /// # Errors
-    /// If it is too long, or the numbers are used up.
+    /// When the data is too long or no number is left.
     pub fn protect(&mut self, data: &[u8]) -> Result<Vec<u8>, ProtectError> {
         self.record(ContentType::ApplicationData, data)
     }
 
-    /// Ends the connection: the datagram that tells the peer.
+    /// Ends the connection. Returns the datagram with the alert for the peer.
     ///
     /// # Errors
-    /// If the numbers are used up.
+    /// When no number is left.
     pub fn close(mut self) -> Result<Vec<u8>, ProtectError> {
         let alert = Alert { fatal: false, description: AlertDescription::CloseNotify };
         self.record(ContentType::Alert, &alert.emit())
@@ -462,7 +474,8 @@ impl Certified {
         Ok(out)
     }
 
-    /// What came before the handshake was [finished](Handshake::finish): to be asked once, before the next datagram.
+    /// Opens the datagrams received before [`Handshake::finish`]. Call it once, before the next
+    /// datagram.
     pub fn came(&mut self) -> Vec<Came> {
         let behind = std::mem::take(&mut self.behind);
         behind.iter().flat_map(|datagram| self.open(datagram)).collect()
@@ -474,7 +487,7 @@ impl Certified {
         let mut all = Vec::new();
         for record in records(datagram, 0) {
             let opened = record.map_err(|_| Dropped::Malformed).and_then(|record| {
-                // What is not protected is of the handshake, which is over.
+                // Unprotected records belong to the handshake, which is over.
                 if record.epoch != EPOCH {
                     Err(Dropped::Epoch)
                 } else {
@@ -485,14 +498,15 @@ impl Certified {
                 Ok(Opened { content_type: ContentType::ApplicationData, len, .. }) => {
                     Came::Data(plain.get(..len).unwrap_or_default().to_vec())
                 }
-                // close_notify, or anything that is fatal.
+                // close_notify, or a fatal alert.
                 Ok(Opened { content_type: ContentType::Alert, len, .. })
                     if matches!(plain.get(..len), Some([2, _] | [_, 0])) =>
                 {
                     Came::Closed
                 }
                 Ok(Opened { content_type: ContentType::Handshake, .. }) => {
-                    // Our last flight was lost. It is sent as it was: the same records under the same numbers.
+                    // Our last flight was lost. The same records under the same numbers are sent
+                    // again.
                     self.unsent.extend(self.last.iter().cloned());
                     Came::Nothing
                 }
@@ -503,13 +517,13 @@ impl Certified {
         all
     }
 
-    /// Prepares for at most `budget` steps: what is sent next, then what is expected next.
+    /// Prepares the next own and then the next expected records, for at most `budget` steps.
     pub fn idle(&mut self, budget: u32) -> u32 {
         let done = self.writer.idle(budget);
         done + self.reader.idle(budget - done)
     }
 
-    /// Records that lie prepared.
+    /// The number of prepared records.
     #[must_use]
     pub fn prepared(&self) -> usize {
         self.writer.prepared()

@@ -1,8 +1,9 @@
-//! The devices' side: a DTLS connection, with a socket of its own, for each address that sends to us.
+//! The devices' side: a DTLS connection with its own socket for each device address.
 //!
-//! A device's datagrams are held while there are no keys. A session is taken for lost when the other side says, without
-//! protection, that it does not know it: anybody can say that, so the old session stays until there is a new one, and is kept
-//! if it is heard of in the meantime. What the device sent last by the lost session is sent once more by the new one.
+//! A device's datagrams wait while there are no keys. An unprotected alert hints that the server
+//! has lost the session. Anyone can forge it, so the old session stays until a new one is
+//! established, and is kept if an authentic record arrives before. The new session repeats the
+//! device's last unanswered datagram.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::net::SocketAddr;
@@ -12,39 +13,36 @@ use mio::net::UdpSocket;
 use serde_json::Value;
 
 use crate::Options;
-use crate::event_loop::{FIRST_SESSION, Io, Side, random};
+use crate::event_loop::{FIRST_SESSION, Io, RECORD_OVERHEAD, Side, random};
 use crate::status::{self, Counters};
 
-/// A hint that a session is lost is heeded once in so many milliseconds.
+/// The shortest time between two accepted hints of a lost session, in milliseconds.
 const HINT_MS: u64 = 500;
-/// A datagram is sent once more if it is not older than so many milliseconds.
+/// The greatest age of a datagram that is sent again, in milliseconds.
 const FRESH_MS: u64 = 2000;
-/// Octets that a record may add to a datagram, and more.
-const ROOM: usize = 128;
-
 struct Session {
     device: SocketAddr,
     socket: UdpSocket,
     established: Option<Connection>,
     handshake: Option<Connection>,
     waiting: VecDeque<Vec<u8>>,
-    /// What was sent last by the established connection, and when, if nothing came back since.
+    /// Time and content of the last unanswered datagram of the established connection.
     last: Option<(u64, Vec<u8>)>,
-    /// Since when the device speaks and nothing comes back.
+    /// The time of the first unanswered datagram.
     unanswered: Option<u64>,
-    /// When a hint was heeded last.
+    /// The time of the last accepted hint.
     heeded: Option<u64>,
     touched: u64,
 }
 
 impl Session {
-    /// Is it time to heed a hint?
+    /// Whether a hint may be accepted.
     fn heeds(&self, now: u64) -> bool {
         self.heeded.is_none_or(|when| now.saturating_sub(when) >= HINT_MS)
     }
 }
 
-/// What came of a datagram.
+/// The content of a received datagram.
 #[derive(Default)]
 struct Came {
     data: Vec<Vec<u8>>,
@@ -71,7 +69,7 @@ pub(crate) struct Connect {
     sessions: BTreeMap<usize, Session>,
     by_device: HashMap<SocketAddr, usize>,
     next: usize,
-    /// Sessions that may have something to prepare.
+    /// Sessions with records to prepare.
     stale: BTreeSet<usize>,
     counters: Counters,
     refused: Refusals,
@@ -136,7 +134,7 @@ impl Connect {
         }
     }
 
-    /// Begins a handshake, if none is under way.
+    /// Begins a handshake, unless one is in progress.
     fn begin(&mut self, id: usize, now: u64) {
         let Some(session) = self.sessions.get_mut(&id) else { return };
         if session.handshake.is_none() {
@@ -147,11 +145,11 @@ impl Connect {
         }
     }
 
-    /// Sends a device's datagram by the established connection.
+    /// Sends a device's datagram through the established connection.
     fn protect(&mut self, id: usize, datagram: &[u8], now: u64) -> Result<(), SendError> {
         let Some(session) = self.sessions.get_mut(&id) else { return Ok(()) };
         let connection = session.established.as_mut().ok_or(SendError::NotEstablished)?;
-        self.out.resize(datagram.len() + ROOM, 0);
+        self.out.resize(datagram.len() + RECORD_OVERHEAD, 0);
         let len = connection.seal(datagram, &mut self.out)?;
         if let Err(error) = session.socket.send(self.out.get(..len).unwrap_or_default()) {
             tracing::debug!(%error, "not sent");
@@ -163,7 +161,8 @@ impl Connect {
         Ok(())
     }
 
-    /// Holds a datagram until there are keys. The oldest makes room: on a link with deadlines the newest counts.
+    /// Queues a datagram until there are keys. The oldest goes first: on a link with deadlines the
+    /// newest counts.
     fn hold(&mut self, id: usize, datagram: &[u8]) {
         let Some(session) = self.sessions.get_mut(&id) else { return };
         if session.waiting.len() >= self.options.hold.max(1) {
@@ -183,7 +182,8 @@ impl Connect {
         }
     }
 
-    /// The session seems to be lost: a new one is begun, and what was sent last goes by that too.
+    /// Begins a new session in place of one that seems lost. It repeats the last unanswered
+    /// datagram.
     fn lost(&mut self, id: usize, now: u64) {
         let Some(session) = self.sessions.get_mut(&id) else { return };
         if session.handshake.is_some() {
@@ -304,7 +304,7 @@ impl Side for Connect {
             }
         }
         if kept && let Some(connection) = session.handshake.take() {
-            // It is not lost: somebody said so who does not know.
+            // The session is not lost; the hint was wrong or forged.
             self.refused.add(connection.refusals());
             self.flush(id, now);
         } else if hinted && session.heeds(now) && session.last.is_some() {

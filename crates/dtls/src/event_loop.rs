@@ -1,4 +1,4 @@
-//! Sockets, time, preparation and status: what both sides share.
+//! The event loop of both sides: sockets, time, preparation and status.
 
 use std::fs;
 use std::io::{self, Write};
@@ -15,22 +15,24 @@ use serde_json::Value;
 
 use crate::Options;
 
-/// The socket at which datagrams come in.
+/// The socket at the local address.
 const OUTSIDE: Token = Token(0);
-/// The socket at which the state is asked for.
+/// The status socket.
 const STATUS: Token = Token(1);
-/// Sessions have the numbers from here on.
+/// The first session number.
 pub(crate) const FIRST_SESSION: usize = 2;
-/// Octets of the longest datagram of UDP.
-const LONGEST: usize = 65_535;
-/// The longest wait, after which `stop` is looked at.
+/// The longest UDP datagram in octets.
+const DATAGRAM_MAX: usize = 65_535;
+/// Octets of space for the overhead of a record; more than any suite needs.
+pub(crate) const RECORD_OVERHEAD: usize = 128;
+/// The longest wait between two looks at `stop`.
 const LONGEST_WAIT: Duration = Duration::from_millis(100);
-/// Datagrams that are taken from a socket before the others have their turn.
+/// The most datagrams from one socket before the next socket's turn.
 const BATCH: usize = 64;
-/// Steps of preparation between two looks at the sockets: some ten microseconds.
+/// Preparation steps between two polls: some ten microseconds.
 const STEPS: u32 = 64;
 
-/// What a side has at hand.
+/// The sockets and the clock.
 pub(crate) struct Io {
     poll: Poll,
     pub(crate) outside: UdpSocket,
@@ -43,7 +45,7 @@ impl Io {
         self.began.elapsed().as_millis() as u64
     }
 
-    /// A socket of a session, which speaks to one address alone.
+    /// A session's socket, connected to one address.
     pub(crate) fn socket(&self, to: SocketAddr, session: usize) -> io::Result<UdpSocket> {
         let any: SocketAddr = match to {
             SocketAddr::V4(_) => ([0; 4], 0).into(),
@@ -55,7 +57,7 @@ impl Io {
         Ok(socket)
     }
 
-    /// Sends from the socket at which datagrams come in. What the network does not take is lost, as datagrams may be.
+    /// Sends from the local address. A failed send is a lost datagram.
     pub(crate) fn send(&self, datagram: &[u8], to: SocketAddr) {
         if let Err(error) = self.outside.send_to(datagram, to) {
             tracing::debug!(%to, %error, "not sent");
@@ -63,10 +65,10 @@ impl Io {
     }
 }
 
-/// Octets that nobody can guess.
+/// Fills `out` with random octets.
 pub(crate) fn random(out: &mut [u8]) {
     if let Err(error) = getrandom::fill(out) {
-        // Keys from anything else would be no keys.
+        // There are no keys without random numbers.
         tracing::error!(%error, "the system gives no random numbers");
         std::process::abort();
     }
@@ -74,24 +76,25 @@ pub(crate) fn random(out: &mut [u8]) {
 
 /// One side of the proxy.
 pub(crate) trait Side {
-    /// A datagram at the socket at which they come in.
+    /// Takes a datagram at the local address.
     fn outside(&mut self, io: &Io, datagram: &mut [u8], from: SocketAddr);
-    /// A datagram at a session's own socket.
+    /// Takes a datagram at a session's socket.
     fn inside(&mut self, io: &Io, session: usize, datagram: &mut [u8]);
-    /// A session's own socket.
+    /// A session's socket.
     fn socket(&self, session: usize) -> Option<&UdpSocket>;
-    /// Does what is due.
+    /// Handles expired deadlines.
     fn due(&mut self, io: &Io);
-    /// When something is due next, in milliseconds.
+    /// The next deadline in milliseconds.
     fn deadline(&self) -> Option<u64>;
-    /// Prepares for at most `budget` steps; gives how many were done.
+    /// Prepares for at most `budget` steps. Returns the steps done.
     fn prepare(&mut self, budget: u32) -> u32;
-    /// The state.
+    /// The status document.
     fn status(&self) -> Value;
     /// Ends all sessions.
     fn end(&mut self, io: &Io);
 }
 
+/// Runs a side until `stop` is set.
 pub(crate) fn run(
     options: &Options,
     mut side: impl Side,
@@ -118,7 +121,7 @@ pub(crate) fn run(
     }
     let mut io = Io { poll, outside, began: Instant::now() };
     let mut events = Events::with_capacity(256);
-    let mut datagram = vec![0; LONGEST];
+    let mut datagram = vec![0; DATAGRAM_MAX];
     ready(at);
     let mut prepared = false;
     let mut again: Vec<Token> = Vec::new();
@@ -176,8 +179,8 @@ fn wait(side: &impl Side, now: u64) -> Duration {
     due.map_or(LONGEST_WAIT, |due| due.min(LONGEST_WAIT))
 }
 
-/// Takes the datagrams of a socket, so many at once that the others have their turn; true if there may be more. An error is
-/// what an ICMP message said about an earlier datagram, and is passed over.
+/// Takes at most [`BATCH`] datagrams of a socket. Returns whether there may be more. An error
+/// reports an ICMP message about an earlier datagram and is skipped.
 fn drain<S, T>(
     side: &mut S,
     buffer: &mut [u8],
@@ -198,7 +201,7 @@ fn drain<S, T>(
     true
 }
 
-/// The words of faults of the status socket.
+/// The fault texts of the status socket.
 const WORDS: Words = Words {
     taken: ("another process answers at this socket", "give each proxy a path of its own"),
     no_socket: ("exists and is no socket", "give a path in a directory of yours"),
@@ -213,7 +216,7 @@ fn status_socket(path: &Path) -> Result<UnixListener, Fault> {
 }
 
 fn answer(stream: mio::net::UnixStream, status: &Value) {
-    // The answer is short beside a socket's buffer; an asker that is gone is no fault.
+    // The answer fits the socket's buffer, and a closed connection is no fault.
     let mut stream = std::os::unix::net::UnixStream::from(stream);
     let _ = stream.set_nonblocking(false);
     let _ = stream.set_write_timeout(Some(Duration::from_millis(50)));

@@ -1,19 +1,21 @@
-//! DTLS for devices that speak plain UDP: a proxy on each side of the untrusted network.
+//! A DTLS 1.2 proxy for devices that speak plain UDP, one on each side of the untrusted network.
 //!
 //! ```text
 //!   device --UDP--> connect ==DTLS==> listen --UDP--> the device's server
 //! ```
 //!
-//! [`connect()`] has a DTLS connection for each device (each address that sends to it), [`listen()`] a UDP socket to the
-//! server for each connection. Either end can be another implementation of DTLS 1.2.
+//! [`connect()`] has a DTLS connection for each device, identified by its source address.
+//! [`listen()`] has a UDP socket to the server for each connection. Either end may be another
+//! implementation of DTLS 1.2.
 //!
-//! Both run on one thread around [`antedate_channel::dtls`]: a datagram that arrives is sent on at once, and when nothing
-//! arrives, the next records are prepared, a few steps at a time with a look at the sockets in between.
+//! Each runs on one thread around [`antedate_channel::dtls`]. It forwards a datagram at once. In
+//! idle time it prepares the next records in small steps and polls the sockets between them.
 //!
-//! - `psk`: the file with identities and keys.
-//! - `event_loop`: sockets, time, preparation, status; what both sides share.
-//! - `connect`, `listen`: what a datagram means on each side.
-//! - [`certified`]: without the proxy, keys that a library's handshake with certificates agreed on.
+//! - [`psk`]: the file of identities and pre-shared keys
+//! - [`status`]: counters and sessions, and the socket that answers with them
+//! - `event_loop`: sockets, time and preparation, common to both sides
+//! - `connect`, `listen`: the two sides
+//! - [`certified`]: handshakes with certificates by a library, without the proxy
 
 #![forbid(unsafe_code)]
 
@@ -31,31 +33,31 @@ use std::sync::atomic::AtomicBool;
 use antedate_channel::dtls::{Client, Settings};
 use antedate_host::fault::Fault;
 
-/// What both sides are told.
+/// The options of either side.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// where datagrams come in: those of devices (connect), or of DTLS (listen)
+    /// local address: for devices (connect) or for DTLS peers (listen)
     pub listen: SocketAddr,
-    /// where they go: to the DTLS server (connect), or to the devices' server (listen)
+    /// remote address: the DTLS server (connect) or the devices' server (listen)
     pub to: SocketAddr,
-    /// how connections are made
+    /// settings of the DTLS connections
     pub settings: Settings,
-    /// sessions at once; what comes from elsewhere is dropped and counted
+    /// the most sessions; datagrams beyond them are dropped and counted
     pub max_sessions: usize,
-    /// milliseconds without a datagram after which a session is forgotten
+    /// milliseconds without a datagram after which a session ends
     pub idle_ms: u64,
-    /// milliseconds for which a device speaks and nothing comes back before the session is taken for lost; 0 for never
+    /// milliseconds of unanswered datagrams after which a session counts as lost; 0: never
     pub silence_ms: u64,
-    /// datagrams of a device that wait for a handshake
+    /// the most datagrams of a device that wait for a handshake
     pub hold: usize,
-    /// a socket at which the state can be asked for
+    /// the status socket
     pub status: Option<PathBuf>,
 }
 
-/// Runs the devices' side until `stop` is set. `ready` is called once, with the address at which it listens.
+/// Runs the devices' side until `stop` is set. Calls `ready` once with the local address.
 ///
 /// # Errors
-/// If the sockets cannot be had.
+/// When a socket cannot be opened or polled.
 pub fn connect(
     options: &Options,
     client: Client,
@@ -65,10 +67,10 @@ pub fn connect(
     event_loop::run(options, connect::Connect::new(options, client), stop, ready)
 }
 
-/// Runs the server's side until `stop` is set. `ready` is called once, with the address at which it listens.
+/// Runs the server's side until `stop` is set. Calls `ready` once with the local address.
 ///
 /// # Errors
-/// If the sockets cannot be had.
+/// When a socket cannot be opened or polled.
 pub fn listen(
     options: &Options,
     keys: psk::PskFile,

@@ -1,8 +1,8 @@
 //! The server's side: a plain UDP socket to the devices' server for each DTLS connection.
 //!
-//! A connection is found by its connection ID, else by its peer's address. A client that comes again, after a restart, gets a
-//! new connection beside the old one, which it replaces when it is established, with the same socket to the server if it has
-//! the same identity.
+//! The connection ID identifies a connection, or the peer's address if there is none. A restarted
+//! client gets a new connection, which replaces the old one when it is established. It keeps the
+//! socket to the server if the identity is the same.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::SocketAddr;
@@ -10,31 +10,30 @@ use std::net::SocketAddr;
 use antedate_channel::dtls::{
     Connection, ConnectionId, Cookies, Dropped, Event, Greeting, Phase, Refusals, Settings,
 };
+use antedate_wire::dtls::handshake::HandshakeType;
+use antedate_wire::dtls::{ContentType, HEADER_LEN};
 use mio::net::UdpSocket;
 use serde_json::Value;
 
 use crate::Options;
-use crate::event_loop::{FIRST_SESSION, Io, Side, random};
+use crate::event_loop::{FIRST_SESSION, Io, RECORD_OVERHEAD, Side, random};
 use crate::psk::PskFile;
 use crate::status::{self, Counters};
 
-/// Octets of our connection IDs.
+/// The length of own connection IDs in octets.
 const CID_LEN: usize = 8;
-/// Octets in front of a record's connection ID.
+/// The offset of a record's connection ID.
 const CID_AT: usize = 11;
-/// Octets of a record's header, and what it begins with.
-const HEADER_LEN: usize = 13;
-const HANDSHAKE: u8 = 22;
-const TLS12_CID: u8 = 25;
-const CLIENT_HELLO: u8 = 1;
-/// An unprotected alert that nobody has to believe: fatal, unexpected_message. It says that a session is not known here.
+const HANDSHAKE: u8 = ContentType::Handshake.number();
+const APPLICATION_DATA: u8 = ContentType::ApplicationData.number();
+const TLS12_CID: u8 = ContentType::Tls12Cid.number();
+const CLIENT_HELLO: u8 = HandshakeType::ClientHello.number();
+/// The hint of an unknown session: an unprotected fatal alert, unexpected_message.
 const HINT: [u8; 15] = [21, 0xfe, 0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 2, 10];
-/// Hints in a second at most.
+/// The most hints in a second.
 const HINTS_A_SECOND: u64 = 100;
-/// Octets that a record may add to a datagram, and more.
-const ROOM: usize = 128;
 
-/// A connection and the ClientHello that it began with, by which a copy of that is known.
+/// A connection and its ClientHello, to recognise copies.
 struct Begun {
     connection: Connection,
     hello: Vec<u8>,
@@ -43,7 +42,7 @@ struct Begun {
 
 struct Session {
     peer: SocketAddr,
-    /// To the devices' server, when there were keys once.
+    /// The socket to the devices' server, once there were keys.
     socket: Option<UdpSocket>,
     established: Option<Begun>,
     handshake: Option<Begun>,
@@ -58,11 +57,11 @@ pub(crate) struct Listen {
     by_peer: HashMap<SocketAddr, usize>,
     by_cid: HashMap<ConnectionId, usize>,
     next: usize,
-    /// Sessions that may have something to prepare.
+    /// Sessions with records to prepare.
     stale: BTreeSet<usize>,
     counters: Counters,
     refused: Refusals,
-    /// In which second how many hints were sent.
+    /// A second, and the hints sent in it.
     hints: (u64, u64),
     out: Vec<u8>,
 }
@@ -87,7 +86,7 @@ impl Listen {
         }
     }
 
-    /// A client wants a connection.
+    /// Answers a ClientHello.
     fn greet(&mut self, io: &Io, datagram: &[u8], from: SocketAddr) {
         let now = io.now();
         let address = from.to_string();
@@ -108,7 +107,7 @@ impl Listen {
         if let Some(session) = known.and_then(|id| self.sessions.get(&id)) {
             let begun = [&session.established, &session.handshake];
             if begun.into_iter().flatten().any(|begun| begun.hello == hello) {
-                // A copy. What was lost on the way is sent again when its time comes.
+                // A copy. The connection's timer repeats lost messages.
                 return;
             }
         }
@@ -151,15 +150,16 @@ impl Listen {
         }
     }
 
-    /// A record of a session that is not known here. Its sender is told that, if it wants to know.
+    /// Drops a record of an unknown session. Its sender gets a hint.
     fn unknown(&mut self, io: &Io, datagram: &[u8], from: SocketAddr) {
         self.refused.count(Dropped::UnknownConnection);
         let second = io.now() / 1000;
         if self.hints.0 != second {
             self.hints = (second, 0);
         }
-        // Never more octets than came, so that nobody is flooded through us, and never to what is no record of data.
-        let data = datagram.first().is_some_and(|kind| matches!(kind, 23 | 25));
+        // Only for records of data, and never more octets than received, so that no victim is
+        // flooded through us.
+        let data = datagram.first().is_some_and(|kind| matches!(*kind, APPLICATION_DATA | TLS12_CID));
         if data && datagram.len() >= HINT.len() && self.hints.1 < HINTS_A_SECOND {
             self.hints.1 += 1;
             self.counters.hints += 1;
@@ -177,7 +177,7 @@ impl Listen {
         }
     }
 
-    /// The handshake is done: it takes the place of the connection before.
+    /// Replaces the established connection by the one whose handshake is done.
     fn promote(&mut self, io: &Io, id: usize) {
         let Some(session) = self.sessions.get_mut(&id) else { return };
         let Some(begun) = session.handshake.take() else { return };
@@ -187,7 +187,8 @@ impl Listen {
         self.counters.handshakes += 1;
         let before = session.established.as_ref().map(|old| old.connection.identity());
         if before.is_some_and(|before| before != begun.connection.identity()) {
-            // Another device has this address now: what the server says to the one before is not for it.
+            // Another device has this address now, so the server's answers to the former one are
+            // not for it.
             session.socket = None;
         }
         if session.socket.is_none() {
@@ -229,7 +230,7 @@ impl Listen {
             session.touched = now;
             if session.peer != from {
                 tracing::info!(was = %session.peer, now = %from, "a peer has another address");
-                // Its address may be another one's by now.
+                // Another session may have the former address.
                 if self.by_peer.get(&session.peer) == Some(&id) {
                     self.by_peer.remove(&session.peer);
                 }
@@ -252,7 +253,7 @@ impl Listen {
             if session.handshake.is_none() {
                 return self.forget(id);
             }
-            // The one that was begun beside it goes on, and nothing of this one is left to it.
+            // The handshake beside it continues, without the socket to the server.
             session.socket = None;
             if let Some(old) = session.established.take() {
                 self.refused.add(old.connection.refusals());
@@ -296,7 +297,7 @@ impl Side for Listen {
             return;
         };
         self.stale.insert(id);
-        self.out.resize(datagram.len() + ROOM, 0);
+        self.out.resize(datagram.len() + RECORD_OVERHEAD, 0);
         match begun.connection.seal(datagram, &mut self.out) {
             Ok(len) => {
                 io.send(self.out.get(..len).unwrap_or_default(), session.peer);
@@ -348,7 +349,7 @@ impl Side for Listen {
     fn deadline(&self) -> Option<u64> {
         let each = self.sessions.values().map(|session| {
             let idle = session.touched.saturating_add(self.options.idle_ms);
-            // One that has failed is cleared away at once.
+            // A failed handshake has no deadline and is removed at once.
             session.handshake.as_ref().map_or(idle, |begun| begun.connection.deadline().unwrap_or(0))
         });
         each.min()

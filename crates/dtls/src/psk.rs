@@ -1,40 +1,39 @@
-//! The file with identities and pre-shared keys: a line each, `identity:key in hexadecimal digits`, as GnuTLS's `psktool`
-//! writes it. What follows a `#` at the beginning of a line is for people.
+//! The file of identities and pre-shared keys: lines of `identity:key in hexadecimal digits`, as
+//! GnuTLS's `psktool` writes them. A line that begins with `#` is a comment.
 
 use std::collections::HashMap;
 use std::fmt;
-use std::fs;
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use antedate_channel::dtls::{Client, Keyring, Psk};
 use antedate_host::fault::Fault;
+use antedate_host::hex::{parse_hex, push_hex};
 use antedate_host::private_file::{self, LONGEST};
+use antedate_host::process;
 use zeroize::Zeroizing;
 
-/// Octets of a key at least: 128 bits.
+/// The shortest key in octets: 128 bits.
 pub const MIN_KEY: usize = 16;
-/// Octets of a key at most.
+/// The longest key in octets.
 pub const MAX_KEY: usize = 64;
-/// Octets of an identity at most (RFC 4279 section 5.3).
+/// The longest identity in octets (RFC 4279 section 5.3).
 pub const MAX_IDENTITY: usize = 128;
 
 /// Identities and their keys.
 pub struct PskFile {
     keys: HashMap<Vec<u8>, Psk>,
-    /// In the order of the file.
+    /// The identities in the order of the file.
     identities: Vec<String>,
 }
 
 impl PskFile {
-    /// Reads the file, which nobody but its owner may read.
+    /// Reads the file, which only its owner may read.
     ///
     /// # Errors
     /// The first fault, with line and remedy. It shows no key.
     pub fn load(file: &Path) -> Result<Self, Fault> {
-        let owner = fs::metadata("/proc/self").map_or(0, |about| about.uid());
         let mut text = Zeroizing::new(vec![0; LONGEST + 1]);
-        let len = private_file::read(file, owner, &mut text)?;
+        let len = private_file::read(file, process::user(), &mut text)?;
         let text = std::str::from_utf8(text.get(..len).unwrap_or_default()).map_err(|_| {
             Fault::of_file(file, "is not text", "write a line IDENTITY:HEXKEY for each device")
         })?;
@@ -42,10 +41,10 @@ impl PskFile {
             .map_err(|(line, what, remedy)| Fault { line: Some(line), ..Fault::of_file(file, what, remedy) })
     }
 
-    /// Reads the text of a file. An error tells the line, what is wrong and what would be right.
+    /// Parses the text of a file. An error has line, fault and remedy.
     ///
     /// # Errors
-    /// Lines that are none, keys that are too short or too long, identities that come twice, and no identity at all.
+    /// Malformed lines, keys that are too short or too long, duplicate identities, or no identity.
     pub fn parse(text: &str) -> Result<Self, (usize, String, &'static str)> {
         let mut this = Self { keys: HashMap::new(), identities: Vec::new() };
         for (index, line) in text.lines().enumerate() {
@@ -87,10 +86,10 @@ impl PskFile {
         Ok(this)
     }
 
-    /// The client of an identity, or of the only one.
+    /// The client of an identity, or of the only one in the file.
     ///
     /// # Errors
-    /// What is wrong and what would be right.
+    /// Fault and remedy, when the identity is missing or ambiguous.
     pub fn client(&self, identity: Option<&str>) -> Result<Client, (String, String)> {
         let chosen = match (identity, self.identities.as_slice()) {
             (Some(identity), _) => identity,
@@ -105,16 +104,6 @@ impl PskFile {
             (format!("the key file has no identity {chosen}"), format!("it has {known}"))
         })?;
         Ok(Client { identity: chosen.as_bytes().to_vec(), key })
-    }
-
-    /// How many identities there are.
-    pub fn len(&self) -> usize {
-        self.identities.len()
-    }
-
-    /// Is there none? A file that was read has one at least.
-    pub fn is_empty(&self) -> bool {
-        self.identities.is_empty()
     }
 }
 
@@ -134,20 +123,15 @@ fn hex(text: &str) -> Option<Psk> {
     if text.is_empty() || !text.len().is_multiple_of(2) {
         return None;
     }
-    // In its full length at once, so that growing leaves no part of the key behind.
-    let mut octets = Zeroizing::new(Vec::with_capacity(text.len() / 2));
-    for pair in text.as_bytes().chunks(2) {
-        let [high, low] = *pair else { return None };
-        let digit = |octet: u8| char::from(octet).to_digit(16);
-        octets.push((digit(high)? << 4 | digit(low)?) as u8);
-    }
-    Some(octets)
+    // Full length at once: a growing vector leaves copies of the key behind.
+    let mut octets = Zeroizing::new(vec![0; text.len() / 2]);
+    parse_hex(text, &mut octets).then_some(octets)
 }
 
-/// Lines with new random keys of `octets` octets for these identities.
+/// The lines of new random keys of `octets` octets.
 ///
 /// # Errors
-/// If the system gives no random numbers.
+/// When the system has no random numbers.
 pub fn generate(identities: &[String], octets: usize) -> Result<Zeroizing<String>, getrandom::Error> {
     let mut text =
         Zeroizing::new(String::with_capacity(identities.iter().map(|i| i.len() + 2 + 2 * octets).sum()));
@@ -156,11 +140,7 @@ pub fn generate(identities: &[String], octets: usize) -> Result<Zeroizing<String
         getrandom::fill(&mut key)?;
         text.push_str(identity);
         text.push(':');
-        for octet in key.iter() {
-            for digit in [octet >> 4, octet & 15] {
-                text.push(char::from_digit(u32::from(digit), 16).unwrap_or('0'));
-            }
-        }
+        push_hex(&mut text, &key);
         text.push('\n');
     }
     Ok(text)
@@ -175,7 +155,7 @@ mod tests {
     #[test]
     fn lines_are_identities_and_keys() {
         let file = PskFile::parse(&format!("# the wind park\nturbine 3:{KEY}\n\nurn:x:4:{KEY}ff\n")).unwrap();
-        assert_eq!(file.len(), 2);
+        assert_eq!(file.identities.len(), 2);
         assert_eq!(file.key(b"turbine 3").unwrap()[..], core::array::from_fn::<u8, 16, _>(|i| i as u8));
         assert_eq!(file.key(b"urn:x:4").unwrap().len(), 17);
         assert!(file.key(b"turbine").is_none());
@@ -202,13 +182,13 @@ mod tests {
     }
 
     #[test]
-    fn generated_files_are_read_and_open_to_nobody_else() {
+    fn generated_files_are_private_and_readable() {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("psk");
         let text = generate(&["a".to_owned(), "b".to_owned()], 16).unwrap();
         private_file::create(&file, &text).unwrap();
         let read = PskFile::load(&file).unwrap();
-        assert_eq!(read.len(), 2);
+        assert_eq!(read.identities.len(), 2);
         assert_ne!(read.key(b"a"), read.key(b"b"));
         std::process::Command::new("chmod").arg("644").arg(&file).status().unwrap();
         assert!(PskFile::load(&file).unwrap_err().to_string().contains("chmod 600"));

@@ -1,4 +1,4 @@
-//! What a running proxy tells of itself.
+//! The status of a running proxy.
 
 use std::io::Read;
 use std::os::unix::net::UnixStream;
@@ -10,28 +10,28 @@ use antedate_host::fault::Fault;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-/// What was counted since the start. All are datagrams unless they say otherwise.
+/// Counters since the start, of datagrams unless said otherwise.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 pub struct Counters {
-    /// that came in plain and went out protected
+    /// received plain and sent protected
     pub protected: u64,
-    /// that came in protected and went out plain
+    /// received protected and sent plain
     pub opened: u64,
-    /// that waited for a handshake and went out behind it
+    /// sent after waiting for a handshake
     pub held: u64,
-    /// that were sent once more because the session that they went by was lost
+    /// sent again because their session was lost
     pub resent: u64,
-    /// plain ones that were dropped: no session, no room, too long
+    /// plain and dropped: no session, full queue, too long
     pub dropped: u64,
-    /// handshakes that were done
+    /// finished handshakes
     pub handshakes: u64,
-    /// handshakes that failed
+    /// failed handshakes
     pub failed_handshakes: u64,
-    /// sessions that were lost and begun anew
+    /// sessions lost and begun again
     pub lost_sessions: u64,
-    /// cookies that were sent to clients
+    /// cookies sent to clients
     pub cookies: u64,
-    /// hints that were sent to peers that spoke by a session that is not known here
+    /// hints sent to peers of unknown sessions
     pub hints: u64,
 }
 
@@ -40,19 +40,19 @@ pub struct Counters {
 pub struct Session {
     /// the device's address (connect), or the DTLS peer's (listen)
     pub peer: String,
-    /// the peer's identity, where it is known
+    /// the peer's identity, if known
     pub identity: String,
     /// `handshaking` or `established`
     pub phase: &'static str,
     /// the cipher suite
     pub suite: &'static str,
-    /// Are there connection IDs?
+    /// whether connection IDs are in use
     pub connection_ids: bool,
-    /// records of data sent
+    /// sent records of data
     pub sent: u64,
-    /// records of data received
+    /// received records of data
     pub received: u64,
-    /// records that lie prepared
+    /// prepared records
     pub prepared: usize,
 }
 
@@ -82,10 +82,10 @@ pub(crate) fn document(counters: &Counters, refused: &Refusals, sessions: &[Sess
     serde_json::json!({ "counters": counters, "refused": reasons, "sessions": sessions })
 }
 
-/// Asks a running proxy for its state.
+/// Reads the status of a running proxy.
 ///
 /// # Errors
-/// If nobody answers there.
+/// When no proxy answers at the socket.
 pub fn ask(socket: &Path) -> Result<Value, Fault> {
     let cannot = |error: std::io::Error| {
         let remedy = "start the proxy with --status and the same path, and ask as the same user";
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_manual_has_every_name_of_the_state() {
+    fn manual_has_every_name_of_the_status() {
         let manual = include_str!("../../../docs/src/dtls.md");
         let session = Session::of(String::new(), None, None);
         let state = document(&Counters::default(), &Refusals::default(), &[session]);

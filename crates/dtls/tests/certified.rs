@@ -1,4 +1,4 @@
-//! Keys that a library's handshake with certificates agreed on, in our records: between two of ours, and with OpenSSL's programs as either end.
+//! Handshakes with certificates: between two own ends, and with OpenSSL's programs as either end.
 
 use std::fs;
 use std::io::{BufReader, Read, Write};
@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant};
 
-use antedate_dtls::certified::{Came, Certified, Failed, Handshake, Identity, Suite};
+use antedate_dtls::certified::{Came, Certified, Handshake, HandshakeError, Identity, Suite};
 use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;
 
@@ -18,9 +18,9 @@ fn openssl(args: &[&str], directory: &Path) {
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
 }
 
-/// A desk with two certificates and their keys, as PEM for OpenSSL and DER for us.
-fn desk() -> tempfile::TempDir {
-    let desk = tempfile::tempdir().expect("a directory");
+/// A directory with two certificates and their keys, as PEM for OpenSSL and as DER.
+fn directory() -> tempfile::TempDir {
+    let directory = tempfile::tempdir().expect("a directory");
     for name in ["a", "b"] {
         let (key, certificate) = (format!("{name}.key"), format!("{name}.pem"));
         let curve = "ec_paramgen_curve:P-256";
@@ -42,22 +42,22 @@ fn desk() -> tempfile::TempDir {
                 "-days",
                 "2",
             ],
-            desk.path(),
+            directory.path(),
         );
         openssl(
             &["x509", "-in", &certificate, "-outform", "DER", "-out", &format!("{name}.der")],
-            desk.path(),
+            directory.path(),
         );
         openssl(
             &["pkcs8", "-topk8", "-nocrypt", "-in", &key, "-outform", "DER", "-out", &format!("{name}.p8")],
-            desk.path(),
+            directory.path(),
         );
     }
-    desk
+    directory
 }
 
-fn identity(desk: &Path, ours: &str, theirs: &str) -> Identity {
-    let read = |name: String| fs::read(desk.join(name)).expect("made");
+fn identity(directory: &Path, ours: &str, theirs: &str) -> Identity {
+    let read = |name: String| fs::read(directory.join(name)).expect("made");
     Identity {
         certificate: read(format!("{ours}.der")),
         key: Zeroizing::new(read(format!("{ours}.p8"))),
@@ -65,11 +65,15 @@ fn identity(desk: &Path, ours: &str, theirs: &str) -> Identity {
     }
 }
 
-/// Both ends, with datagrams passed from one to the other; `passes` says which of the server's are lost.
-fn pair(desk: &Path, suite: Suite, passes: impl Fn(usize) -> bool) -> Result<[Certified; 2], Failed> {
+/// Connects both ends. `passes` decides which of the server's datagrams arrive.
+fn pair(
+    directory: &Path,
+    suite: Suite,
+    passes: impl Fn(usize) -> bool,
+) -> Result<[Certified; 2], HandshakeError> {
     let mut now = Instant::now();
-    let mut client = Handshake::new(&identity(desk, "a", "b"), &[suite], true, now)?;
-    let mut server = Handshake::new(&identity(desk, "b", "a"), &[suite], false, now)?;
+    let mut client = Handshake::new(&identity(directory, "a", "b"), &[suite], true, now)?;
+    let mut server = Handshake::new(&identity(directory, "b", "a"), &[suite], false, now)?;
     let mut sent = 0;
     for _ in 0..200 {
         let mut moved = false;
@@ -99,10 +103,10 @@ fn pair(desk: &Path, suite: Suite, passes: impl Fn(usize) -> bool) -> Result<[Ce
 }
 
 #[test]
-fn records_go_both_ways_under_each_suite_prepared_and_not() {
-    let desk = desk();
+fn each_suite_carries_records_both_ways() {
+    let directory = directory();
     for suite in Suite::ALL {
-        let [mut client, mut server] = pair(desk.path(), suite, |_| true).expect("keys");
+        let [mut client, mut server] = pair(directory.path(), suite, |_| true).expect("keys");
         for round in 0..20 {
             if round % 2 == 1 {
                 while client.idle(64) + server.idle(64) > 0 {}
@@ -120,12 +124,13 @@ fn records_go_both_ways_under_each_suite_prepared_and_not() {
 }
 
 #[test]
-fn data_that_comes_with_the_last_flight_or_right_behind_it_is_not_lost() {
-    let desk = desk();
+fn data_beside_the_last_flight_is_not_lost() {
+    let directory = directory();
     let now = Instant::now();
-    let mut client = Handshake::new(&identity(desk.path(), "a", "b"), &Suite::ALL, true, now).expect("begun");
+    let mut client =
+        Handshake::new(&identity(directory.path(), "a", "b"), &Suite::ALL, true, now).expect("begun");
     let mut server =
-        Handshake::new(&identity(desk.path(), "b", "a"), &Suite::ALL, false, now).expect("begun");
+        Handshake::new(&identity(directory.path(), "b", "a"), &Suite::ALL, false, now).expect("begun");
     for _ in 0..20 {
         while let Some(datagram) = client.transmit() {
             server.handle(&datagram).expect("goes on");
@@ -155,26 +160,27 @@ fn data_that_comes_with_the_last_flight_or_right_behind_it_is_not_lost() {
 }
 
 #[test]
-fn another_certificate_than_the_expected_one_gives_no_keys() {
-    let desk = desk();
+fn unexpected_certificate_gives_no_keys() {
+    let directory = directory();
     let now = Instant::now();
-    let mut client = Handshake::new(&identity(desk.path(), "a", "a"), &Suite::ALL, true, now).expect("begun");
+    let mut client =
+        Handshake::new(&identity(directory.path(), "a", "a"), &Suite::ALL, true, now).expect("begun");
     let mut server =
-        Handshake::new(&identity(desk.path(), "b", "a"), &Suite::ALL, false, now).expect("begun");
+        Handshake::new(&identity(directory.path(), "b", "a"), &Suite::ALL, false, now).expect("begun");
     for _ in 0..20 {
         while let Some(datagram) = client.transmit() {
             let _ = server.handle(&datagram);
         }
         while let Some(datagram) = server.transmit() {
             if let Err(failed) = client.handle(&datagram) {
-                return assert_eq!(failed, Failed::OtherPeer);
+                return assert_eq!(failed, HandshakeError::OtherPeer);
             }
         }
     }
     panic!("nobody minded");
 }
 
-/// A program of OpenSSL, ended when it is dropped.
+/// A program of OpenSSL, killed on drop.
 struct Program {
     child: Child,
     said: Receiver<u8>,
@@ -188,9 +194,9 @@ impl Drop for Program {
 }
 
 impl Program {
-    fn start(desk: &Path, args: &[&str]) -> Self {
+    fn start(directory: &Path, args: &[&str]) -> Self {
         let mut command = Command::new("openssl");
-        command.args(args).current_dir(desk);
+        command.args(args).current_dir(directory);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().expect("openssl runs");
         let output = child.stdout.take().expect("piped");
@@ -206,7 +212,7 @@ impl Program {
         input.write_all(line.as_bytes()).and_then(|()| input.flush()).expect("taken");
     }
 
-    /// Waits until this was said.
+    /// Waits for a line.
     fn hears(&mut self, line: &str) {
         let mut seen = String::new();
         while !seen.ends_with(line) {
@@ -218,7 +224,7 @@ impl Program {
     }
 }
 
-/// The name that OpenSSL has for a suite.
+/// OpenSSL's name of a suite.
 fn name(suite: Suite) -> &'static str {
     match suite {
         Suite::Aes128GcmSha256 => "ECDHE-ECDSA-AES128-GCM-SHA256",
@@ -233,7 +239,7 @@ fn socket() -> UdpSocket {
     socket
 }
 
-/// Shakes hands over a socket; a server learns its peer from the first datagram.
+/// Completes a handshake over a socket. A server learns its peer from the first datagram.
 fn shake(
     socket: &UdpSocket,
     mut handshake: Handshake,
@@ -266,7 +272,7 @@ fn shake(
     panic!("no keys in time");
 }
 
-/// Says a line to the program and hears one from it, over our records.
+/// Exchanges a line with the program in each direction.
 fn talk(program: &mut Program, socket: &UdpSocket, certified: &mut Certified, peer: SocketAddr) {
     for round in 0..4 {
         while round % 2 == 1 && certified.idle(64) > 0 {}
@@ -286,8 +292,8 @@ fn talk(program: &mut Program, socket: &UdpSocket, certified: &mut Certified, pe
 }
 
 #[test]
-fn openssl_is_the_server_of_ours() {
-    let desk = desk();
+fn openssl_is_the_server() {
+    let directory = directory();
     for suite in Suite::ALL {
         let server = socket().local_addr().expect("bound");
         let at = server.to_string();
@@ -295,24 +301,25 @@ fn openssl_is_the_server_of_ours() {
             "s_server", "-dtls1_2", "-quiet", "-accept", &at, "-cert", "b.pem", "-key", "b.key", "-Verify",
             "1",
         ];
-        let mut program = Program::start(desk.path(), &[&args[..], &["-cipher", name(suite)]].concat());
+        let mut program = Program::start(directory.path(), &[&args[..], &["-cipher", name(suite)]].concat());
         let socket = socket();
-        let handshake = Handshake::new(&identity(desk.path(), "a", "b"), &[suite], true, Instant::now());
-        // What is sent before the program listens is lost, and sent again.
+        let handshake = Handshake::new(&identity(directory.path(), "a", "b"), &[suite], true, Instant::now());
+        // Datagrams before the program listens are lost and sent again.
         let (mut certified, peer) = shake(&socket, handshake.expect("begun"), Some(server));
         talk(&mut program, &socket, &mut certified, peer);
     }
 }
 
 #[test]
-fn openssl_is_the_client_of_ours() {
-    let desk = desk();
+fn openssl_is_the_client() {
+    let directory = directory();
     for suite in Suite::ALL {
         let socket = socket();
         let at = socket.local_addr().expect("bound").to_string();
-        let handshake = Handshake::new(&identity(desk.path(), "b", "a"), &[suite], false, Instant::now());
+        let handshake =
+            Handshake::new(&identity(directory.path(), "b", "a"), &[suite], false, Instant::now());
         let args = ["s_client", "-dtls1_2", "-quiet", "-connect", &at, "-cert", "a.pem", "-key", "a.key"];
-        let mut program = Program::start(desk.path(), &[&args[..], &["-cipher", name(suite)]].concat());
+        let mut program = Program::start(directory.path(), &[&args[..], &["-cipher", name(suite)]].concat());
         let (mut certified, peer) = shake(&socket, handshake.expect("begun"), None);
         talk(&mut program, &socket, &mut certified, peer);
     }

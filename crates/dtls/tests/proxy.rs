@@ -46,7 +46,7 @@ fn any() -> SocketAddr {
     ([127, 0, 0, 1], 0).into()
 }
 
-/// Runs a side in a thread of its own until it is dropped.
+/// Runs a side in a thread until it is dropped.
 fn run(side: impl FnOnce(&AtomicBool, mpsc::Sender<SocketAddr>) + Send + 'static) -> Running {
     let stop = Arc::new(AtomicBool::new(false));
     let (ready, at) = mpsc::channel();
@@ -70,7 +70,7 @@ fn device_side(options: Options, identity: &'static str) -> Running {
     })
 }
 
-/// The devices' server: it sends back what it gets.
+/// The devices' server, which echoes datagrams.
 fn echo() -> Running {
     run(|stop, ready| {
         let socket = socket();
@@ -100,7 +100,7 @@ fn random(out: &mut [u8]) {
     getrandom::fill(out).expect("random numbers");
 }
 
-/// What comes back, within some seconds.
+/// The answer, within some seconds.
 fn answer(device: &UdpSocket) -> Option<Vec<u8>> {
     let end = Instant::now() + Duration::from_secs(10);
     let mut buffer = [0; 2000];
@@ -118,7 +118,7 @@ fn exchange(device: &UdpSocket, said: &[u8]) {
 }
 
 #[test]
-fn devices_have_sessions_of_their_own_and_a_server_sees_each_of_them() {
+fn each_device_has_its_own_session() {
     let echo = echo();
     let directory = tempfile::tempdir().expect("a directory");
     let path: PathBuf = directory.path().join("status");
@@ -139,7 +139,7 @@ fn devices_have_sessions_of_their_own_and_a_server_sees_each_of_them() {
 #[test]
 fn datagrams_wait_for_the_handshake() {
     let echo = echo();
-    // Nobody is there yet, so the first hello is lost.
+    // The server is not running yet, so the first hello is lost.
     let place = socket();
     let at = place.local_addr().expect("bound");
     let side = device_side(options(any(), at), "turbine 4");
@@ -155,7 +155,7 @@ fn datagrams_wait_for_the_handshake() {
 }
 
 #[test]
-fn a_server_that_forgot_loses_no_datagram() {
+fn restarted_server_loses_no_datagram() {
     let echo = echo();
     let server = server_side(options(any(), echo.at));
     let at = server.at;
@@ -163,7 +163,7 @@ fn a_server_that_forgot_loses_no_datagram() {
     let side = device_side(options(any(), relay.at), "turbine 3");
     let device = device(side.at);
     exchange(&device, b"before");
-    // Its close_notify must not be heard: it crashed. The relay passes nothing back while it is stopped.
+    // A crashed server sends no close_notify, so the relay drops it.
     relay.deaf.store(true, Ordering::Release);
     drop(server);
     thread::sleep(Duration::from_millis(50));
@@ -174,7 +174,7 @@ fn a_server_that_forgot_loses_no_datagram() {
 }
 
 #[test]
-fn a_wrong_key_gives_no_session_and_the_others_go_on() {
+fn wrong_key_gives_no_session() {
     let echo = echo();
     let server = server_side(options(any(), echo.at));
     let wrong = PskFile::parse("turbine 3:ffffffffffffffffffffffffffffffff\n").expect("good keys");
@@ -193,7 +193,7 @@ fn a_wrong_key_gives_no_session_and_the_others_go_on() {
 }
 
 #[test]
-fn no_more_sessions_than_allowed() {
+fn session_limit_is_kept() {
     let echo = echo();
     let server = server_side(options(any(), echo.at));
     let side = device_side(Options { max_sessions: 10, ..options(any(), server.at) }, "turbine 3");
@@ -206,7 +206,7 @@ fn no_more_sessions_than_allowed() {
 }
 
 #[test]
-fn a_server_that_ends_during_a_handshake_is_asked_again() {
+fn handshake_is_repeated_after_a_server_ends() {
     let (place, keys) = (socket(), PskFile::parse(KEYS).expect("good keys"));
     let side = device_side(options(any(), place.local_addr().expect("bound")), "turbine 3");
     let device = device(side.at);
@@ -237,7 +237,7 @@ fn a_server_that_ends_during_a_handshake_is_asked_again() {
             place.send_to(&out[..len], from).expect("sent");
         }
         if established && !ended {
-            // It says that it ends, and the Finished before that is lost.
+            // Its close_notify arrives, its Finished is lost.
             server.close();
             let last = std::iter::from_fn(|| server.transmit()).last().expect("an alert");
             place.send_to(&last, from).expect("sent");
@@ -251,7 +251,7 @@ fn a_server_that_ends_during_a_handshake_is_asked_again() {
     assert!(ended && answered, "{ended} {answered}");
 }
 
-/// A client without the proxy, when it is established.
+/// An established client without the proxy.
 fn joined(socket: &UdpSocket, identity: &str, cid: Option<ConnectionId>) -> Connection {
     let client = PskFile::parse(KEYS).expect("good keys").client(Some(identity)).expect("known");
     let (began, mut buffer) = (Instant::now(), [0; 2000]);
@@ -274,7 +274,7 @@ fn joined(socket: &UdpSocket, identity: &str, cid: Option<ConnectionId>) -> Conn
 }
 
 #[test]
-fn another_device_at_an_address_is_another_client_to_the_server() {
+fn new_device_at_an_address_is_a_new_client() {
     let behind = socket();
     let server = server_side(options(any(), behind.local_addr().expect("bound")));
     let address = device(server.at);
@@ -289,9 +289,9 @@ fn another_device_at_an_address_is_another_client_to_the_server() {
     assert_ne!(seen[1], seen[2], "what is said to the one before would come to the other one");
 }
 
-/// A router that was restarted gives one device the port that another one had.
+/// A restarted router gives a device the former port of another device.
 #[test]
-fn a_device_at_an_address_that_another_one_left_is_found_there() {
+fn device_at_a_reused_address_is_found() {
     let behind = socket();
     let server = server_side(options(any(), behind.local_addr().expect("bound")));
     let [first, second, third] = [(); 3].map(|()| device(server.at));
@@ -311,7 +311,7 @@ fn a_device_at_an_address_that_another_one_left_is_found_there() {
 }
 
 #[test]
-fn the_end_of_a_session_is_not_that_of_the_one_begun_beside_it() {
+fn old_session_ends_without_the_new_one() {
     let behind = socket();
     let server = server_side(options(any(), behind.local_addr().expect("bound")));
     let address = device(server.at);
@@ -320,7 +320,7 @@ fn the_end_of_a_session_is_not_that_of_the_one_begun_beside_it() {
     let settings = Settings { cid: None, retransmit_ms: 60_000, ..Settings::default() };
     let mut new = Connection::connect(settings, client, 0, &mut random);
     let mut buffer = [0; 2000];
-    // A hello, one with a cookie; and with the last flight the other one's end comes, late.
+    // Two hellos, then the last flight together with the old session's late close_notify.
     for flight in 0..3 {
         if flight == 2 {
             old.close();
@@ -347,7 +347,7 @@ impl Drop for Relay {
     }
 }
 
-/// Passes datagrams both ways, and while it is deaf drops what comes from the server.
+/// Relays datagrams both ways. While `deaf`, it drops those of the server.
 fn relay(server: SocketAddr) -> Relay {
     let (front, back) = (socket(), socket());
     for socket in [&front, &back] {

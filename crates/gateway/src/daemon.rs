@@ -1,4 +1,4 @@
-//! Runs a gateway, by the protection that its configuration names.
+//! Runs a gateway with the protection of its configuration.
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -10,7 +10,8 @@ use crate::{link, overlay};
 
 pub use crate::run::Ended;
 
-/// Runs the gateway until `stop` is set. Prepared material is wiped; reserved packet numbers that were not used are given back.
+/// Runs the gateway until `stop` is set. At the end prepared material is wiped, and unused packet
+/// numbers are given back.
 ///
 /// # Errors
 /// When it cannot start, ends by itself, or cannot write its state at the end.
@@ -18,10 +19,11 @@ pub fn run(checked: &Checked, stop: &AtomicBool) -> Result<(), Ended> {
     run_logging_keys(checked, None, stop)
 }
 
-/// As [`run`], and writes the keys of an overlay's sessions to a file. A reader of the file can read all traffic.
+/// As [`run`], and writes the session keys of an overlay to a file. A reader of the file can
+/// decrypt all traffic.
 ///
 /// # Errors
-/// As [`run`], and for a gateway that has no such keys.
+/// As [`run`], and for a gateway without session keys.
 pub fn run_logging_keys(checked: &Checked, key_log: Option<&Path>, stop: &AtomicBool) -> Result<(), Ended> {
     for warning in &checked.warnings {
         tracing::warn!("{warning:#}");

@@ -1,6 +1,7 @@
-//! The control socket: a Unix socket for the daemon's own user, one line a request, one line an answer.
+//! The control socket: a Unix socket for the daemon's own user. A request is one line, and so is
+//! the answer.
 //!
-//! It runs on threads of its own. Requests are short and clients few; a client that stays silent is sent away.
+//! Threads of its own serve it. A silent client is disconnected.
 
 use std::fs::{self, DirBuilder, Permissions};
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -16,56 +17,56 @@ use rustix::fs::{Access, AtFlags, CWD, accessat};
 
 use crate::fault::Fault;
 
-/// The suffix of the name under which a socket is made.
+/// The suffix of the temporary name of a new socket.
 const BESIDE: &str = ".new";
-/// The longest path of a control socket: a Unix socket's has at most 107 octets (`unix(7)`, without its final zero), of
-/// which the suffix takes the last.
+/// The longest path of a control socket. A Unix socket's has at most 107 octets without its final
+/// zero (`unix(7)`), and the temporary name needs the suffix.
 pub const LONGEST_PATH: usize = 107 - BESIDE.len();
 /// The longest request in octets.
 pub const REQUEST_MAX: u64 = 1024;
 /// The longest answer that a client reads, in octets.
 const REPLY_MAX: u64 = 1 << 20;
-/// Clients that are served at a time.
+/// The most clients at a time.
 pub const CLIENTS_MAX: usize = 8;
-/// The time that a client has for its next octet, and the daemon for an answer.
+/// The longest wait for a client's next octet, and for a daemon's answer.
 pub const PATIENCE: Duration = Duration::from_secs(5);
-/// The pause after the system refused a connection, so that a lack of descriptors is not made worse.
+/// The pause after a refused connection, to not aggravate a lack of descriptors.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// The words of a daemon's faults.
+/// The texts of a daemon's faults.
 #[derive(Debug, Clone, Copy)]
 pub struct Words {
     /// Another process answers on the socket: fault and remedy.
     pub taken: (&'static str, &'static str),
-    /// The path names something that is no socket: fault and remedy.
+    /// The path names something else than a socket: fault and remedy.
     pub no_socket: (&'static str, &'static str),
-    /// The socket cannot be made: an infinitive behind "cannot", and the remedy.
+    /// The socket cannot be created: an infinitive after "cannot", and the remedy.
     pub cannot: (&'static str, &'static str),
 }
 
-/// Answers requests. Calls come from the control threads and must not wait for forwarding.
+/// Answers requests. Called from the control threads; must not wait for forwarding.
 pub trait Service: Send + Sync + 'static {
-    /// The answer to a request, which has its line end. The answer has none.
+    /// The answer, without a line end, to a request with its line end.
     fn answer(&self, request: &[u8]) -> Vec<u8>;
-    /// The answer that a request cannot be served: the reason and the remedy.
+    /// The answer to a request that cannot be served: the reason and the remedy.
     fn refuse(&self, what: &str, remedy: &str) -> Vec<u8>;
 }
 
-/// A control socket that no thread answers on yet. It is removed on drop.
+/// A control socket before it is served. Removed on drop.
 #[derive(Debug)]
 pub struct Socket {
     listener: UnixListener,
     name: Name,
 }
 
-/// The name of a socket that this process made.
+/// The name of a socket that this process created.
 #[derive(Debug)]
 struct Name {
     path: PathBuf,
     inode: (u64, u64),
 }
 
-/// A control socket that a thread answers on. It is removed on drop.
+/// A served control socket. Removed on drop.
 #[derive(Debug)]
 pub struct Server {
     name: Name,
@@ -74,10 +75,11 @@ pub struct Server {
 }
 
 impl Socket {
-    /// Makes the socket, for this process's user alone. Clients wait until it is [served](Self::serve).
+    /// Creates the socket, for this process's user only. Clients wait until it is
+    /// [served](Self::serve).
     ///
     /// # Errors
-    /// When another process answers there, or the socket cannot be made.
+    /// When another process answers there, or the socket cannot be created.
     pub fn bind(path: &Path, words: &Words) -> Result<Self, Fault> {
         let listener = listen(path, words)?;
         let about = fs::symlink_metadata(path).map_err(|error| words.cannot(path, &error))?;
@@ -85,7 +87,7 @@ impl Socket {
         Ok(Self { listener, name })
     }
 
-    /// Answers on it.
+    /// Serves the socket.
     ///
     /// # Errors
     /// When no thread can be started.
@@ -103,7 +105,8 @@ impl Socket {
 impl Drop for Server {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Release);
-        // A connection ends the wait for one. Without the name there is no connection, and the thread ends with the process.
+        // A connection ends the thread's wait. Without the name none is possible, and the thread
+        // ends with the process.
         let woken = self.name.is_ours() && UnixStream::connect(&self.name.path).is_ok();
         if let Some(thread) = self.thread.take().filter(|_| woken) {
             let _ = thread.join();
@@ -112,7 +115,7 @@ impl Drop for Server {
 }
 
 impl Name {
-    /// Whether it still names the socket that this process made.
+    /// Whether the name still belongs to the socket of this process.
     fn is_ours(&self) -> bool {
         fs::symlink_metadata(&self.path).is_ok_and(|about| (about.dev(), about.ino()) == self.inode)
     }
@@ -127,7 +130,7 @@ impl Drop for Name {
 }
 
 impl Words {
-    /// Another process has the socket.
+    /// The fault that another process has the socket.
     #[must_use]
     pub fn taken(&self, path: &Path) -> Fault {
         Fault::of_file(path, self.taken.0, self.taken.1)
@@ -138,16 +141,17 @@ impl Words {
     }
 }
 
-/// Whether the socket could be made there. Changes nothing. Returns whether a process answers there already.
+/// Checks whether the socket could be created. Changes nothing. Returns whether a process already
+/// answers there.
 ///
 /// # Errors
-/// When the path names something else, or its directory cannot be written to.
+/// When the path names something else, or its directory is not writable.
 pub fn inspect(path: &Path, words: &Words) -> Result<bool, Fault> {
     if is_answered(path, words)? || is_answered(&beside(path), words)? {
         return Ok(true);
     }
     let parent = parent_of(path);
-    // Its directory is made, but none above that.
+    // The socket's directory will be created, but no parent of it.
     let directory = if parent.exists() { parent } else { parent_of(parent) };
     let about = fs::metadata(directory).map_err(|error| words.cannot(path, &error))?;
     if !about.is_dir() {
@@ -158,19 +162,19 @@ pub fn inspect(path: &Path, words: &Words) -> Result<bool, Fault> {
     Ok(false)
 }
 
-/// The directory of a path that may be relative.
+/// The directory of a path, which may be relative.
 fn parent_of(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// The name under which a socket is made.
+/// The temporary name of a new socket.
 fn beside(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(BESIDE);
     name.into()
 }
 
-/// Whether a process answers there. A socket without one was left behind by a process that was killed.
+/// Whether a process answers there. A killed process leaves a socket without one.
 fn is_answered(path: &Path, words: &Words) -> Result<bool, Fault> {
     match fs::symlink_metadata(path) {
         Ok(about) if !about.file_type().is_socket() => {
@@ -181,11 +185,11 @@ fn is_answered(path: &Path, words: &Words) -> Result<bool, Fault> {
     }
 }
 
-/// Makes a socket for this process's user alone, in place of one that a killed process left behind. It never has wider
-/// rights: it is made under another name, then renamed.
+/// Creates a socket for this process's user only, in place of one that a killed process left
+/// behind. It is created with a temporary name and then renamed, so its mode is never wider.
 ///
 /// # Errors
-/// When another process answers there, or the socket cannot be made.
+/// When another process answers there, or the socket cannot be created.
 pub fn listen(path: &Path, words: &Words) -> Result<UnixListener, Fault> {
     let new = beside(path);
     for name in [path, &new] {
@@ -222,7 +226,7 @@ fn accept(listener: &UnixListener, service: &Arc<impl Service>, stop: &AtomicBoo
             thread::sleep(PAUSE);
             continue;
         };
-        // Only this thread adds, so the bound holds.
+        // Only this thread increments, so the limit holds.
         if clients.load(Ordering::Acquire) >= CLIENTS_MAX {
             let reply = service.refuse("too many clients at a time", "close some and ask again");
             let _ = answer(&stream, reply);
@@ -241,7 +245,7 @@ fn accept(listener: &UnixListener, service: &Arc<impl Service>, stop: &AtomicBoo
     }
 }
 
-/// A place among the clients that are served, free again on drop.
+/// A count of one client, undone on drop.
 struct Seat(Arc<AtomicUsize>);
 
 impl Seat {
@@ -283,7 +287,7 @@ fn answer(mut stream: &UnixStream, mut line: Vec<u8>) -> io::Result<()> {
     stream.write_all(&line)
 }
 
-/// Sends a request, which has no line end, to a running daemon and returns the answer.
+/// Sends a request, without a line end, to a running daemon and returns the answer.
 ///
 /// # Errors
 /// When no process answers on the socket, or not in time.

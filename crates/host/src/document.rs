@@ -1,6 +1,6 @@
-//! A walk over a TOML file that collects every fault instead of stopping at the first.
+//! Reads a TOML file and collects all faults instead of stopping at the first.
 //!
-//! Which keys are known is not a list of its own: a key is known because the code that reads the section asked for it.
+//! There is no list of known keys: a key is known if the code that reads the section asks for it.
 
 use std::cell::RefCell;
 use std::ops::RangeInclusive;
@@ -10,7 +10,7 @@ use toml::de::{DeTable, DeValue};
 
 use crate::fault::{Fault, nearest, suggest};
 
-/// A parsed file and what was found wrong with it so far.
+/// A parsed file and its faults so far.
 pub struct Document<'t> {
     file: &'t Path,
     text: &'t str,
@@ -19,12 +19,12 @@ pub struct Document<'t> {
 }
 
 impl<'t> Document<'t> {
-    /// Parses the text. Faults of syntax are collected like all others.
+    /// Parses the text. Syntax faults are collected with the others.
     pub fn parse(file: &'t Path, text: &'t str) -> Self {
         let (root, errors) = DeTable::parse_recoverable(text);
         let document = Self { file, text, root: root.into_inner(), faults: RefCell::default() };
         for error in errors {
-            // The error's own text is not used: it would quote the line, which may hold a key.
+            // Not the error's own text: it quotes the line, which may hold a key.
             let line = error.span().map(|span| document.line(span.start));
             document.fault(
                 line,
@@ -36,7 +36,7 @@ impl<'t> Document<'t> {
         document
     }
 
-    /// The file as a section without a name.
+    /// The top-level section.
     pub fn root<'d>(&'d self) -> Section<'d, 't> {
         Section::new(self, String::new(), None, Some(&self.root))
     }
@@ -59,7 +59,7 @@ impl<'t> Document<'t> {
         });
     }
 
-    /// What was found wrong, in the order in which it was found.
+    /// The faults, in the order of their discovery.
     pub fn into_faults(self) -> Vec<Fault> {
         self.faults.into_inner()
     }
@@ -76,7 +76,7 @@ pub struct Section<'d, 't> {
     line: Option<usize>,
     table: Option<&'d DeTable<'t>>,
     asked: Vec<&'static str>,
-    /// Known, but already refused.
+    /// Known keys that were refused.
     refused: Vec<&'static str>,
 }
 
@@ -90,17 +90,17 @@ impl<'d, 't> Section<'d, 't> {
         Self { document, path, line, table, asked: Vec::new(), refused: Vec::new() }
     }
 
-    /// Whether the file has this section at all.
+    /// Whether the file has this section.
     pub fn is_present(&self) -> bool {
         self.table.is_some()
     }
 
-    /// The line of the section's head.
+    /// The line of the section's header.
     pub fn line(&self) -> Option<usize> {
         self.line
     }
 
-    /// The value of a key, if it is there.
+    /// The value of a key, if present.
     pub fn get(&mut self, key: &'static str) -> Option<Field<'d, 't>> {
         if !self.asked.contains(&key) {
             self.asked.push(key);
@@ -114,7 +114,7 @@ impl<'d, 't> Section<'d, 't> {
         })
     }
 
-    /// The value of a key that must be there if the section is.
+    /// The value of a key that is required if the section is present.
     pub fn required(&mut self, key: &'static str, remedy: &str) -> Option<Field<'d, 't>> {
         let field = self.get(key);
         if field.is_none() && self.is_present() {
@@ -123,7 +123,7 @@ impl<'d, 't> Section<'d, 't> {
         field
     }
 
-    /// A section below this one.
+    /// A subsection.
     pub fn section(&mut self, key: &'static str) -> Section<'d, 't> {
         let absent = Section::new(self.document, self.path_of(key), None, None);
         match self.get(key) {
@@ -132,7 +132,7 @@ impl<'d, 't> Section<'d, 't> {
         }
     }
 
-    /// A section that must be there.
+    /// A required subsection.
     pub fn required_section(&mut self, key: &'static str, remedy: &str) -> Section<'d, 't> {
         if self.table.is_some_and(|table| !table.contains_key(key)) {
             self.document.fault(None, format!("[{}]", self.path_of(key)), "is missing", remedy);
@@ -140,23 +140,23 @@ impl<'d, 't> Section<'d, 't> {
         self.section(key)
     }
 
-    /// A key that is known, but not part of this version: refused with its own words instead of being ignored.
+    /// Refuses a key of a later version with its own text.
     pub fn not_yet(&mut self, key: &'static str, what: &str, remedy: &str) {
         if let Some(field) = self.get(key) {
             field.fault(what, remedy);
         }
-        // It is not to be offered as the nearest known name of a misspelt one.
+        // It is not suggested for a misspelt key.
         self.asked.retain(|asked| *asked != key);
         self.refused.push(key);
     }
 
-    /// A fault of the section as a whole.
+    /// Adds a fault of the whole section.
     pub fn fault(&self, key: &str, what: impl Into<String>, remedy: impl Into<String>) {
         let key = if key.is_empty() { self.path.clone() } else { self.path_of(key) };
         self.document.fault(self.line, key, what, remedy);
     }
 
-    /// Refuses every key that nobody asked for.
+    /// Refuses all keys that were not asked for.
     pub fn finish(self) {
         let Some(table) = self.table else { return };
         for (name, _) in table.iter() {
@@ -190,7 +190,7 @@ impl<'d, 't> Section<'d, 't> {
     }
 }
 
-/// A value with its place.
+/// A value with its position.
 pub struct Field<'d, 't> {
     document: &'d Document<'t>,
     path: String,
@@ -204,13 +204,13 @@ impl<'d, 't> Field<'d, 't> {
         self.line
     }
 
-    /// Says what is wrong with this value.
+    /// Adds a fault of this value.
     pub fn fault(&self, what: impl Into<String>, remedy: impl Into<String>) {
         self.document.fault(Some(self.line), self.path.clone(), what, remedy);
     }
 
     fn mistyped(&self, wanted: &str, remedy: &str) {
-        // The value is not shown: it may be a key that was written without quotes.
+        // The value is not shown: it may be a key without its quotes.
         self.fault(format!("must be {wanted}, not {}", article(self.value.type_str())), remedy);
     }
 
@@ -228,7 +228,7 @@ impl<'d, 't> Field<'d, 't> {
         self.value.as_str()
     }
 
-    /// Whether it is an array.
+    /// Whether the value is an array.
     pub fn is_array(&self) -> bool {
         self.value.is_array()
     }
@@ -260,7 +260,7 @@ impl<'d, 't> Field<'d, 't> {
         None
     }
 
-    /// One of several names, or a fault with the nearest.
+    /// One of several names, or a fault with the nearest one.
     pub fn one_of<T: Copy>(&self, what: &str, names: &[(&str, T)]) -> Option<T> {
         let text = self.string()?;
         if let Some((_, value)) = names.iter().find(|(name, _)| *name == text) {
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn every_fault_is_found_in_one_walk() {
+    fn all_faults_are_found_in_one_pass() {
         let found = faults("a = 70000\nb = \"no\"\nhallo = 1\n", |root| {
             root.get("a").unwrap().integer(0..=65535);
             root.get("b").unwrap().boolean();
@@ -334,14 +334,14 @@ mod tests {
     }
 
     #[test]
-    fn faults_of_syntax_have_their_line() {
+    fn syntax_faults_have_their_line() {
         let found = faults("a = 1\nb = \n", |root| drop((root.get("a"), root.get("b"))));
         assert_eq!(found.len(), 1, "{found:?}");
         assert!(found[0].starts_with("x.toml:2: not TOML: "), "{found:?}");
     }
 
     #[test]
-    fn a_value_of_the_wrong_type_is_not_shown() {
+    fn mistyped_value_is_not_shown() {
         let found = faults("key = 0x0123456789abcdef\n", |root| {
             root.get("key").unwrap().string();
         });

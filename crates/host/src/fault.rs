@@ -1,25 +1,26 @@
-//! What is wrong with a file: where, what, and what would be right.
+//! Faults of files: position, reason and remedy.
 //!
-//! Reading a configuration or a key file goes on after a fault, so that one call shows all of them. A fault never
-//! carries key material: faults end up in logs.
+//! Reading a configuration or a key file continues after a fault, so that one call reports all of
+//! them. A fault never contains key material: faults are logged.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// One thing that is wrong with a file, or with the machine it names.
+/// A fault of a file, or of the machine that the file describes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
-    /// The file that says it, or that is itself at fault.
+    /// The file at fault, or the file whose setting is at fault.
     pub file: PathBuf,
-    /// The line, counted from 1. `None` when the file as a whole is meant.
+    /// The line, counted from 1. `None` for the file as a whole.
     pub line: Option<usize>,
-    /// The key as it would be written with dots, `field.interface`. Empty when no key is meant.
+    /// The key with dots, as in `field.interface`. Empty for no key.
     pub key: String,
-    /// What is wrong.
+    /// The fault.
     pub what: String,
-    /// What to do about it.
+    /// The remedy.
     pub remedy: String,
-    /// The machine may become ready by itself, as when an interface is found late: trying again may help.
+    /// Whether the fault may pass by itself, as when an interface appears late. Then a retry may
+    /// succeed.
     pub passing: bool,
 }
 
@@ -36,13 +37,13 @@ impl Fault {
         }
     }
 
-    /// A thread cannot be started, or what it needs.
+    /// A thread, or a resource that it needs, cannot be created.
     #[must_use]
     pub fn of_thread(file: &Path, error: &std::io::Error) -> Self {
         Self::of_file(file, format!("cannot start a thread: {error}"), "see ulimit -n and ulimit -u")
     }
 
-    /// The file cannot be read or written at all.
+    /// The file cannot be read or written.
     pub fn of_io(file: &Path, doing: &str, error: &std::io::Error, remedy: impl Into<String>) -> Self {
         Self::of_file(file, format!("cannot {doing}: {}", explain(error)), remedy)
     }
@@ -51,7 +52,7 @@ impl Fault {
 /// The remedy for `EMFILE`.
 pub const MORE_FILES: &str = "allow more open files: ulimit -n";
 
-/// The operating system's words without its number.
+/// The operating system's error text without its number.
 #[must_use]
 pub fn explain(error: &std::io::Error) -> String {
     let text = error.to_string();
@@ -61,7 +62,7 @@ pub fn explain(error: &std::io::Error) -> String {
     }
 }
 
-/// In two lines, `file:line: key: what` and the remedy; with `{:#}` in one, for logs.
+/// Two lines, `file:line: key: what` and the remedy; one line with `{:#}`, for logs.
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.file.display())?;
@@ -80,12 +81,14 @@ impl fmt::Display for Fault {
     }
 }
 
-/// Everything that is wrong, in the order of files and lines. Never empty when it is an error.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+/// All faults, in the order of files and lines. Never empty as an error.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Faults(Vec<Fault>);
 
+impl std::error::Error for Faults {}
+
 impl Faults {
-    /// The faults in the order in which a reader of the files meets them.
+    /// Sorts the faults by file and line.
     #[must_use]
     pub fn new(mut faults: Vec<Fault>) -> Self {
         let mut files: Vec<PathBuf> = Vec::new();
@@ -99,25 +102,25 @@ impl Faults {
         Self(faults)
     }
 
-    /// How many there are.
+    /// Number of faults.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether nothing is wrong but what may pass by itself.
+    /// Whether all faults may pass by themselves.
     #[must_use]
     pub fn may_pass(&self) -> bool {
         self.0.iter().all(|fault| fault.passing)
     }
 
-    /// Whether nothing is wrong.
+    /// Whether there are no faults.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// One by one.
+    /// Iterates over the faults.
     pub fn iter(&self) -> std::slice::Iter<'_, Fault> {
         self.0.iter()
     }
@@ -159,7 +162,8 @@ impl fmt::Display for Faults {
     }
 }
 
-/// The name of `known` that is nearest to `wrong`, if one is near enough to be meant: mistyped, or the only one that begins so.
+/// The name in `known` that is nearest to `wrong`, if near enough: a typing error, or the only one
+/// with this prefix.
 #[must_use]
 pub fn nearest<'k>(wrong: &str, known: impl IntoIterator<Item = &'k str> + Clone) -> Option<&'k str> {
     let wrong = wrong.to_lowercase();
@@ -175,7 +179,7 @@ pub fn nearest<'k>(wrong: &str, known: impl IntoIterator<Item = &'k str> + Clone
     mistyped.or_else(|| longer.next().filter(|_| longer.next().is_none()))
 }
 
-/// A remedy that offers the nearest known name, or all of them.
+/// A remedy that suggests the nearest known name, or all names.
 #[must_use]
 pub fn suggest<'k>(wrong: &str, known: impl IntoIterator<Item = &'k str> + Clone) -> String {
     match nearest(wrong, known.clone()) {
@@ -189,21 +193,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn faults_come_in_the_order_of_the_file() {
+    fn faults_are_in_file_order() {
         let at = |line| Fault { line: Some(line), ..Fault::of_file(Path::new("a.toml"), "wrong", "") };
         let faults = Faults::new(vec![at(9), at(2), at(9)]);
         assert_eq!(faults.to_string(), "a.toml:2: wrong\na.toml:9: wrong");
     }
 
     #[test]
-    fn a_log_has_a_fault_in_one_line() {
+    fn log_form_is_one_line() {
         let fault = Fault::of_file(Path::new("a.toml"), "wrong", "do right");
         assert_eq!(fault.to_string(), "a.toml: wrong\n    remedy: do right");
         assert_eq!(format!("{fault:#}"), "a.toml: wrong (remedy: do right)");
     }
 
     #[test]
-    fn the_nearest_name_is_offered_and_a_far_one_is_not() {
+    fn only_near_names_are_suggested() {
         assert_eq!(nearest("intreface", ["interface", "mtu"]), Some("interface"));
         assert_eq!(nearest("Field", ["field", "uplink"]), Some("field"));
         assert_eq!(nearest("colour", ["interface", "mtu"]), None);

@@ -1,4 +1,4 @@
-//! Hexadecimal digits in configuration, key and number files.
+//! Hexadecimal digits in configuration, key and state files.
 
 /// Lower-case hexadecimal digits.
 #[must_use]
@@ -8,7 +8,7 @@ pub fn hex(bytes: &[u8]) -> String {
     digits
 }
 
-/// Appends hexadecimal digits. Makes no other copy if `out` has the room.
+/// Appends hexadecimal digits. Makes no other copy if the capacity of `out` suffices.
 pub fn push_hex(out: &mut String, bytes: &[u8]) {
     let digit = |nibble: u8| char::from_digit(nibble.into(), 16).unwrap_or('0');
     for byte in bytes {
@@ -17,7 +17,8 @@ pub fn push_hex(out: &mut String, bytes: &[u8]) {
     }
 }
 
-/// Fills `out` from exactly twice as many hexadecimal digits. Makes no other copy, so that keys can pass through.
+/// Fills `out` from exactly twice as many hexadecimal digits. Makes no other copy, so it is
+/// suitable for keys.
 #[must_use]
 pub fn parse_hex(digits: &str, out: &mut [u8]) -> bool {
     let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
@@ -40,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hexadecimal_digits_come_back_as_they_went() {
+    fn hex_round_trips() {
         let mut bytes = [0; 3];
         assert!(parse_hex("0aFf80", &mut bytes));
         assert_eq!(hex(&bytes), "0aff80");

@@ -1,12 +1,12 @@
-//! The ground floor of every daemon: parts that know no bearer and no protocol.
+//! The base of every daemon, independent of bearer and protocol.
 //!
-//! - [`fault`]: what is wrong with a file or a machine, where, and the remedy
-//! - [`document`]: TOML files, read to the end with all their faults
+//! - [`fault`]: faults of a file or a machine, with remedies
+//! - [`document`]: TOML files, with all their faults
 //! - [`private_file`]: files with secrets
 //! - [`hex`]: hexadecimal digits
-//! - [`replace`]: files that are replaced as a whole, by one process at a time
-//! - [`numbers`]: nonces' numbers that survive a restart, a crash and a power cut
-//! - [`process`]: the user that this process runs as
+//! - [`replace`]: atomic replacement and locking of files
+//! - [`numbers`]: nonce numbers that survive a restart, a crash and a power cut
+//! - [`process`]: the user of this process
 //! - `control`: the control socket (feature `control`)
 //! - `signals`, `log`: SIGTERM, SIGINT, and log lines on standard error (feature `daemon`)
 

@@ -1,15 +1,24 @@
 //! Log lines on standard error.
 
+use std::error::Error;
+use std::fmt;
 use std::io::IsTerminal;
 
 use tracing_subscriber::EnvFilter;
 
-/// A filter that cannot be read.
-#[derive(Debug, thiserror::Error)]
-#[error("--log {filter}: {error}")]
+/// An invalid log filter.
+#[derive(Debug)]
 pub struct FilterError {
     filter: String,
     error: tracing_subscriber::filter::ParseError,
+}
+
+impl Error for FilterError {}
+
+impl fmt::Display for FilterError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "--log {}: {}", self.filter, self.error)
+    }
 }
 
 impl FilterError {
@@ -17,23 +26,24 @@ impl FilterError {
     pub const REMEDY: &str = "give error, warn, info, debug, trace, or target=level";
 }
 
-/// Sends log lines to standard error. Without a filter, `RUST_LOG` has it, or the level is `info`.
+/// Writes log lines to standard error. Without a filter the level is that of `RUST_LOG`, or `info`.
 ///
 /// # Errors
-/// When the filter cannot be read.
+/// When the filter is invalid.
 pub fn init(filter: Option<String>) -> Result<(), FilterError> {
     let filter = filter.or_else(|| std::env::var("RUST_LOG").ok()).unwrap_or_else(|| "info".to_owned());
     let filter = EnvFilter::try_new(&filter).map_err(|error| FilterError { filter, error })?;
-    // no-color.org: set, and not empty.
+    // no-color.org: set and not empty.
     let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let lines = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
         .with_target(false)
-        // Such an error would go to standard error, and a line that cannot be written there is a panic.
+        // The subscriber would print the error to standard error too, and a failed write there
+        // panics.
         .log_internal_errors(false)
         .with_ansi(std::io::stderr().is_terminal() && !plain);
-    // The journal has the time already (systemd.exec(5)).
+    // The journal adds the time (systemd.exec(5)).
     if std::env::var_os("JOURNAL_STREAM").is_some() {
         lines.without_time().init();
     } else {

@@ -1,4 +1,4 @@
-//! Files that hold secrets: read only where nobody else can, made as new ones that only their owner can read.
+//! Files with secrets: read only if other users cannot, and created with mode 0600.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -7,11 +7,11 @@ use std::path::Path;
 
 use crate::fault::Fault;
 
-/// The longest key file that is read.
+/// The largest key file in octets.
 pub const LONGEST: usize = 1 << 16;
 
-/// Reads a regular file that nobody else than `user` or root can read or change. Faults of the file's rights come
-/// before its content is looked at. Gives how many octets of `text` it filled.
+/// Reads a regular file that only `user` or root can read and write. Its mode is checked before its
+/// content. Returns the number of octets in `text`.
 ///
 /// # Errors
 /// When it cannot be read, others have rights on it, or it is longer than [`LONGEST`].
@@ -21,7 +21,7 @@ pub fn read(file: &Path, user: u32, text: &mut [u8]) -> Result<usize, Fault> {
     };
     // Opening a FIFO must not wait for a writer.
     let mut open = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(file).map_err(cannot)?;
-    // The rights of what was opened, not of what the name means a moment later.
+    // The metadata of the open file: the name may point elsewhere by now.
     let about = open.metadata().map_err(cannot)?;
     if !about.is_file() {
         return Err(Fault::of_file(file, "is not a regular file", "give the path of a key file"));
@@ -66,7 +66,8 @@ fn read_up_to(open: &mut File, text: &mut [u8]) -> io::Result<usize> {
     Ok(length)
 }
 
-/// Writes a new file that only its owner can read. An existing one stays as it is, and where writing fails there is none.
+/// Writes a new file that only its owner can read. An existing one is not changed, and a failed
+/// write leaves none.
 ///
 /// # Errors
 /// When the file exists or cannot be written.
@@ -87,7 +88,7 @@ pub fn create(file: &Path, text: &str) -> Result<(), Fault> {
     let mut open = open_new(file).map_err(cannot)?;
     let written = open.write_all(text.as_bytes()).and_then(|()| open.sync_all());
     written.and_then(|()| sync_directory_of(file)).map_err(|error| {
-        // Half a file would be in the way of the next try.
+        // A partial file would block the next attempt.
         let _ = fs::remove_file(file);
         cannot(error)
     })
@@ -96,15 +97,15 @@ pub fn create(file: &Path, text: &str) -> Result<(), Fault> {
 /// Opens a new file that only its owner can read.
 ///
 /// # Errors
-/// When there is one of that name, or it cannot be made.
+/// When the name exists, or the file cannot be created.
 pub fn open_new(file: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create_new(true).mode(0o600).open(file)
 }
 
-/// Makes the names in a file's directory durable.
+/// Synchronizes the directory of a file.
 ///
 /// # Errors
-/// When the directory cannot be opened, or does not reach the disk.
+/// When the directory cannot be opened or synchronized.
 pub fn sync_directory_of(file: &Path) -> io::Result<()> {
     let directory = file.parent().filter(|directory| !directory.as_os_str().is_empty());
     File::open(directory.unwrap_or_else(|| ".".as_ref()))?.sync_all()

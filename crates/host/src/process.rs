@@ -1,4 +1,4 @@
-//! The user that this process runs as.
+//! The user of this process.
 
 use std::fs;
 

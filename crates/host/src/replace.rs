@@ -1,4 +1,4 @@
-//! Files that must not be lost: each is replaced as a whole, and a manager's is changed by one process at a time.
+//! Atomic replacement of files, and files that one process at a time may change.
 
 use std::fs::{self, File, Permissions, TryLockError};
 use std::io::{self, ErrorKind, Write as _};
@@ -9,13 +9,14 @@ use crate::fault::Fault;
 use crate::hex::hex;
 use crate::private_file::{open_new, sync_directory_of};
 
-/// Replaces a file as a whole: there is always the old one or the new one, also after a crash. The owner and the rights stay.
-/// A file that was not there becomes readable by its owner only, and the result is true.
+/// Replaces a file atomically: even after a crash there is either the old one or the new one. Owner
+/// and mode are kept. A new file is readable by its owner only, and the result is true.
 ///
 /// # Errors
-/// When it cannot be written: the old file is as it was, unless only the directory could not be made durable.
+/// When it cannot be written. The old file is unchanged, unless only the directory could not be
+/// synchronized.
 pub fn replace(file: &Path, content: &[u8]) -> Result<bool, Fault> {
-    // Where a link leads to, so that the link stays.
+    // The target of a link, so that the link remains.
     let place = fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
     let old = match fs::metadata(&place) {
         Ok(about) if about.is_file() => Some(about),
@@ -29,14 +30,15 @@ pub fn replace(file: &Path, content: &[u8]) -> Result<bool, Fault> {
     written.map(|_| old.is_none()).map_err(|error| cannot_write(file, &error))
 }
 
-/// A file that no other process changes while this lives (`flock(2)`: the lock ends with the process, however that ends).
+/// A file that no other process changes during this value's lifetime (`flock(2)`: the lock ends
+/// with the process, even if killed).
 #[derive(Debug)]
 pub struct Held {
-    /// What the user calls it.
+    /// The path of the user.
     file: PathBuf,
-    /// Where it is.
+    /// The path without links.
     place: PathBuf,
-    /// The lock on what has that name now.
+    /// The lock, on the file that has the name now.
     lock: File,
 }
 
@@ -44,7 +46,7 @@ impl Held {
     /// Takes the lock.
     ///
     /// # Errors
-    /// When somebody else has it, or there is no such file.
+    /// When another process has it, or there is no such file.
     pub fn take(file: &Path) -> Result<Self, Fault> {
         let cannot = |error| Fault::of_io(file, "open the file", &error, "run as its owner");
         let place = fs::canonicalize(file).map_err(cannot)?;
@@ -65,7 +67,8 @@ impl Held {
                     Fault::of_io(file, "lock the file", &error, "put it on a local file system")
                 }
             })?;
-            // Somebody may have replaced the file before the lock was ours: then it is on the old one.
+            // Another process may have replaced the file before the lock was taken. Then the lock
+            // is on the old one.
             let (ours, named) = (lock.metadata().map_err(cannot)?, fs::metadata(&place).map_err(cannot)?);
             if (ours.dev(), ours.ino()) == (named.dev(), named.ino()) {
                 return Ok(Self { file: file.to_owned(), place, lock });
@@ -73,13 +76,14 @@ impl Held {
         }
     }
 
-    /// Replaces the file as a whole; the lock goes over to the new one.
+    /// Replaces the file atomically. The lock passes to the new one.
     ///
     /// # Errors
-    /// When it cannot be written: the old file is as it was, unless only the directory could not be made durable.
+    /// When it cannot be written. The old file is unchanged, unless only the directory could not be
+    /// synchronized.
     pub fn replace(&mut self, text: &str) -> Result<(), Fault> {
         let written = self.lock.metadata().and_then(|old| {
-            // Locked before it has the name, so that nobody comes between.
+            // Locked before it gets the name, so that no process takes the lock in between.
             write_over(&self.place, text.as_bytes(), Some(&old), |new| {
                 new.try_lock().map_err(io::Error::from)
             })
@@ -89,14 +93,14 @@ impl Held {
     }
 }
 
-/// Writes a file beside this one, with the owner and the rights of the old one, and gives it the name. Returns the new file.
+/// Writes a file beside the old one, with its owner and mode, and renames it. Returns the new file.
 fn write_over(
     file: &Path,
     content: &[u8],
     old: Option<&fs::Metadata>,
     before: impl FnOnce(&File) -> io::Result<()>,
 ) -> io::Result<File> {
-    // A random name: what else is in the directory is somebody's file.
+    // A random name: other files of the directory are not touched.
     let mut random = [0; 8];
     getrandom::fill(&mut random).map_err(|error| io::Error::other(error.to_string()))?;
     let beside = file.with_file_name(format!(".antedate-{}.new", hex(&random)));
@@ -116,7 +120,7 @@ fn write_over(
         sync_directory_of(file)?;
         Ok(open)
     };
-    // After the rename there is nothing of that name to remove.
+    // After the rename this name no longer exists.
     write().inspect_err(|_| drop(fs::remove_file(&beside)))
 }
 
@@ -144,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn replacing_a_file_touches_no_other_one() {
+    fn replacing_touches_no_other_file() {
         let directory = directory();
         for name in ["a.toml", "a.new", "b.new"] {
             create(&directory.path().join(name), name).expect("written");
@@ -159,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn the_owner_and_the_rights_of_a_file_stay_and_a_new_one_is_its_owners_alone() {
+    fn owner_and_mode_are_kept() {
         let directory = directory();
         let file = directory.path().join("acl");
         assert!(replace(&file, b"first").expect("written"), "is new");
@@ -175,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_stays_a_link_and_what_is_no_file_is_refused() {
+    fn links_stay_and_non_files_are_refused() {
         let directory = directory();
         let (file, link) = (directory.path().join("file"), directory.path().join("link"));
         create(&file, "old").expect("written");
@@ -188,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_held_by_one_also_after_it_was_replaced() {
+    fn lock_survives_replacement() {
         let directory = directory();
         let file = directory.path().join("a.toml");
         create(&file, "old").expect("written");

@@ -1,4 +1,4 @@
-//! SIGTERM and SIGINT end a daemon cleanly.
+//! SIGTERM and SIGINT stop a daemon cleanly.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,10 +8,10 @@ use std::thread;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-/// Sets `stop` on the first SIGTERM or SIGINT and ends the process on the second.
+/// Sets `stop` on the first SIGTERM or SIGINT, and exits on the second.
 ///
 /// # Errors
-/// When the signals cannot be watched, or no thread can be started for them.
+/// When the signals cannot be caught, or the thread cannot be started.
 pub fn watch(stop: Arc<AtomicBool>) -> io::Result<()> {
     let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP])?;
     let watch = move || {

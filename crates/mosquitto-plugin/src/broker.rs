@@ -1,9 +1,9 @@
-//! What Mosquitto offers and expects (`mosquitto_broker.h` and `mosquitto_plugin.h` of 2.0).
+//! The C interface of Mosquitto 2.0 (`mosquitto_broker.h`, `mosquitto_plugin.h`).
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::ptr::{null, null_mut};
 
-/// The version of the interface.
+/// The interface version.
 pub(crate) const VERSION: c_int = 5;
 /// MOSQ_EVT_ACL_CHECK
 pub(crate) const EVENT_ACCESS: c_int = 2;
@@ -19,11 +19,12 @@ pub(crate) const INVALID: c_int = 3;
 pub(crate) const ACL_DENIED: c_int = 12;
 /// MOSQ_ERR_UNKNOWN
 pub(crate) const UNKNOWN: c_int = 13;
-/// MOSQ_ERR_PLUGIN_DEFER: whoever is asked next decides; access is denied where nobody is.
+/// MOSQ_ERR_PLUGIN_DEFER: the next plugin or access list decides; the broker denies if there is
+/// none.
 pub(crate) const DEFER: c_int = 17;
-/// MOSQ_ACL_READ: a subscriber would get it.
+/// MOSQ_ACL_READ: delivery to a subscriber.
 pub(crate) const READ: c_int = 1;
-/// MOSQ_ACL_WRITE: a client publishes it, or left it as its will.
+/// MOSQ_ACL_WRITE: a client's publish or will.
 pub(crate) const WRITE: c_int = 2;
 /// MOSQ_LOG_NOTICE
 pub(crate) const LOG_NOTICE: c_int = 2;
@@ -70,7 +71,7 @@ pub(crate) struct Question {
     future2: [*mut c_void; 4],
 }
 
-// `peers/mqtt/layout.c` asserts the same of the headers themselves, on 64-bit targets, which is what Debian's broker is built for.
+// `peers/mqtt/layout.c` asserts the same of the headers, on 64-bit targets such as Debian's broker.
 #[cfg(target_pointer_width = "64")]
 const _: () = {
     use std::mem::{offset_of, size_of};
@@ -115,29 +116,29 @@ unsafe extern "C" {
 }
 
 impl Question {
-    /// Whether it is asked of a message that the broker keeps, before a subscriber gets it (`check_retain_source`): whoever published
-    /// that is not there then, and what stands for it has spoken no version of the protocol.
-    pub(crate) fn is_of_kept(&self) -> bool {
-        // SAFETY: the broker's own client, which it keeps during the call.
+    /// Whether the check is of a retained message before delivery (`check_retain_source`). Its
+    /// publisher is gone then, and the client in its place has no protocol version.
+    pub(crate) fn is_of_retained(&self) -> bool {
+        // SAFETY: `client` is the broker's own client, which it keeps during the call.
         unsafe { mosquitto_client_protocol_version(self.client) == 0 }
     }
 }
 
-/// A line of the broker's log.
+/// Writes lines to the broker's log.
 pub(crate) fn log(level: c_int, text: &str) {
     for line in text.lines() {
         if let Ok(line) = CString::new(format!("antedate: {line}")) {
-            // SAFETY: both are strings that end with a zero, and the format takes one.
+            // SAFETY: both strings are NUL-terminated, and the format takes one string.
             unsafe { mosquitto_log_printf(level, c"%s".as_ptr(), line.as_ptr()) };
         }
     }
 }
 
-/// Publishes as the broker itself, whose publishes are not shown again.
+/// Publishes as the broker itself, without a message event.
 pub(crate) fn publish(topic: &CStr, payload: &[u8], qos: u8, retain: bool) -> c_int {
     let Ok(len) = c_int::try_from(payload.len()) else { return INVALID };
-    // SAFETY: the topic ends with a zero and the payload has that many bytes; the broker copies both. No client is named, so all
-    // get it, and there are no properties.
+    // SAFETY: the topic is NUL-terminated and the payload has `len` octets; the broker copies both.
+    // Null for the client means all subscribers, null for the properties none.
     unsafe {
         mosquitto_broker_publish_copy(
             null(),
@@ -151,16 +152,17 @@ pub(crate) fn publish(topic: &CStr, payload: &[u8], qos: u8, retain: bool) -> c_
     }
 }
 
-/// Gives a message another payload, in memory of the broker's, which frees it and the old one.
+/// Replaces the payload of a message, in memory that the broker allocates and frees. It frees the
+/// old payload too.
 pub(crate) fn replace(message: &mut Message, payload: &[u8]) -> c_int {
     let Ok(len) = u32::try_from(payload.len()) else { return INVALID };
-    // One byte more, as the broker keeps a zero behind its own payloads.
-    // SAFETY: as `malloc`; checked below.
+    // One octet more: the broker's own payloads end with a zero.
+    // SAFETY: as `malloc`; null is checked below.
     let place = unsafe { mosquitto_malloc(payload.len() + 1) }.cast::<u8>();
     if place.is_null() {
         return NO_MEMORY;
     }
-    // SAFETY: the place has that many bytes and one more, and is nobody else's.
+    // SAFETY: `place` has `len + 1` octets, and no other code has it yet.
     unsafe {
         place.copy_from_nonoverlapping(payload.as_ptr(), payload.len());
         place.add(payload.len()).write(0);

@@ -1,4 +1,5 @@
-//! Mosquitto's access list and password file from a group file: who may publish at the broker is who holds the key.
+//! Mosquitto's access list and password file from group files, so that only members may publish at
+//! the broker.
 
 use antedate_host::fault::Fault;
 use base64::Engine as _;
@@ -7,17 +8,17 @@ use sha2::Sha512;
 
 use crate::file::GroupFile;
 
-/// `acl_file` of mosquitto.conf(5): members that publish may write and read the group's topics, the others read them. All read
-/// rotation messages, and `manager` writes them.
+/// The `acl_file` of mosquitto.conf(5). Members that publish may write and read the group's topics,
+/// the others may read them. All may read rotation messages; `manager` may write them.
 ///
 /// # Errors
-/// When a topic cannot be written on a line of its own: the broker would read another one, or rights that nobody gave.
+/// When a line cannot express a topic: the broker would read another topic or other rights.
 pub fn access_list(groups: &[GroupFile], manager: &str) -> Result<String, Fault> {
     let mut text =
         String::from("# Made by `antedate mqtt acl` from the group files. Who is not named has no rights.\n");
     for group in groups {
         let all = group.topics.iter().chain([&group.rotation_topic]);
-        if let Some(topic) = all.into_iter().find(|topic| !stands_on_a_line(topic)) {
+        if let Some(topic) = all.into_iter().find(|topic| !fits_a_line(topic)) {
             let what = format!("{topic:?} cannot be written into Mosquitto's access list");
             let remedy = "choose topics without line breaks, and without spaces at their ends";
             return Err(Fault::of_file(&group.file, what, remedy));
@@ -37,17 +38,19 @@ pub fn access_list(groups: &[GroupFile], manager: &str) -> Result<String, Fault>
     Ok(text)
 }
 
-/// Whether the broker reads the same topic again: it reads lines, without the space at their ends and before a topic.
-fn stands_on_a_line(topic: &str) -> bool {
+/// Whether the broker reads back the same topic. It reads lines and trims white space around a
+/// topic.
+fn fits_a_line(topic: &str) -> bool {
     let space = |byte: &u8| matches!(byte, b'\t'..=b'\r' | b' ');
     let bytes = topic.as_bytes();
     !bytes.contains(&b'\n') && !bytes.first().is_some_and(space) && !bytes.last().is_some_and(space)
 }
 
-/// Iterations of PBKDF2, as mosquitto_passwd(1) has them by default. The passwords are random and long, so more would win nothing.
+/// Iterations of PBKDF2: the default of mosquitto_passwd(1). The passwords have 128 random bits, so
+/// this suffices.
 const ITERATIONS: u32 = 101;
 
-/// A line of Mosquitto's password file: PBKDF2 with SHA-512 (`$7$`).
+/// A line of Mosquitto's password file, with PBKDF2 and SHA-512 (`$7$`).
 #[must_use]
 pub fn password_line(user: &str, password: &str, salt: &[u8; 12]) -> String {
     let mut hash = [0; 64];
@@ -58,7 +61,7 @@ pub fn password_line(user: &str, password: &str, salt: &[u8; 12]) -> String {
 /// A random password of 128 bits.
 ///
 /// # Errors
-/// When the system gives no random numbers.
+/// When the system has no random numbers.
 pub fn password() -> Result<String, getrandom::Error> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes)?;

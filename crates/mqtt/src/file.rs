@@ -1,8 +1,9 @@
-//! The group file: which topics belong together, with which keys, and who is a member. And a device's own key pair.
+//! The group file (topics, keys, members) and the device file (a device's own key pair).
 //!
-//! All members have the same `group`, `algorithm` and `topics`. With static keys each has the `[[key]]` entries too. With a
-//! manager, members have its public key instead and get their keys by rotation messages; only the manager's file has the
-//! `signing_key` and the `[[member]]` entries.
+//! All members have the same `group`, `algorithm` and `topics`. With static keys each file has the
+//! `[[key]]` entries. With a manager, members' files have its public key instead, and rotation
+//! messages bring the keys. Only the manager's file has the `signing_key` and the `[[member]]`
+//! entries.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -16,29 +17,29 @@ use antedate_host::private_file::{self, LONGEST};
 use antedate_host::process;
 use zeroize::Zeroizing;
 
-/// 32 bytes that nobody else may know.
+/// A secret of 32 octets, wiped on drop.
 pub type Secret = Zeroizing<[u8; SECRET_LEN]>;
 
-/// A group of topics, as its file says.
+/// The content of a group file.
 #[derive(Debug)]
 pub struct GroupFile {
-    /// Where it came from.
+    /// The file's path, for faults.
     pub file: PathBuf,
-    /// The group's name, which is part of every key.
+    /// The group's name, an input of every key.
     pub group: String,
-    /// The algorithm of all its payloads.
+    /// The algorithm of all payloads.
     pub algorithm: Algorithm,
-    /// The topic filters whose payloads are protected.
+    /// The filters of the protected topics.
     pub topics: Vec<String>,
-    /// Where rotation messages are retained.
+    /// The topic of the retained rotation messages.
     pub rotation_topic: String,
-    /// Who may rotate: the manager's Ed25519 public key.
+    /// The manager's Ed25519 public key, which verifies rotations.
     pub manager: Option<[u8; 32]>,
-    /// The manager's secret, in its own file only.
+    /// The manager's secret key, in its own file only.
     pub signing: Option<Secret>,
-    /// The keys by their epochs, ascending.
+    /// The keys, by ascending epoch.
     pub keys: Vec<Key>,
-    /// The members, as the manager knows them.
+    /// The members, in the manager's file.
     pub members: Vec<Member>,
 }
 
@@ -47,44 +48,44 @@ pub struct GroupFile {
 pub struct Key {
     /// The epoch.
     pub epoch: u32,
-    /// Its secret.
+    /// The epoch's secret.
     pub secret: Secret,
-    /// Seconds that members still read the epoch before; 0 after a revocation. In the manager's file, so that what is published
-    /// again is what was meant.
+    /// Seconds for which members still read the previous epoch; 0 after a revocation. The manager's
+    /// file has it, so that `rotate --again` repeats it.
     pub grace: Option<u32>,
 }
 
 /// A member of a group.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Member {
-    /// Its name, as a publisher and at the broker.
+    /// The name, as a publisher and at the broker.
     pub name: String,
-    /// Its X25519 public key, if it gets rotations.
+    /// The X25519 public key, for rotations.
     pub public: Option<[u8; 32]>,
-    /// Whether it may publish.
+    /// Whether the member may publish.
     pub publish: bool,
 }
 
 /// A device's name and key pair.
 #[derive(Debug)]
 pub struct Device {
-    /// The name, under which it publishes.
+    /// The name, also as a publisher.
     pub name: String,
-    /// Its X25519 secret.
+    /// The X25519 secret key.
     pub secret: Secret,
 }
 
 impl Device {
-    /// Its public key.
+    /// The X25519 public key.
     #[must_use]
     pub fn public(&self) -> [u8; 32] {
         device_public(&self.secret)
     }
 
-    /// Reads a device file that only this user can read.
+    /// Reads a device file, which only this user may read.
     ///
     /// # Errors
-    /// Every fault at once, each with its line. None shows the key.
+    /// All faults at once, each with its line. None shows the key.
     pub fn load(file: &Path) -> Result<Self, Faults> {
         let text = load(file, "`antedate keygen mqtt --device NAME` makes one")?;
         let document = Document::parse(file, &text);
@@ -98,7 +99,7 @@ impl Device {
         }
     }
 
-    /// The file's text.
+    /// The text of the file.
     #[must_use]
     pub fn to_text(&self) -> Zeroizing<String> {
         let mut text = Zeroizing::new(String::with_capacity(1024));
@@ -112,11 +113,11 @@ impl Device {
 }
 
 impl GroupFile {
-    /// Reads a group file. One that holds a secret must be readable by this user only; a members' file without one may be read by
-    /// others, but not changed by them.
+    /// Reads a group file. Only this user may read a file with a secret. Others may read, but not
+    /// change, a members' file without one.
     ///
     /// # Errors
-    /// Every fault at once, each with its line. None shows a key.
+    /// All faults at once, each with its line. None shows a key.
     pub fn load(file: &Path) -> Result<Self, Faults> {
         match load(file, "`antedate keygen mqtt --group NAME` makes one") {
             Ok(text) => Self::parse(file, &text),
@@ -124,10 +125,10 @@ impl GroupFile {
         }
     }
 
-    /// Reads the text of a group file. `file` names it in faults.
+    /// Parses the text of a group file. Faults name `file`.
     ///
     /// # Errors
-    /// Every fault at once, each with its line. None shows a key.
+    /// All faults at once, each with its line. None shows a key.
     pub fn parse(file: &Path, text: &str) -> Result<Self, Faults> {
         let document = Document::parse(file, text);
         let mut root = document.root();
@@ -186,19 +187,19 @@ impl GroupFile {
         }
     }
 
-    /// Whether a topic is one of the group's.
+    /// Whether the group protects a topic.
     #[must_use]
     pub fn covers(&self, name: &str) -> bool {
         self.topics.iter().any(|filter| topic::matches(filter, name))
     }
 
-    /// Whether all topics of a filter are the group's: one of its own filters takes them all in.
+    /// Whether one of the group's filters covers all topics of a filter.
     #[must_use]
     pub fn covers_filter(&self, filter: &str) -> bool {
         self.topics.iter().any(|wide| topic::covers(wide, filter))
     }
 
-    /// The group with its keys, to open messages with.
+    /// The group with its keys, for opening messages.
     #[must_use]
     pub fn to_group(&self) -> Group {
         let mut group = Group::new(&self.group, self.algorithm);
@@ -212,17 +213,17 @@ impl GroupFile {
         group
     }
 
-    /// The members that rotations are sealed for.
+    /// The members with a public key, for whom rotations are sealed.
     #[must_use]
     pub fn recipients(&self) -> Vec<Recipient<'_>> {
         let with_key = self.members.iter().filter_map(|member| Some((member, member.public?)));
         with_key.map(|(member, public)| Recipient { name: member.name.as_bytes(), public }).collect()
     }
 
-    /// As [`to_text`](Self::to_text), of a file that can be read again.
+    /// As [`to_text`](Self::to_text), checked by parsing it.
     ///
     /// # Errors
-    /// What would be wrong with the file.
+    /// The faults that the file would have.
     pub fn to_checked_text(&self, for_members: bool) -> Result<Zeroizing<String>, Faults> {
         let made = self.file.as_os_str().is_empty();
         let file = if made { Path::new("the new group file") } else { &self.file };
@@ -231,17 +232,18 @@ impl GroupFile {
             let what = format!("would be longer than {} KiB, and not be read again", LONGEST >> 10);
             return Err(Fault::of_file(file, what, "make several groups with fewer members or topics").into());
         }
-        // There are no lines yet that anybody could look at.
+        // The text has no file yet, so line numbers mean nothing.
         let nowhere = |fault| Fault { line: None, ..fault };
         let checked = Self::parse(file, &text);
         checked.map_err(|faults| Faults::new(faults.into_iter().map(nowhere).collect()))?;
         Ok(text)
     }
 
-    /// The file's text. For members: without what is the manager's, and without keys that rotations bring.
+    /// The text of the file. With `for_members`, without the manager's parts and without keys that
+    /// rotations bring.
     #[must_use]
     pub fn to_text(&self, for_members: bool) -> Zeroizing<String> {
-        // All the room at once: a string that grows leaves copies of the keys behind.
+        // Full capacity at once: a growing string leaves copies of the keys behind.
         let mut text =
             Zeroizing::new(String::with_capacity(2048 + 256 * (self.members.len() + self.keys.len())));
         text.push_str("# A group of MQTT topics whose payloads are protected end to end.\n");
@@ -283,7 +285,7 @@ impl GroupFile {
     }
 }
 
-/// Files of one group, of which only the first would get the keys that a manager publishes: a fault for each further one.
+/// A fault for each further file of a group: only the first would get its rotations.
 #[must_use]
 pub fn doubled(files: &[GroupFile]) -> Vec<Fault> {
     let mut faults = Vec::new();
@@ -296,7 +298,7 @@ pub fn doubled(files: &[GroupFile]) -> Vec<Fault> {
     faults
 }
 
-/// Files whose keys a manager publishes for a device, where there is none: no key would ever come. A fault for each.
+/// A fault for each file that gets its keys by rotations for a device, if there is no device.
 #[must_use]
 pub fn keyless(files: &[GroupFile], device: Option<&Device>) -> Vec<Fault> {
     let keyless = files.iter().filter(|file| device.is_none() && file.keys.is_empty());
@@ -305,7 +307,7 @@ pub fn keyless(files: &[GroupFile], device: Option<&Device>) -> Vec<Fault> {
     keyless.map(|file| Fault::of_file(&file.file, what, remedy)).collect()
 }
 
-/// Where topics are of two groups, so that only the keys of the first file are used: one text for each two files.
+/// A warning for each two files with a common topic, on which only the first file's keys are used.
 #[must_use]
 pub fn overlaps(files: &[GroupFile]) -> Vec<String> {
     let mut texts = Vec::new();
@@ -324,7 +326,8 @@ pub fn overlaps(files: &[GroupFile]) -> Vec<String> {
     texts
 }
 
-/// Reads a group file that others can read too. None if it holds a secret, or is refused for something else.
+/// Reads a group file that others can read too. `None` if it has a secret or another reason to
+/// refuse it.
 fn load_shared(file: &Path) -> Option<Result<GroupFile, Faults>> {
     let about = std::fs::metadata(file).ok()?;
     let owned = about.uid() == process::user() || about.uid() == 0;
@@ -335,21 +338,21 @@ fn load_shared(file: &Path) -> Option<Result<GroupFile, Faults>> {
     let group = GroupFile::parse(file, &text);
     let secret = match &group {
         Ok(group) => group.signing.is_some() || !group.keys.is_empty(),
-        // It cannot be read, so whether these words are a key's or a comment's is not known.
+        // An invalid file: these words may be in a comment or name a key.
         Err(_) => text.contains("secret") || text.contains("signing_key"),
     };
     if secret {
         return None;
     }
     if about.mode() & 0o022 != 0 {
-        // They could name another manager.
+        // They could replace the manager's key.
         let what = format!("others than its owner can change this file (mode {:04o})", about.mode() & 0o7777);
         return Some(Err(Fault::of_file(file, what, format!("chmod go-w {}", file.display())).into()));
     }
     Some(group)
 }
 
-/// Reads a file that only this user (or root) can read and change.
+/// Reads a file that only this user (or root) may read and change.
 fn load(file: &Path, remedy: &str) -> Result<Zeroizing<String>, Faults> {
     let mut bytes = Zeroizing::new(vec![0; LONGEST + 1]);
     let length = private_file::read(file, process::user(), &mut bytes)?;
@@ -359,7 +362,7 @@ fn load(file: &Path, remedy: &str) -> Result<Zeroizing<String>, Faults> {
     Ok(Zeroizing::new(text.to_owned()))
 }
 
-/// A TOML string.
+/// Text as a TOML string.
 fn quoted(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');
@@ -383,11 +386,11 @@ fn name(field: &Field<'_, '_>) -> Option<String> {
     None
 }
 
-/// What a name may be, for those who gave another one.
+/// The remedy for an invalid name.
 pub const NAME_RULE: &str = "use 1 to 64 letters, digits and - _ .";
 const _: () = assert!(PUBLISHER_MAX == 64, "the rule says so");
 
-/// Whether a group, a device or a member can have this name.
+/// Whether a group, a device or a member may have this name.
 #[must_use]
 pub fn is_name(text: &str) -> bool {
     (1..=PUBLISHER_MAX).contains(&text.len())
@@ -444,7 +447,7 @@ fn keys(root: &mut Section<'_, '_>) -> Vec<Key> {
         if keys.iter().any(|other| other.epoch == epoch) {
             field.fault(format!("epoch {epoch} comes twice"), "give each [[key]] an epoch of its own");
         }
-        // Both are at hand only here, where the file is read.
+        // A later check would not see both keys.
         if keys.iter().any(|other| *other.secret == *secret) {
             field.fault("has the secret of another [[key]]", "make new ones with `antedate mqtt rotate`");
         }
@@ -485,7 +488,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rotation_topic_among_the_groups_topics_is_refused_where_there_is_a_manager() {
+    fn rotation_topic_is_outside_the_groups_topics() {
         let with = |topics: &str, more: &str| {
             format!(
                 "group = \"line4\"\nalgorithm = \"aes-128-gcm\"\ntopics = [\"{topics}\"]\nmanager = \"{}\"\n{more}",
@@ -514,7 +517,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_reads_back_as_it_was_written() {
+    fn group_file_reads_back() {
         let read = GroupFile::parse(Path::new("g"), &group().to_text(false)).expect("a group");
         assert_eq!(
             (read.keys.len(), read.members.clone(), read.manager),
@@ -541,7 +544,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_not_be_read_is_not_written() {
+    fn invalid_group_is_not_written() {
         let faults = |group: GroupFile| group.to_checked_text(false).expect_err("refused").to_string();
         let said = faults(GroupFile { topics: vec!["#".into()], ..group() });
         assert!(said.starts_with("the new group file: topics: \"#\" takes in the rotation topic"), "{said}");
@@ -551,7 +554,7 @@ mod tests {
     }
 
     #[test]
-    fn topics_of_two_groups_are_said_once_for_two_files() {
+    fn overlapping_groups_are_reported_once() {
         let with = |file: &str, topics: &[&str]| GroupFile {
             file: file.into(),
             topics: topics.iter().map(|topic| (*topic).to_owned()).collect(),
@@ -568,7 +571,7 @@ mod tests {
     }
 
     #[test]
-    fn a_second_file_of_a_group_is_a_fault() {
+    fn second_file_of_a_group_is_a_fault() {
         let with = |file: &str, name: &str| GroupFile { file: file.into(), group: name.into(), ..group() };
         let found = doubled(&[with("a", "line4"), with("b", "line5"), with("c", "line4")]);
         assert!(
@@ -577,7 +580,7 @@ mod tests {
     }
 
     #[test]
-    fn a_managers_group_without_a_device_is_a_fault() {
+    fn managed_group_needs_a_device() {
         let read =
             |for_members| GroupFile::parse(Path::new("g"), &group().to_text(for_members)).expect("a group");
         let files = [read(true), read(false)];
@@ -587,12 +590,12 @@ mod tests {
     }
 
     #[test]
-    fn a_filter_is_covered_where_every_topic_of_it_is() {
+    fn filter_is_covered_by_a_wider_one() {
         assert!(group().covers_filter("plant/line4/+/force") && !group().covers_filter("plant/+/force"));
     }
 
     #[test]
-    fn every_fault_is_said_at_once_and_no_key_is_shown() {
+    fn all_faults_at_once_show_no_key() {
         let digits = "00112233445566778899aabbccddeeff00112233445566778899aabbccddee";
         let text = format!(
             "group = \"a b\"\nalgorithm = \"aes-ccm-16-64-127\"\ntopics = [\"a/#/b\"]\n[[key]]\nepoch = 1\nsecret = \"{digits}\"\n[[key]]\nepoch = -1\n"
@@ -615,7 +618,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_others_can_read_is_refused_with_the_remedy() {
+    fn secrets_readable_by_others_are_refused() {
         use std::os::unix::fs::PermissionsExt;
         let directory = tempfile::tempdir().expect("a directory");
         let file = directory.path().join("g.toml");
@@ -627,7 +630,7 @@ mod tests {
     }
 
     #[test]
-    fn a_members_file_may_be_read_by_others_but_not_changed() {
+    fn members_file_may_be_readable_by_others() {
         use std::os::unix::fs::PermissionsExt;
         let directory = tempfile::tempdir().expect("a directory");
         let file = directory.path().join("g.toml");
@@ -644,7 +647,7 @@ mod tests {
             let said = load(&text, mode).expect_err("others could name another manager");
             assert!(said.contains("can change") && said.contains("chmod go-w"), "{said}");
         }
-        // What is wrong with it is said, not that it be hidden.
+        // The syntax fault is reported, not the mode.
         let said = load(&format!("{}topcis = 1\n", *text), 0o644).expect_err("a fault");
         assert!(said.contains("topcis") && !said.contains("chmod"), "{said}");
         let secrets = group().to_text(false);

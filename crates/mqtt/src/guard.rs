@@ -1,6 +1,8 @@
-//! What stands between an application and its client: payloads are sealed on their way out and opened on their way in.
+//! Seals the payloads that a client publishes, opens the payloads that it receives, and follows
+//! rotations.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -12,7 +14,7 @@ use crate::file::{Device, GroupFile};
 use crate::manage;
 use crate::store::{Store, Stored};
 
-/// All groups that a client takes part in.
+/// All groups of a client.
 #[derive(Debug)]
 pub struct Guard {
     groups: Vec<Membership>,
@@ -26,38 +28,39 @@ struct Membership {
     file: GroupFile,
     group: Group,
     publisher: Option<Publisher<Stored>>,
-    /// What stands in for the publisher when a publish is rehearsed, and where its envelopes go.
-    stand_in: Option<(Publisher<Stored>, Vec<u8>)>,
-    /// When epochs before these end.
+    /// A publisher with a random key for [`Guard::rehearse`], and its output.
+    rehearsal: Option<(Publisher<Stored>, Vec<u8>)>,
+    /// Deadlines, each with the epoch before which all epochs end then.
     retire: Vec<(Instant, u32)>,
-    /// What was received since it was written down: the last opened message of each publisher, epoch and topic.
+    /// Received since the last write: the last message of each publisher, epoch and topic.
     unwritten: BTreeMap<(Arc<[u8]>, u32, String), Opened>,
-    /// How many messages that were.
+    /// Messages received since the last write.
     unwritten_messages: usize,
-    /// What is derived for nobody in each epoch, by which the state knows what was received in it.
-    books: BTreeMap<u32, Material>,
-    /// The topic that was found to be one of the group's last.
+    /// The key material of each epoch without a publisher, which identifies its bounds in the
+    /// store.
+    epoch_keys: BTreeMap<u32, Material>,
+    /// The last topic that the group covered.
     covered: String,
-    /// The newest key is from the state directory, and no rotation has come since.
+    /// Whether the newest key is from the state directory and no rotation was received since.
     kept: bool,
-    /// A rotation came that this device is left out of.
+    /// Whether a received rotation has no key for this device.
     left_out: bool,
 }
 
-/// No publisher has this name.
-const NOBODY: &[u8] = b"\0";
+/// A publisher's name for epoch keys. [`is_name`](crate::file::is_name) refuses it.
+const NO_PUBLISHER: &[u8] = b"\0";
 
 impl Membership {
-    /// Makes the books of epochs that have none yet.
-    fn open_books(&mut self) {
+    /// Derives the missing epoch keys.
+    fn derive_epoch_keys(&mut self) {
         for epoch in self.group.epochs() {
-            if let Some(book) = self.group.material(epoch, NOBODY) {
-                self.books.entry(epoch).or_insert(book);
+            if let Some(epoch_key) = self.group.material(epoch, NO_PUBLISHER) {
+                self.epoch_keys.entry(epoch).or_insert(epoch_key);
             }
         }
     }
 
-    /// Whether a topic is one of the group's.
+    /// Whether the group protects a topic.
     fn covers(&mut self, topic: &str) -> bool {
         if !topic.is_empty() && self.covered == topic {
             return true;
@@ -70,60 +73,76 @@ impl Membership {
     }
 }
 
-/// What became of a message that arrived.
+/// The outcome of a received message.
 #[derive(Debug)]
 pub enum Verdict {
-    /// The topic belongs to no group: the payload is as it came.
+    /// The topic belongs to no group. The buffer has the payload unchanged.
     Plain,
-    /// It is authentic and new; the payload is in the buffer.
+    /// The message is authentic and new. The buffer has the payload.
     Opened(Opened),
-    /// It brought the key of a new epoch.
+    /// The message is a rotation to a new epoch.
     Rotated {
         /// The group.
         group: String,
         /// The new epoch.
         epoch: u32,
     },
-    /// It is the rotation that is in force, or an older one: nothing changed.
+    /// The message is the current rotation or an older one. Nothing changed.
     Known {
         /// The group.
         group: String,
-        /// Its epoch.
+        /// The epoch of the message.
         epoch: u32,
-        /// The newest epoch that was seen.
+        /// The newest known epoch.
         newest: u32,
     },
-    /// It is not to be believed.
+    /// The envelope was dropped.
     Refused(Dropped),
-    /// It stands where rotation messages are, and is none for us.
+    /// The message on a rotation topic is no rotation for this device.
     NoRotation(RotationError),
 }
 
-/// Why a payload was not sealed.
-#[derive(Debug, thiserror::Error)]
-pub enum CannotSeal {
+/// A payload cannot be sealed.
+#[derive(Debug)]
+pub enum SealError {
     /// The topic belongs to no group.
-    #[error("the topic {0:?} belongs to no group file, so nothing protects it")]
     NoGroup(String),
     /// The group has no key yet.
-    #[error("the group {0:?} has no key here yet: no rotation message for this device is retained")]
     NoKey(String),
-    /// Nobody said who publishes.
-    #[error("there is no publisher's name")]
+    /// The publisher has no name.
     NoName,
-    /// There is no state for sequence numbers.
-    #[error("there is no state directory, so nobody knows which sequence numbers were used")]
+    /// There is no state directory for sequence numbers.
     NoState,
-    /// The disk refused.
-    #[error("{0:#}")]
+    /// The store failed.
     State(Fault),
-    /// The payload or the topic cannot be.
-    #[error("{0}")]
+    /// The payload or the topic is not possible.
     Payload(String),
 }
 
-impl CannotSeal {
-    /// What to do about it.
+impl std::error::Error for SealError {}
+
+impl fmt::Display for SealError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoGroup(topic) => {
+                write!(f, "the topic {topic:?} belongs to no group file, so nothing protects it")
+            }
+            Self::NoKey(group) => write!(
+                f,
+                "the group {group:?} has no key here yet: no rotation message for this device is retained"
+            ),
+            Self::NoName => f.write_str("there is no publisher's name"),
+            Self::NoState => {
+                f.write_str("there is no state directory, so nobody knows which sequence numbers were used")
+            }
+            Self::State(fault) => write!(f, "{fault:#}"),
+            Self::Payload(why) => f.write_str(why),
+        }
+    }
+}
+
+impl SealError {
+    /// The remedy.
     #[must_use]
     pub const fn remedy(&self) -> &'static str {
         match self {
@@ -140,8 +159,8 @@ impl CannotSeal {
 }
 
 impl Guard {
-    /// Takes the group files, the device's own key, where sequence numbers are kept, and the publisher's name (the device's
-    /// if there is none). The last rotation of each group that is kept there is in force at once; a newer one replaces it as it comes.
+    /// A guard for these groups. `publisher` defaults to the device's name. The store's last
+    /// rotation of each group takes effect at once.
     #[must_use]
     pub fn new(
         files: Vec<GroupFile>,
@@ -154,104 +173,105 @@ impl Guard {
             group: file.to_group(),
             file,
             publisher: None,
-            stand_in: None,
+            rehearsal: None,
             retire: Vec::new(),
             unwritten: BTreeMap::new(),
             unwritten_messages: 0,
-            books: BTreeMap::new(),
+            epoch_keys: BTreeMap::new(),
             covered: String::new(),
             kept: false,
             left_out: false,
         });
         let mut guard = Self { groups: groups.collect(), store, device, publisher };
-        guard.groups.iter_mut().for_each(Membership::open_books);
+        guard.groups.iter_mut().for_each(Membership::derive_epoch_keys);
         for at in 0..guard.groups.len() {
             guard.restore(at);
         }
         guard
     }
 
-    /// The topics on which rotation messages for this client are retained.
+    /// The rotation topics that this client must subscribe to.
     #[must_use]
     pub fn rotation_topics(&self) -> Vec<String> {
         let listening = self.groups.iter().filter(|one| self.device.is_some() && one.file.manager.is_some());
         listening.map(|one| one.file.rotation_topic.clone()).collect()
     }
 
-    /// Whether a topic is one of a group's.
+    /// Whether a group protects a topic.
     #[must_use]
     pub fn covers(&self, topic: &str) -> bool {
         self.groups.iter().any(|one| one.file.covers(topic))
     }
 
-    /// Seals a payload and appends the envelope to `out`; returns its epoch and sequence number.
+    /// Seals a payload and appends the envelope to `out`. Returns its epoch and sequence number.
     ///
     /// # Errors
-    /// [`CannotSeal`].
-    pub fn seal(&mut self, topic: &str, payload: &[u8], out: &mut Vec<u8>) -> Result<(u32, u64), CannotSeal> {
+    /// [`SealError`].
+    pub fn seal(&mut self, topic: &str, payload: &[u8], out: &mut Vec<u8>) -> Result<(u32, u64), SealError> {
         let publisher = self.publisher(topic)?;
         let epoch = publisher.head().epoch;
         let sealed = publisher.seal(topic, payload, out);
-        sealed.map(|number| (epoch, number)).map_err(|error| cannot(publisher, error))
+        sealed.map(|number| (epoch, number)).map_err(|error| seal_error(publisher, error))
     }
 
-    /// Says that values of this template are published next, and prepares for them: a few microseconds, or as long as the disk takes when
-    /// sequence numbers must be reserved. After the publish [`idle`](Self::idle) prepares for the next one of the same template.
+    /// Prepares the next publish of a template. Takes a few microseconds, or a disk write when
+    /// sequence numbers must be reserved. After the publish, [`idle`](Self::idle) prepares the next
+    /// one of the same template.
     ///
     /// # Errors
-    /// [`CannotSeal`].
-    pub fn antedate(&mut self, template: &PayloadTemplate) -> Result<(), CannotSeal> {
+    /// [`SealError`].
+    pub fn antedate(&mut self, template: &PayloadTemplate) -> Result<(), SealError> {
         let publisher = self.publisher(template.topic())?;
         while publisher.antedate(template, u32::MAX) > 0 {}
         match publisher.numbers_mut().take_fault() {
-            Some(fault) => Err(CannotSeal::State(fault)),
+            Some(fault) => Err(SealError::State(fault)),
             None => Ok(()),
         }
     }
 
-    /// Seals a publish of a template with these values, one for each hole, and appends the envelope to `out`; returns its epoch and
-    /// sequence number. What was prepared for it need not be done now.
+    /// Seals a template with one value for each hole and appends the envelope to `out`. Returns its
+    /// epoch and sequence number. Uses what [`antedate`](Self::antedate) prepared.
     ///
     /// # Errors
-    /// [`CannotSeal`].
+    /// [`SealError`].
     pub fn seal_values(
         &mut self,
         template: &PayloadTemplate,
         values: &[&[u8]],
         out: &mut Vec<u8>,
-    ) -> Result<(u32, u64), CannotSeal> {
+    ) -> Result<(u32, u64), SealError> {
         let publisher = self.publisher(template.topic())?;
         let epoch = publisher.head().epoch;
         let sealed = publisher.seal_values(template, values, out);
-        sealed.map(|number| (epoch, number)).map_err(|error| cannot(publisher, error))
+        sealed.map(|number| (epoch, number)).map_err(|error| seal_error(publisher, error))
     }
 
-    /// Reserves sequence numbers for a topic's publisher now, so that the next ones need no disk.
+    /// Reserves the next `count` sequence numbers of a topic's publisher on the disk.
     ///
     /// # Errors
-    /// [`CannotSeal`].
-    pub fn reserve(&mut self, topic: &str, count: u64) -> Result<(), CannotSeal> {
-        self.publisher(topic)?.numbers_mut().reserve(count).map_err(CannotSeal::State)
+    /// [`SealError`].
+    pub fn reserve(&mut self, topic: &str, count: u64) -> Result<(), SealError> {
+        self.publisher(topic)?.numbers_mut().reserve(count).map_err(SealError::State)
     }
 
-    fn publisher(&mut self, topic: &str) -> Result<&mut Publisher<Stored>, CannotSeal> {
+    fn publisher(&mut self, topic: &str) -> Result<&mut Publisher<Stored>, SealError> {
         let one = self.groups.iter_mut().find_map(|one| one.covers(topic).then_some(one));
-        let one = one.ok_or_else(|| CannotSeal::NoGroup(topic.to_owned()))?;
-        // What was kept is over for a device that the manager has left out since.
+        let one = one.ok_or_else(|| SealError::NoGroup(topic.to_owned()))?;
+        // The manager has left this device out since the rotation was kept.
         let newest = one.group.newest().filter(|_| !(one.kept && one.left_out));
-        let newest = newest.ok_or_else(|| CannotSeal::NoKey(one.file.group.clone()))?;
+        let newest = newest.ok_or_else(|| SealError::NoKey(one.file.group.clone()))?;
         let current = one.publisher.as_ref().is_some_and(|publisher| publisher.head().epoch == newest);
         if !current {
-            let name = self.publisher.as_ref().ok_or(CannotSeal::NoName)?;
-            let store = self.store.as_ref().ok_or(CannotSeal::NoState)?;
-            let material = one.group.material(newest, name.as_bytes()).ok_or(CannotSeal::NoName)?;
-            let numbers = store.numbers(&one.file.group, &material).map_err(CannotSeal::State)?;
+            let name = self.publisher.as_ref().ok_or(SealError::NoName)?;
+            let store = self.store.as_ref().ok_or(SealError::NoState)?;
+            let material = one.group.material(newest, name.as_bytes()).ok_or(SealError::NoName)?;
+            let numbers = store.numbers(&one.file.group, &material).map_err(SealError::State)?;
             one.publisher = Some(Publisher::new(&material, numbers));
         }
-        one.publisher.as_mut().ok_or(CannotSeal::NoName)
+        one.publisher.as_mut().ok_or(SealError::NoName)
     }
 
-    /// Opens what arrived on a topic into `out`.
+    /// Opens a received message into `out`.
     pub fn open(&mut self, topic: &str, message: &[u8], out: &mut Vec<u8>) -> Verdict {
         out.clear();
         self.retire();
@@ -264,7 +284,7 @@ impl Guard {
             return Verdict::Plain;
         };
         let store = self.store.as_ref();
-        match one.group.open_from(topic, message, out, lowest(store, &one.books, topic)) {
+        match one.group.open_from(topic, message, out, lowest(store, &one.epoch_keys, topic)) {
             Ok(opened) => {
                 if store.is_some() {
                     let place = (Arc::clone(&opened.publisher), opened.epoch, topic.to_owned());
@@ -277,25 +297,26 @@ impl Guard {
         }
     }
 
-    /// Whether a message on a topic of a group would be opened now. It does not count as received.
+    /// Checks whether [`open`](Self::open) would open a message. The message does not count as
+    /// received.
     ///
     /// # Errors
-    /// Why it would not.
+    /// When the message would be dropped.
     pub fn check(&mut self, topic: &str, message: &[u8]) -> Result<(), Dropped> {
         self.retire();
         let Some(one) = self.groups.iter_mut().find_map(|one| one.covers(topic).then_some(one)) else {
             return Ok(());
         };
-        one.group.check_from(topic, message, lowest(self.store.as_ref(), &one.books, topic))
+        one.group.check_from(topic, message, lowest(self.store.as_ref(), &one.epoch_keys, topic))
     }
 
-    /// Prepares for the next messages of those who published last, and for the next publish: to be called when there is nothing
-    /// else to do, for a few microseconds, or as long as the disk takes when sequence numbers must be reserved. A publish that is like
-    /// the last one, on the same template or of the same length, finds itself prepared then.
+    /// Prepares the next messages of recent publishers and the next own publish, of the last
+    /// template or length. Call it in idle time. Takes a few microseconds, or a disk write when
+    /// sequence numbers must be reserved.
     pub fn idle(&mut self) {
         for one in &mut self.groups {
             one.group.idle(u32::MAX);
-            // Where there was no number, the next publish asks for one again, and says why if there is none still.
+            // After a failure the next publish asks for a number again and reports the fault.
             if let Some(publisher) = &mut one.publisher
                 && !publisher.numbers_mut().is_out()
             {
@@ -304,29 +325,30 @@ impl Guard {
         }
     }
 
-    /// Rehearses the next publish, for whoever waits for a reading and has nothing else to do; to be called after
-    /// [`idle`](Self::idle) or [`antedate`](Self::antedate), the later the better, for a few microseconds. What other programs did
-    /// meanwhile has pushed the way to seal out of the CPU's caches; this brings it back before the reading is there.
+    /// Rehearses the next publish to bring its code and data into the CPU's caches. Call it after
+    /// [`idle`](Self::idle) or [`antedate`](Self::antedate), shortly before the publish. Takes a
+    /// few microseconds.
     ///
-    /// It is done with a random key that protects nothing, and no sequence number of the publisher's is used.
+    /// It uses a random key that protects nothing, and no sequence number of the publisher.
     pub fn rehearse(&mut self) {
         let Some(store) = &self.store else { return };
         for one in &mut self.groups {
             let Some(publisher) = &one.publisher else { continue };
-            if one.stand_in.is_none() {
-                // Without random numbers there is no rehearsal, and nothing else is missing.
+            if one.rehearsal.is_none() {
+                // A rehearsal is optional, so a failure is not reported.
                 let Ok(secret) = manage::random() else { return };
                 let head = publisher.head();
                 let material = Material::derive("rehearsal", head.algorithm, 1, &secret, &head.publisher);
-                one.stand_in = material.map(|m| (Publisher::new(&m, store.fleeting(&m)), Vec::new()));
+                one.rehearsal = material.map(|m| (Publisher::new(&m, store.fleeting(&m)), Vec::new()));
             }
-            if let Some((stand_in, out)) = &mut one.stand_in {
-                publisher.rehearse(stand_in, out);
+            if let Some((rehearsal, out)) = &mut one.rehearsal {
+                publisher.rehearse(rehearsal, out);
             }
         }
     }
 
-    /// Takes the rotation of a group that was kept, which is verified as one that comes, and for the rest of its grace the one before.
+    /// Loads a group's kept rotation, verified as a received one, and the former one for the rest
+    /// of its grace.
     fn restore(&mut self, at: usize) {
         let (Some(one), Some(store)) = (self.groups.get(at), self.store.clone()) else { return };
         let group = one.file.group.clone();
@@ -341,16 +363,16 @@ impl Guard {
             let next = former.epoch.checked_add(1) == Some(epoch);
             let left = Duration::from_secs(if next { grace.into() } else { 0 }).saturating_sub(ago);
             one.group.install(former.epoch, &former.secret);
-            one.open_books();
+            one.derive_epoch_keys();
             one.retire.push((Instant::now() + left, epoch));
-            // Where a crash came before that.
+            // A crash may have prevented it.
             self.forget_numbers(at);
-            // If its time is over, what came in it is forgotten now.
+            // The grace may be over already.
             self.retire();
         }
     }
 
-    /// Reads a rotation message as a member.
+    /// Verifies and decrypts a rotation message.
     fn read(&self, at: usize, message: &[u8]) -> Result<Rotation, RotationError> {
         let (Some(one), Some(device)) = (self.groups.get(at), &self.device) else {
             return Err(RotationError::Format);
@@ -373,30 +395,31 @@ impl Guard {
             }
         };
         let (group, epoch) = (one.file.group.clone(), rotation.epoch);
-        // A broker that goes back to an older rotation would bring a revoked member back.
+        // An older rotation from the broker would bring a revoked member back.
         let seen = self.store.as_ref().map_or(0, |store| store.epoch(&group, &manager));
         let before = one.group.newest();
         if epoch < seen || !one.group.rotate(&rotation) {
             if before == Some(epoch) && !one.group.has(epoch, &rotation.secret) {
                 return Verdict::NoRotation(RotationError::OtherKey);
             }
-            // The newest of all is for this device. That it is left out was said of an older one, or is not said any more.
+            // The newest rotation is for this device, so an older one that left it out no longer
+            // counts.
             one.left_out &= before != Some(epoch);
             let newest = one.group.newest().map_or(seen, |newest| newest.max(seen));
             return Verdict::Known { group, epoch, newest };
         }
-        one.open_books();
+        one.derive_epoch_keys();
         (one.kept, one.left_out) = (false, false);
-        // The grace is for the epoch directly before. Of those that were missed one may have ended by a revocation.
+        // The grace is for the previous epoch only: a revocation may have ended a missed one.
         let next = before.is_some_and(|before| before.checked_add(1) == Some(epoch));
         let grace = if next { rotation.grace } else { 0 };
         if let Some(store) = &self.store {
-            // The message first: a crash in between leaves one that is not older than the epoch. If it does not get to the disk, the
-            // next start waits for the broker's.
+            // The message comes first: after a crash in between it is not older than the epoch. On
+            // failure the next start waits for the broker's message.
             if store.rotation(&group).as_deref() != Some(message) {
                 let _ = store.keep_rotation(&group, message, grace > 0);
             }
-            // If this does not get to the disk, the next start believes an older rotation once more.
+            // On failure the next start accepts an older rotation once more.
             let _ = store.reached(&group, &manager, epoch);
         }
         self.forget_numbers(at);
@@ -408,21 +431,22 @@ impl Guard {
         Verdict::Rotated { group, epoch }
     }
 
-    /// Forgets the sequence numbers of epochs before the one that the state says was reached: nobody publishes under them any more.
+    /// Forgets the sequence numbers of epochs before the reached one. Nothing is published under
+    /// them.
     fn forget_numbers(&mut self, at: usize) {
         let (Some(store), Some(name)) = (&self.store, &self.publisher) else { return };
         let Some(one) = self.groups.get_mut(at) else { return };
         let Some(manager) = one.file.manager else { return };
         let reached = store.epoch(&one.file.group, &manager);
-        // It would reserve numbers again.
+        // A publisher of such an epoch would reserve numbers again.
         one.publisher.take_if(|publisher| publisher.head().epoch < reached);
         let over: Vec<Material> =
             one.group.epochs().filter_map(|epoch| one.group.material(epoch, name.as_bytes())).collect();
-        // If this does not get to the disk, the records only stay.
+        // On failure the records stay, which is harmless.
         let _ = store.forget_numbers(&one.file.group, &manager, &over);
     }
 
-    /// Ends the epochs whose time is over. A later rotation does not prolong the time of those before.
+    /// Ends the epochs whose grace is over. A later rotation does not prolong an earlier grace.
     fn retire(&mut self) {
         for one in self.groups.iter_mut().filter(|one| !one.retire.is_empty()) {
             let now = Instant::now();
@@ -433,27 +457,28 @@ impl Guard {
             };
             one.retire.retain(|(_, later)| *later > epoch);
             let over = one.group.retire_before(epoch);
-            let books = one.books.split_off(&epoch);
-            let books = std::mem::replace(&mut one.books, books);
+            let epoch_keys = one.epoch_keys.split_off(&epoch);
+            let epoch_keys = std::mem::replace(&mut one.epoch_keys, epoch_keys);
             let Some(store) = &self.store else { continue };
-            // What came under a key that may come back must be known: by a message that is still there, by an epoch that is not on the
-            // disk, or from a file. If this does not get to the disk, the records only stay.
+            // A key can come back by a message on the disk, by an unwritten epoch or from the group
+            // file. Its bounds must stay then. On failure the records stay, which is harmless.
             let group = &one.file.group;
             let gone = !one.retire.is_empty() || store.drop_former_rotation(group).is_ok();
             let seen = one.file.manager.is_some_and(|manager| store.epoch(group, &manager) >= epoch);
             if gone && seen && one.file.keys.is_empty() {
-                let _ = store.forget(over.iter().chain(books.values()));
+                let _ = store.forget(over.iter().chain(epoch_keys.values()));
             }
         }
     }
 
-    /// Whether there is a key for every group whose topics one could publish on.
+    /// Whether every group has a key.
     #[must_use]
     pub fn has_keys(&self) -> bool {
         self.groups.iter().all(|one| one.group.newest().is_some())
     }
 
-    /// Makes durable what was received so far: none of it is accepted again after a restart.
+    /// Makes the bounds of all received messages durable, so that none is accepted again after a
+    /// restart.
     ///
     /// # Errors
     /// When it did not become durable.
@@ -461,12 +486,12 @@ impl Guard {
         if self.unwritten() == 0 { Ok(()) } else { self.deliver(|| Ok(())) }
     }
 
-    /// As [`flush`](Self::flush), with the application's own act at the last moment before it counts: printing a payload, say. A
-    /// process that is killed has done both or neither, but for the time of a system call between the two. Without a state
-    /// directory only `act` is done.
+    /// As [`flush`](Self::flush), with `act`, for example printing a payload, between the write and
+    /// the rename that makes it count. A killed process has done both or neither, except within the
+    /// moment between the two. Without a store this only calls `act`.
     ///
     /// # Errors
-    /// When it did not become durable, or `act` failed: then nothing counts as received.
+    /// When it did not become durable, or `act` failed. Nothing counts as received then.
     pub fn deliver(&mut self, act: impl FnOnce() -> std::io::Result<()>) -> Result<(), Fault> {
         let cannot =
             |error| Fault::of_io("the payload".as_ref(), "pass it on", &error, "give it somewhere to go");
@@ -474,9 +499,9 @@ impl Guard {
         let mut bounds = Vec::new();
         for one in &self.groups {
             for ((_, _, topic), opened) in &one.unwritten {
-                let received = one.group.received(opened, topic).zip(one.books.get(&opened.epoch));
-                if let Some(((material, next), book)) = received {
-                    bounds.push((book, &material.head().publisher[..], topic.as_str(), next));
+                let received = one.group.received(opened, topic).zip(one.epoch_keys.get(&opened.epoch));
+                if let Some(((material, next), epoch_key)) = received {
+                    bounds.push((epoch_key, &material.head().publisher[..], topic.as_str(), next));
                 }
             }
         }
@@ -492,16 +517,16 @@ impl Guard {
         Ok(())
     }
 
-    /// How many messages are not written down yet.
+    /// The number of received messages that are not on the disk.
     #[must_use]
     pub fn unwritten(&self) -> usize {
         self.groups.iter().map(|one| one.unwritten_messages).sum()
     }
 
-    /// The clean end: writes down what was received and the exact next sequence numbers.
+    /// The clean end: writes all bounds and the exact next sequence numbers.
     ///
     /// # Errors
-    /// When it did not become durable: then numbers are lost, not used twice.
+    /// When it did not become durable. Numbers are lost then, none is used twice.
     pub fn close(mut self) -> Result<(), Fault> {
         self.flush()?;
         let Some(store) = self.store.take() else { return Ok(()) };
@@ -513,22 +538,22 @@ impl Guard {
     }
 }
 
-/// The lowest number that may come from a publisher on a topic.
+/// The lowest acceptable number of a publisher on a topic.
 fn lowest(
     store: Option<&Store>,
-    books: &BTreeMap<u32, Material>,
+    epoch_keys: &BTreeMap<u32, Material>,
     topic: &str,
 ) -> impl FnOnce(&Material) -> u64 {
     move |material| {
-        let book = books.get(&material.head().epoch);
-        store.zip(book).map_or(1, |(store, book)| store.lowest(book, material, topic))
+        let epoch_key = epoch_keys.get(&material.head().epoch);
+        store.zip(epoch_key).map_or(1, |(store, epoch_key)| store.lowest(epoch_key, material, topic))
     }
 }
 
-fn cannot<E: std::fmt::Display>(publisher: &mut Publisher<Stored>, error: PublishError<E>) -> CannotSeal {
+fn seal_error<E: std::fmt::Display>(publisher: &mut Publisher<Stored>, error: PublishError<E>) -> SealError {
     match publisher.numbers_mut().take_fault() {
-        Some(fault) => CannotSeal::State(fault),
-        None => CannotSeal::Payload(error.to_string()),
+        Some(fault) => SealError::State(fault),
+        None => SealError::Payload(error.to_string()),
     }
 }
 
@@ -541,7 +566,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_disk_does_not_take_is_kept_once_for_each_publisher_and_topic() {
+    fn unwritten_bounds_are_kept_per_topic() {
         let directory = tempfile::tempdir().expect("a directory");
         let place = directory.path().join("state");
         Store::create(&place).expect("created");
@@ -551,7 +576,7 @@ mod tests {
         let material = group.to_group().material(1, b"press7").expect("a publisher");
         let mut publisher = Publisher::new(&material, Reserved::new(1, u64::MAX));
         let mut guard = Guard::new(vec![file], None, Some(Store::open(&place).expect("opened")), None);
-        // The next state has no place.
+        // A directory blocks the new file's name.
         let next = place.join("packet-numbers.new");
         std::fs::create_dir(&next).expect("a directory");
         for number in 0..100 {
@@ -566,7 +591,10 @@ mod tests {
         guard.flush().expect("durable");
         assert_eq!(guard.unwritten(), 0);
         let store = guard.store.as_ref().expect("a store");
-        let book = group.to_group().material(1, NOBODY).expect("a book");
-        assert_eq!(["plant/a", "plant/b"].map(|topic| store.lowest(&book, &material, topic)), [100, 101]);
+        let epoch_key = group.to_group().material(1, NO_PUBLISHER).expect("a epoch_key");
+        assert_eq!(
+            ["plant/a", "plant/b"].map(|topic| store.lowest(&epoch_key, &material, topic)),
+            [100, 101]
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! What a group's manager does: make a group, rotate its key, revoke a member.
+//! The manager's tasks: make a group, rotate its key, revoke members.
 
 use std::path::Path;
 
@@ -10,13 +10,13 @@ use zeroize::Zeroizing;
 
 use crate::file::{GroupFile, Key, Member, Secret};
 
-/// Seconds that members read the epoch before, where nothing else was said.
+/// The default grace in seconds, during which members still read the previous epoch.
 pub const GRACE: u32 = 60;
 
 /// A new random secret.
 ///
 /// # Errors
-/// When the system gives no random numbers.
+/// When the system has no random numbers.
 pub fn random() -> Result<Secret, Fault> {
     let mut secret = Zeroizing::new([0; 32]);
     getrandom::fill(&mut *secret).map_err(no_random)?;
@@ -31,10 +31,10 @@ fn no_random(error: getrandom::Error) -> Fault {
     )
 }
 
-/// A new group with a key for epoch 1; with members it has a manager too.
+/// A new group with a key for epoch 1. It has a manager if a member has a public key.
 ///
 /// # Errors
-/// When the system gives no random numbers.
+/// When the system has no random numbers.
 pub fn new_group(
     name: &str,
     algorithm: Algorithm,
@@ -55,7 +55,7 @@ pub fn new_group(
     })
 }
 
-/// The message that brings the newest key to all members.
+/// The rotation message with the newest key for all members.
 fn announce(group: &GroupFile) -> Result<Vec<u8>, Fault> {
     let fault = |what: String, remedy: &str| Fault::of_file(&group.file, what, remedy);
     let signing = group.signing.as_ref().ok_or_else(|| match group.manager {
@@ -76,9 +76,11 @@ fn announce(group: &GroupFile) -> Result<Vec<u8>, Fault> {
     sealed.map_err(|error| fault(error.to_string(), "correct the [[member]] entries"))
 }
 
-/// A group's file while nobody else rotates its key: from its reading until what follows is published too and this is dropped.
+/// A group file, locked against other rotations until this is dropped, after the rotation is
+/// published.
 ///
-/// A group without a manager has the same file everywhere: nothing is published, and the members need the new file.
+/// A group without a manager has the same file everywhere. Nothing is published; each member needs
+/// the new file.
 #[derive(Debug)]
 pub struct Manager {
     held: Held,
@@ -86,28 +88,31 @@ pub struct Manager {
 }
 
 impl Manager {
-    /// Reads the file of a manager, or of a group without one, and holds it.
+    /// Locks and reads the file of a manager, or of a group without one.
     ///
     /// # Errors
-    /// When somebody else holds it, it has faults, or it is a member's of a group that has a manager.
+    /// When another process holds the file, it has faults, or it is a member's file of a group with
+    /// a manager.
     pub fn open(file: &Path) -> Result<Self, Faults> {
         let held = Held::take(file)?;
         let group = GroupFile::load(file)?;
-        // Refused before anything changes. Without a manager nothing is announced, and each who has the file may rotate.
+        // A member's file is refused before anything changes. Without a manager each file may
+        // rotate.
         if group.manager.is_some() {
             announce(&group)?;
         }
         Ok(Self { held, group })
     }
 
-    /// The group as it is in the file.
+    /// The group in the file.
     #[must_use]
     pub const fn group(&self) -> &GroupFile {
         &self.group
     }
 
-    /// Adds the key of the next epoch, without those members, and writes the file. Members read the epoch before for so many seconds
-    /// more, and it stays in the file too: not if there are none, nor if anybody is revoked, who could still seal under it.
+    /// Adds the key of the next epoch, removes the revoked members and writes the file. Members
+    /// still read the previous epoch for `grace` seconds, and its key stays in the file. With
+    /// revoked members the grace is 0: they could still seal under the previous key.
     ///
     /// # Errors
     /// When a member is unknown, or the file cannot be written.
@@ -136,10 +141,10 @@ impl Manager {
         Ok(epoch)
     }
 
-    /// The message that brings the newest key to all members, with the grace that it was made with.
+    /// The rotation message with the newest key and its grace for all members.
     ///
     /// # Errors
-    /// When there is no manager, or a member cannot be sealed for.
+    /// When there is no manager, or a member's public key is invalid.
     pub fn announce(&self) -> Result<Vec<u8>, Fault> {
         announce(&self.group)
     }

@@ -1,7 +1,8 @@
-//! Sequence numbers and replay bounds that survive a crash, in the state file that the gateway has for packet numbers.
+//! Sequence numbers, replay bounds and epochs of one client, in a number file that survives a
+//! crash.
 //!
-//! Numbers are reserved ahead: the upper bound is on the disk before a number below it is used. A clean end writes the exact next
-//! number; after a crash the rest of the reservation is never used.
+//! Numbers are reserved ahead: the limit is on the disk before a number below it is used. A clean
+//! end writes the exact next number. After a crash the rest of the reservation is never used.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -14,64 +15,69 @@ use antedate_host::numbers::{Bound, KeyId, NumberFile, NumbersError, NumbersErro
 use antedate_host::replace;
 use sha2::{Digest, Sha256};
 
-/// The first reservation, and the largest: it doubles while numbers are used up.
+/// The first reservation and the largest. Each reservation is twice as large as the one before.
 const FIRST_CHUNK: u64 = 32;
 const LAST_CHUNK: u64 = 1 << 16;
 
-/// The state of one client, which no other process can use meanwhile.
+/// The state directory of one client, locked against other processes.
 #[derive(Debug, Clone)]
 pub struct Store {
     directory: PathBuf,
-    state: Arc<Mutex<Option<NumberFile>>>,
-    /// The keys whose numbers somebody has.
-    given: Arc<Mutex<Vec<KeyId>>>,
+    file: Arc<Mutex<Option<NumberFile>>>,
+    /// The keys with a live [`Stored`].
+    in_use: Arc<Mutex<Vec<KeyId>>>,
 }
 
 impl Store {
-    /// Takes the state of a directory.
+    /// Opens and locks a state directory.
     ///
     /// # Errors
-    /// When there is none, it is damaged, or another process has it.
+    /// When the state is missing or damaged, or another process holds it.
     pub fn open(directory: &Path) -> Result<Self, Fault> {
-        let state = NumberFile::open(directory).map_err(|error| fault(directory, error))?;
-        let given = Arc::default();
-        Ok(Self { directory: directory.to_owned(), state: Arc::new(Mutex::new(Some(state))), given })
+        let file = NumberFile::open(directory).map_err(|error| fault(directory, error))?;
+        Ok(Self {
+            directory: directory.to_owned(),
+            file: Arc::new(Mutex::new(Some(file))),
+            in_use: Arc::default(),
+        })
     }
 
-    /// Makes an empty state. Every key is unknown to it, so it is right only for a publisher's name that never published
-    /// under the group's keys.
+    /// Makes an empty state. It knows no key, so it is right only for a publisher's name that never
+    /// published under the group's keys.
     ///
     /// # Errors
-    /// When there is one already, or it cannot be written.
+    /// When the directory has a state already, or it cannot be written.
     pub fn create(directory: &Path) -> Result<(), Fault> {
         NumberFile::create(directory).map(drop).map_err(|error| fault(directory, error))
     }
 
-    fn state(&self) -> MutexGuard<'_, Option<NumberFile>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn file(&self) -> MutexGuard<'_, Option<NumberFile>> {
+        self.file.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn with<T>(&self, act: impl FnOnce(&mut NumberFile) -> Result<T, NumbersError>) -> Result<T, Fault> {
-        let mut state = self.state();
-        // After the end nothing is reserved any more.
-        let state =
-            state.as_mut().ok_or_else(|| Fault::of_file(&self.directory, "was closed", "open it again"))?;
-        act(state).map_err(|error| fault(&self.directory, error))
+        let mut file = self.file();
+        // Nothing is reserved after the clean end.
+        let file =
+            file.as_mut().ok_or_else(|| Fault::of_file(&self.directory, "was closed", "open it again"))?;
+        act(file).map_err(|error| fault(&self.directory, error))
     }
 
-    fn given(&self) -> MutexGuard<'_, Vec<KeyId>> {
-        self.given.lock().unwrap_or_else(PoisonError::into_inner)
+    fn in_use(&self) -> MutexGuard<'_, Vec<KeyId>> {
+        self.in_use.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The numbers of a publisher of a group. There is one at a time for a key: with two, a number could be used twice.
+    /// The numbers of a publisher of a group. Each key has one [`Stored`] at a time: two could give
+    /// the same number.
     ///
     /// # Errors
-    /// When the state file refuses the key, somebody has its numbers, or they were [forgotten](Self::forget_numbers).
+    /// When the number file refuses the key, its numbers are in use, or they were
+    /// [forgotten](Self::forget_numbers).
     pub fn numbers(&self, group: &str, material: &Material) -> Result<Stored, Fault> {
-        let key = KeyId::new("antedate MQTT key", material.key());
-        // Held meanwhile, so that nothing is forgotten of a key that is being given.
-        let mut given = self.given();
-        let reserved = self.with(|state| Reservation::open(state, key, u64::MAX))?;
+        let key = publisher_key(material);
+        // Locked until the key is listed, so that its numbers are not forgotten meanwhile.
+        let mut in_use = self.in_use();
+        let reserved = self.with(|file| Reservation::open(file, key, u64::MAX))?;
         let (epoch, first) = (material.head().epoch, self.first_epoch(group));
         if epoch < first {
             return Err(Fault::of_file(
@@ -84,29 +90,30 @@ impl Store {
                 ),
             ));
         }
-        if given.contains(&key) {
+        if in_use.contains(&key) {
             return Err(Fault::of_file(
                 &self.directory,
                 "two group files have the same key, so sequence numbers would be used twice",
                 "name all topics of a group in one file",
             ));
         }
-        given.push(key);
-        drop(given);
+        in_use.push(key);
+        drop(in_use);
         Ok(Stored { store: self.clone(), reserved, chunk: FIRST_CHUNK, fault: None })
     }
 
-    /// The first epoch of a group whose numbers were not forgotten.
+    /// The first epoch of a group whose numbers are not forgotten.
     fn first_epoch(&self, group: &str) -> u32 {
-        self.bound(&forgotten(group))
+        self.epoch_below(&forgotten_key(group))
     }
 
-    /// Forgets the numbers of a group's keys of epochs before the one that it has [reached](Self::reached), and gives none of such
-    /// epochs from then on, wherever a key comes from: a file of before, or another manager, could bring one back. Both are one write.
-    /// Of keys whose numbers somebody has nothing is forgotten.
+    /// Forgets the numbers of a group's keys of epochs before the one that it has
+    /// [reached](Self::reached). From then on [`numbers`](Self::numbers) refuses every key of such
+    /// an epoch, because an old file or another manager could bring one back. Both are one write.
+    /// Numbers in use are not forgotten.
     ///
     /// # Errors
-    /// When it did not become durable: then the records only stay.
+    /// When it did not become durable. The records stay then, which is harmless.
     pub fn forget_numbers<'a>(
         &self,
         group: &str,
@@ -114,82 +121,77 @@ impl Store {
         over: impl IntoIterator<Item = &'a Material>,
     ) -> Result<(), Fault> {
         let reached = self.epoch(group, manager);
-        let given = self.given();
+        let in_use = self.in_use();
         let keys: Vec<KeyId> = over
             .into_iter()
             .filter(|material| material.head().epoch < reached)
-            .map(|material| KeyId::new("antedate MQTT key", material.key()))
-            .filter(|key| !given.contains(key))
+            .map(publisher_key)
+            .filter(|key| !in_use.contains(key))
             .collect();
-        let bound = (forgotten(group), place(""), u64::from(reached) + 1);
-        self.with(|state| state.forget_numbers(&keys, bound))
+        let bound = (forgotten_key(group), place(""), u64::from(reached) + 1);
+        self.with(|file| file.forget_numbers(&keys, bound))
     }
 
-    /// Numbers for a key that protects nothing: they are kept nowhere.
+    /// Numbers of a key that protects nothing. They are not on the disk.
     pub(crate) fn fleeting(&self, material: &Material) -> Stored {
-        let key = KeyId::new("antedate MQTT key", material.key());
-        Stored { store: self.clone(), reserved: Reservation::fleeting(key), chunk: FIRST_CHUNK, fault: None }
+        let reserved = Reservation::fleeting(publisher_key(material));
+        Stored { store: self.clone(), reserved, chunk: FIRST_CHUNK, fault: None }
     }
 
-    /// The lowest number that may come from a publisher on a topic. `book` is what its group derives in that epoch for nobody: what
-    /// comes in an epoch is known by it, and is forgotten with it.
+    /// The lowest acceptable number of a publisher on a topic. `epoch_key` is the group's key
+    /// material of that epoch without a publisher. It identifies all bounds of the epoch, which are
+    /// forgotten together.
     #[must_use]
-    pub fn lowest(&self, book: &Material, material: &Material, topic: &str) -> u64 {
-        let place = place_of(&material.head().publisher, topic);
-        self.state().as_ref().map_or(1, |state| {
-            // Versions before had a key for each publisher.
-            let before = state.bound(&received(material), self::place(topic));
-            state.bound(&received(book), place).max(before)
+    pub fn lowest(&self, epoch_key: &Material, material: &Material, topic: &str) -> u64 {
+        self.file().as_ref().map_or(1, |file| {
+            // Earlier versions identified bounds by the publisher's key.
+            let former = file.bound(&received_key(material), place(topic));
+            let place = publisher_place(&material.head().publisher, topic);
+            file.bound(&received_key(epoch_key), place).max(former)
         })
     }
 
-    /// Makes durable what was received: book, publisher, topic, lowest number to come.
+    /// Makes bounds durable: epoch key, publisher, topic, lowest acceptable number. `act` runs
+    /// between the write and the rename that makes it count: a killed process has done both or
+    /// neither, except within that moment.
     ///
     /// # Errors
-    /// When it did not become durable.
-    pub fn received<'a>(
-        &self,
-        bounds: impl IntoIterator<Item = (&'a Material, &'a [u8], &'a str, u64)>,
-    ) -> Result<(), Fault> {
-        self.received_with(bounds, || Ok(()))
-    }
-
-    /// As [`received`](Self::received), with `act` at the last moment before it counts: a process that is killed has done both or
-    /// neither, but for the time between the two.
-    ///
-    /// # Errors
-    /// When it did not become durable, or `act` failed: then nothing counts as received.
+    /// When it did not become durable, or `act` failed. The former bounds hold then.
     pub fn received_with<'a>(
         &self,
         bounds: impl IntoIterator<Item = (&'a Material, &'a [u8], &'a str, u64)>,
         act: impl FnOnce() -> std::io::Result<()>,
     ) -> Result<(), Fault> {
-        let records: Vec<Bound> = bounds
+        let bounds: Vec<Bound> = bounds
             .into_iter()
-            .map(|(book, publisher, topic, lowest)| (received(book), place_of(publisher, topic), lowest))
+            .map(|(epoch_key, publisher, topic, lowest)| {
+                (received_key(epoch_key), publisher_place(publisher, topic), lowest)
+            })
             .collect();
-        self.with(|state| state.raise_with(&records, act))
+        self.with(|file| file.raise_with(&bounds, act))
     }
 
-    /// Forgets what was received under keys of epochs that are over: their books, and publishers of which versions before have written.
+    /// Forgets the bounds under keys of past epochs: epoch keys, and publishers' keys of earlier
+    /// versions.
     ///
     /// # Errors
     /// When it did not become durable.
     pub fn forget<'a>(&self, over: impl IntoIterator<Item = &'a Material>) -> Result<(), Fault> {
-        let keys: Vec<KeyId> = over.into_iter().map(received).collect();
-        self.with(|state| state.forget_bounds(&keys))
+        let keys: Vec<KeyId> = over.into_iter().map(received_key).collect();
+        self.with(|file| file.forget_bounds(&keys))
     }
 
-    /// The newest epoch of a group of this manager that was seen, so that an older rotation does not come back after a restart.
+    /// The newest known epoch of a group of this manager: an older rotation is refused after a
+    /// restart too.
     #[must_use]
     pub fn epoch(&self, group: &str, manager: &[u8]) -> u32 {
-        self.bound(&epochs(group, manager))
+        self.epoch_below(&epoch_key(group, manager))
     }
 
-    /// The epoch that is written down under a key; 0 if there is none.
-    fn bound(&self, key: &KeyId) -> u32 {
+    /// The epoch in the bound of a key; 0 if there is none.
+    fn epoch_below(&self, key: &KeyId) -> u32 {
         // Bounds begin at 1, epochs at 0.
-        let above = self.state().as_ref().map_or(1, |state| state.bound(key, place("")));
+        let above = self.file().as_ref().map_or(1, |file| file.bound(key, place("")));
         u32::try_from(above - 1).unwrap_or(u32::MAX)
     }
 
@@ -198,34 +200,36 @@ impl Store {
     /// # Errors
     /// When it did not become durable.
     pub fn reached(&self, group: &str, manager: &[u8], epoch: u32) -> Result<(), Fault> {
-        let key = epochs(group, manager);
-        self.with(|state| state.raise(&[(key, place(""), u64::from(epoch) + 1)]))
+        let key = epoch_key(group, manager);
+        self.with(|file| file.raise(&[(key, place(""), u64::from(epoch) + 1)]))
     }
 
-    /// The last rotation message of a group that was kept. None if there is none, or it cannot be read: then the broker brings it.
+    /// The kept rotation message of a group. `None` if it is missing or unreadable; the broker has
+    /// it too.
     #[must_use]
     pub fn rotation(&self, group: &str) -> Option<Vec<u8>> {
         std::fs::read(self.directory.join(rotation_name(group))).ok()
     }
 
-    /// The rotation message before that one, if it was kept too, and how long ago it was replaced.
+    /// The kept rotation message before [`rotation`](Self::rotation), and its age since it was
+    /// replaced.
     #[must_use]
     pub fn former_rotation(&self, group: &str) -> Option<(Vec<u8>, Duration)> {
         let message = std::fs::read(self.directory.join(former_name(group))).ok()?;
         let replaced = std::fs::metadata(self.directory.join(rotation_name(group))).ok()?.modified().ok()?;
-        // A clock that was set back tells nothing.
+        // A clock that was set back gives no age.
         Some((message, replaced.elapsed().unwrap_or(Duration::MAX)))
     }
 
-    /// Keeps the last rotation message of a group, so that its key is there at the next start. It is kept as it came, sealed for each
-    /// member. So is the one before, where `former` is still to be read then.
+    /// Keeps a rotation message as received, sealed for each member, so that its key is known at
+    /// the next start. With `former`, the message that it replaces is kept too.
     ///
     /// # Errors
-    /// When it did not become durable: then the message before is still there.
+    /// When it did not become durable. The message before is kept then.
     pub fn keep_rotation(&self, group: &str, message: &[u8], former: bool) -> Result<(), Fault> {
-        // As with numbers, nobody writes there after the end.
+        // The file is another process's after the clean end.
         self.with(|_| Ok(()))?;
-        // If this does not get to the disk, the next start reads the newest alone.
+        // On failure the next start reads the newest message alone.
         let _ = match self.rotation(group).filter(|_| former) {
             Some(before) => replace::replace(&self.directory.join(former_name(group)), &before).map(drop),
             None => self.drop_former_rotation(group),
@@ -233,10 +237,10 @@ impl Store {
         replace::replace(&self.directory.join(rotation_name(group)), message).map(drop)
     }
 
-    /// Forgets the rotation message before the last one, whose time is over.
+    /// Removes the former rotation message after its grace.
     ///
     /// # Errors
-    /// When it is still there.
+    /// When the file is still there.
     pub fn drop_former_rotation(&self, group: &str) -> Result<(), Fault> {
         let file = self.directory.join(former_name(group));
         match std::fs::remove_file(&file) {
@@ -247,57 +251,64 @@ impl Store {
         }
     }
 
-    /// The clean end: writes the exact next numbers. Nothing can be sealed any more.
+    /// The clean end: writes the exact next numbers. Nothing can be reserved afterwards.
     ///
     /// # Errors
-    /// When it did not become durable: then numbers are lost, not used twice.
+    /// When it did not become durable. Numbers are lost then, none is used twice.
     pub fn close<'a>(&self, numbers: impl IntoIterator<Item = &'a Stored>) -> Result<(), Fault> {
         let next: Vec<(KeyId, u64)> =
             numbers.into_iter().map(|one| (one.reserved.key(), one.reserved.next())).collect();
-        match self.state().take() {
-            Some(state) => state.close(&next, &[]).map_err(|error| fault(&self.directory, error)),
+        match self.file().take() {
+            Some(file) => file.close(&next, &[]).map_err(|error| fault(&self.directory, error)),
             None => Ok(()),
         }
     }
 }
 
-/// What the state file knows the epochs of a group by. A group that was made anew has another manager's key.
-fn epochs(group: &str, manager: &[u8]) -> KeyId {
+/// The identity of a publisher's key.
+fn publisher_key(material: &Material) -> KeyId {
+    KeyId::new("antedate MQTT key", material.key())
+}
+
+/// The identity of a group's newest epoch. A recreated group has another manager's key.
+fn epoch_key(group: &str, manager: &[u8]) -> KeyId {
     KeyId::new("antedate MQTT epoch", &[manager, group.as_bytes()].concat())
 }
 
-/// What it knows by from which epoch of a group on numbers are not forgotten. By the group's name alone: with the manager's key and the
-/// file, where a key comes from may change, and the key be the same.
-fn forgotten(group: &str) -> KeyId {
+/// The identity of a group's first epoch with numbers. It has the group's name alone: another
+/// manager or file can bring the same key.
+fn forgotten_key(group: &str) -> KeyId {
     KeyId::new("antedate MQTT forgotten", group.as_bytes())
 }
 
-/// The file of a group's last rotation message; a group's name has only letters, digits and - _ .
+/// The identity of bounds under a key.
+fn received_key(material: &Material) -> KeyId {
+    KeyId::new("antedate MQTT received", material.key())
+}
+
+/// The file of a group's last rotation message. A group's name has only letters, digits and - _ .
 fn rotation_name(group: &str) -> String {
     format!("rotation-{group}")
 }
 
-/// That of the one before.
+/// The file of the rotation message before it.
 fn former_name(group: &str) -> String {
     format!("former-{group}")
 }
 
-/// What the state file knows what was received by.
-fn received(material: &Material) -> KeyId {
-    KeyId::new("antedate MQTT received", material.key())
+/// The place of a publisher's topic, under an epoch key.
+fn publisher_place(publisher: &[u8], topic: &str) -> Place {
+    first_octets(
+        Sha256::new().chain_update([publisher.len() as u8]).chain_update(publisher).chain_update(topic),
+    )
 }
 
-/// What it knows a publisher's topic by, in the book of an epoch.
-fn place_of(publisher: &[u8], topic: &str) -> Place {
-    first_of(Sha256::new().chain_update([publisher.len() as u8]).chain_update(publisher).chain_update(topic))
-}
-
-/// What the state file knows a topic by: the first bytes of its digest.
+/// The place of a topic.
 fn place(topic: &str) -> Place {
-    first_of(Sha256::new().chain_update(topic))
+    first_octets(Sha256::new().chain_update(topic))
 }
 
-fn first_of(digest: Sha256) -> Place {
+fn first_octets(digest: Sha256) -> Place {
     let digest = digest.finalize();
     let mut first = [0; 8];
     first.iter_mut().zip(digest).for_each(|(to, from)| *to = from);
@@ -320,7 +331,7 @@ fn fault(directory: &Path, error: NumbersError) -> Fault {
     })
 }
 
-/// The numbers of one publisher, reserved on disk ahead of use.
+/// The numbers of one publisher, reserved on the disk before use.
 #[derive(Debug)]
 pub struct Stored {
     store: Store,
@@ -330,29 +341,29 @@ pub struct Stored {
 }
 
 impl Stored {
-    /// Whether the last number could not be given.
+    /// Whether the last [`take`](Numbers::take) failed.
     pub const fn is_out(&self) -> bool {
         self.fault.is_some()
     }
 
-    /// Why the last number could not be given.
+    /// The reason of the last failure.
     pub const fn take_fault(&mut self) -> Option<Fault> {
         self.fault.take()
     }
 
-    /// Reserves now, so that the next `count` numbers need no disk.
+    /// Reserves the next `count` numbers.
     ///
     /// # Errors
     /// When it did not become durable.
     pub fn reserve(&mut self, count: u64) -> Result<(), Fault> {
         let reserved = &mut self.reserved;
-        self.store.with(|state| reserved.extend(state, count))
+        self.store.with(|file| reserved.extend(file, count))
     }
 }
 
 impl Drop for Stored {
     fn drop(&mut self) {
-        self.store.given().retain(|key| *key != self.reserved.key());
+        self.store.in_use().retain(|key| *key != self.reserved.key());
     }
 }
 
@@ -382,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_comes_once_over_crashes_and_clean_ends() {
+    fn crashes_and_clean_ends_repeat_no_number() {
         let directory = tempfile::tempdir().expect("a directory");
         let place = directory.path().join("state");
         assert!(Store::open(&place).expect_err("missing").remedy.contains("antedate mqtt init"));
@@ -397,7 +408,7 @@ mod tests {
                 assert!(number > last, "{number} after {last}");
                 last = number;
             }
-            // Every other run crashes.
+            // Every other run ends without closing: a crash.
             if run % 2 == 0 {
                 store.close([&numbers]).expect("closed");
                 assert!(numbers.reserved.left() > 0 || numbers.take().is_err());
@@ -418,15 +429,15 @@ mod tests {
         Store::create(&place).expect("created");
         let store = Store::open(&place).expect("opened");
         let mut first = store.numbers("g", &material(b"a")).expect("numbers");
-        let fault = store.numbers("g", &material(b"a")).expect_err("somebody has them");
+        let fault = store.numbers("g", &material(b"a")).expect_err("in use");
         assert!(fault.remedy.contains("one file"), "{fault:?}");
         let last = (0..100).map(|_| first.take().expect("a number")).max().expect("some");
         drop(first);
-        let mut second = store.numbers("g", &material(b"a")).expect("nobody has them any more");
+        let mut second = store.numbers("g", &material(b"a")).expect("no longer in use");
         assert!(second.take().expect("a number") > last);
-        // Should the file know of more than we have reserved, we go on behind it.
+        // Another reservation in the file is skipped.
         let key = second.reserved.key();
-        store.with(|state| state.reserve(&[(key, 5000)])).expect("reserved");
+        store.with(|file| file.reserve(&[(key, 5000)])).expect("reserved");
         while second.reserved.left() > 0 {
             second.take().expect("a number");
         }
@@ -434,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_of_epochs_that_are_over_are_forgotten_and_never_given_again() {
+    fn numbers_of_past_epochs_are_forgotten() {
         let directory = tempfile::tempdir().expect("a directory");
         let place = directory.path().join("state");
         Store::create(&place).expect("created");
@@ -443,18 +454,18 @@ mod tests {
             |epoch: u32| Material::derive("g", Algorithm::A128Gcm, epoch, &[1; 32], b"a").expect("material");
         let known = |store: &Store, epoch: u32| {
             let key = KeyId::new("antedate MQTT key", material(epoch).key());
-            store.with(|state| state.next(&key)).expect("known") > 1
+            store.with(|file| file.next(&key)).expect("known") > 1
         };
         let [first, second, third] = [1, 2, 3].map(material);
         let mut numbers = store.numbers("g", &first).expect("numbers");
         numbers.take().expect("a number");
         store.numbers("g", &second).expect("numbers").take().expect("a number");
-        // Nobody has said that their epoch is over.
+        // The epoch after them is not reached yet.
         store.forget_numbers("g", b"m", [&first, &second]).expect("nothing to do");
         store.reached("g", b"m", 2).expect("durable");
         store.reached("g", b"n", 9).expect("durable");
         store.forget_numbers("g", b"m", [&first, &second]).expect("nothing to do");
-        assert!(known(&store, 1) && known(&store, 2), "somebody has the first one's numbers");
+        assert!(known(&store, 1) && known(&store, 2), "the first one's numbers are in use");
         (0..100).for_each(|_| assert!(numbers.take().is_ok()));
         drop(numbers);
         store.forget_numbers("g", b"m", [&first, &second]).expect("forgotten");
@@ -470,35 +481,35 @@ mod tests {
     }
 
     #[test]
-    fn bounds_and_epochs_are_remembered() {
+    fn bounds_and_epochs_survive_a_restart() {
         let directory = tempfile::tempdir().expect("a directory");
         let place = directory.path().join("state");
         Store::create(&place).expect("created");
         let store = Store::open(&place).expect("opened");
-        let (book, a, b) = (material(b"\0"), material(b"a"), material(b"b"));
-        assert_eq!((store.lowest(&book, &a, "t"), store.epoch("g", b"m")), (1, 0));
-        store.received([(&book, &b"a"[..], "t", 8)]).expect("durable");
+        let (epoch_key, a, b) = (material(b"\0"), material(b"a"), material(b"b"));
+        assert_eq!((store.lowest(&epoch_key, &a, "t"), store.epoch("g", b"m")), (1, 0));
+        store.received_with([(&epoch_key, &b"a"[..], "t", 8)], || Ok(())).expect("durable");
         store.reached("g", b"m", 3).expect("durable");
         drop(store);
         let store = Store::open(&place).expect("opened");
         let lowest = |store: &Store| {
-            [(&a, "t"), (&a, "u"), (&b, "t")].map(|(who, topic)| store.lowest(&book, who, topic))
+            [(&a, "t"), (&a, "u"), (&b, "t")].map(|(who, topic)| store.lowest(&epoch_key, who, topic))
         };
         assert_eq!((lowest(&store), store.epoch("g", b"m")), ([8, 1, 1], 3));
         assert_eq!(store.epoch("g", b"n"), 0, "a group of the same name, made anew");
-        // As versions before have written it.
-        store.with(|state| state.raise(&[(received(&b), super::place("t"), 5)])).expect("durable");
+        // A bound of an earlier version.
+        store.with(|file| file.raise(&[(received_key(&b), super::place("t"), 5)])).expect("durable");
         assert_eq!(lowest(&store), [8, 1, 5]);
         store.forget([&material(b"c")]).expect("nothing to forget");
         assert_eq!(lowest(&store), [8, 1, 5]);
-        store.forget([&book]).expect("forgotten");
+        store.forget([&epoch_key]).expect("forgotten");
         assert_eq!(lowest(&store), [1, 1, 5]);
         store.forget([&b]).expect("forgotten");
         assert_eq!(lowest(&store), [1, 1, 1]);
     }
 
     #[test]
-    fn the_last_rotation_message_of_each_group_is_kept_and_replaced_as_a_whole() {
+    fn rotation_messages_are_kept_for_each_group() {
         let directory = tempfile::tempdir().expect("a directory");
         let place = directory.path().join("state");
         Store::create(&place).expect("created");

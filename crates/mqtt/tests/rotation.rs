@@ -1,4 +1,4 @@
-//! The last rotation of a group over restarts of a member, whose broker does not send it again.
+//! A group's last rotation over restarts of a member, without a broker that repeats it.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -9,7 +9,7 @@ use antedate_channel::mqtt::rotation::RotationError;
 use antedate_channel::mqtt::{Algorithm, Dropped};
 use antedate_host::hex::hex;
 use antedate_mqtt::file::{Device, GroupFile, Member};
-use antedate_mqtt::guard::{CannotSeal, Guard, Verdict};
+use antedate_mqtt::guard::{Guard, SealError, Verdict};
 use antedate_mqtt::manage::{self, Manager};
 use antedate_mqtt::store::Store;
 
@@ -36,7 +36,7 @@ fn group(directory: &Path, devices: &[&Device]) -> Manager {
     Manager::open(&file).expect("a manager")
 }
 
-/// A member that starts with what its state directory has.
+/// A member that starts from its state directory.
 fn start(manager: &Manager, device: &Device, state: &Path) -> Guard {
     let file =
         GroupFile::parse(Path::new("line4.toml"), &manager.group().to_text(true)).expect("the members' file");
@@ -52,7 +52,7 @@ fn epoch(guard: &mut Guard) -> u32 {
 }
 
 #[test]
-fn a_member_has_its_key_again_after_a_restart_and_never_an_older_one() {
+fn restarted_member_has_its_newest_key() {
     let directory = tempfile::tempdir().expect("a directory");
     let (press7, state) = (device("press7"), directory.path().join("state"));
     Store::create(&state).expect("created");
@@ -60,7 +60,7 @@ fn a_member_has_its_key_again_after_a_restart_and_never_an_older_one() {
     let first = manager.announce().expect("announced");
 
     let mut guard = start(&manager, &press7, &state);
-    assert!(matches!(guard.seal(TOPIC, b"x", &mut Vec::new()), Err(CannotSeal::NoKey(_))));
+    assert!(matches!(guard.seal(TOPIC, b"x", &mut Vec::new()), Err(SealError::NoKey(_))));
     assert!(matches!(hear(&mut guard, &first), Verdict::Rotated { epoch: 1, .. }));
     drop(guard);
     let mut guard = start(&manager, &press7, &state);
@@ -76,12 +76,12 @@ fn a_member_has_its_key_again_after_a_restart_and_never_an_older_one() {
     assert_eq!(epoch(&mut guard), 2, "an older message does not take the place of a newer one");
     drop(guard);
 
-    // Nor where it lies in the directory itself, or a changed one.
+    // Nor from the directory itself, nor a changed one.
     let kept = state.join("rotation-line4");
     assert_eq!(fs::read(&kept).expect("kept"), second);
     fs::write(&kept, &first).expect("written");
     let mut guard = start(&manager, &press7, &state);
-    assert!(matches!(guard.seal(TOPIC, b"x", &mut Vec::new()), Err(CannotSeal::NoKey(_))));
+    assert!(matches!(guard.seal(TOPIC, b"x", &mut Vec::new()), Err(SealError::NoKey(_))));
     drop(guard);
     let mut changed = second.clone();
     *changed.last_mut().expect("bytes") ^= 1;
@@ -93,7 +93,7 @@ fn a_member_has_its_key_again_after_a_restart_and_never_an_older_one() {
 }
 
 #[test]
-fn a_device_that_was_revoked_meanwhile_does_not_publish_under_the_key_that_it_kept() {
+fn revoked_device_publishes_nothing_after_a_restart() {
     let directory = tempfile::tempdir().expect("a directory");
     let (press7, press8) = (device("press7"), device("press8"));
     let state = directory.path().join("state");
@@ -108,12 +108,11 @@ fn a_device_that_was_revoked_meanwhile_does_not_publish_under_the_key_that_it_ke
     let mut guard = start(&manager, &press7, &state);
     assert_eq!(epoch(&mut guard), 1, "nobody has said so yet");
     assert!(matches!(hear(&mut guard, &without), Verdict::NoRotation(RotationError::NotMember)));
-    assert!(matches!(guard.seal(TOPIC, b"x", &mut Vec::new()), Err(CannotSeal::NoKey(_))));
+    assert!(matches!(guard.seal(TOPIC, b"x", &mut Vec::new()), Err(SealError::NoKey(_))));
 }
 
 #[test]
-fn an_old_rotation_from_before_a_device_was_a_member_keeps_it_from_publishing_no_longer_than_until_the_newest_comes()
- {
+fn old_rotation_without_a_member_is_superseded() {
     let directory = tempfile::tempdir().expect("a directory");
     let (press7, press8) = (device("press7"), device("press8"));
     let state = directory.path().join("state");
@@ -129,13 +128,13 @@ fn an_old_rotation_from_before_a_device_was_a_member_keeps_it_from_publishing_no
 
     let mut guard = start(&manager, &press7, &state);
     assert!(matches!(hear(&mut guard, &older), Verdict::NoRotation(RotationError::NotMember)));
-    assert!(matches!(guard.seal(TOPIC, b"x", &mut Vec::new()), Err(CannotSeal::NoKey(_))));
+    assert!(matches!(guard.seal(TOPIC, b"x", &mut Vec::new()), Err(SealError::NoKey(_))));
     assert!(matches!(hear(&mut guard, &newest), Verdict::Known { epoch: 2, .. }));
     assert_eq!(epoch(&mut guard), 2);
 }
 
 #[test]
-fn another_key_for_the_epoch_that_is_in_use_is_said() {
+fn other_key_for_the_current_epoch_is_reported() {
     let directory = tempfile::tempdir().expect("a directory");
     let (press7, state) = (device("press7"), directory.path().join("state"));
     Store::create(&state).expect("created");
@@ -155,7 +154,7 @@ fn another_key_for_the_epoch_that_is_in_use_is_said() {
     assert!(matches!(hear(&mut guard, &third), Verdict::Rotated { epoch: 3, .. }));
 }
 
-/// What a member that just started seals.
+/// The first envelope of a started member.
 fn sealed(guard: &mut Guard) -> Vec<u8> {
     let mut envelope = Vec::new();
     guard.seal(TOPIC, b"x", &mut envelope).expect("sealed");
@@ -167,7 +166,7 @@ fn open(guard: &mut Guard, envelope: &[u8]) -> Verdict {
 }
 
 #[test]
-fn a_member_reads_the_epoch_before_for_the_rest_of_its_grace_after_a_restart() {
+fn grace_of_the_former_epoch_survives_a_restart() {
     let directory = tempfile::tempdir().expect("a directory");
     let (press7, scada) = (device("press7"), device("scada"));
     let [own, other] = ["scada", "press7"].map(|name| directory.path().join(name));
@@ -195,7 +194,7 @@ fn a_member_reads_the_epoch_before_for_the_rest_of_its_grace_after_a_restart() {
     guard.flush().expect("durable");
     drop(guard);
 
-    // The time goes on while nobody runs, and a clock that was set back prolongs nothing.
+    // The grace runs on while the member is stopped, and a clock set back does not prolong it.
     let set = |when| {
         let kept = fs::File::options().write(true).open(own.join("rotation-line4")).expect("kept");
         kept.set_modified(when).expect("its time");
@@ -213,7 +212,7 @@ fn a_member_reads_the_epoch_before_for_the_rest_of_its_grace_after_a_restart() {
 }
 
 #[test]
-fn what_is_sealed_under_an_epoch_that_a_revocation_ended_is_not_read_after_it_nor_after_a_restart() {
+fn revoked_epoch_is_not_read_after_a_restart() {
     let directory = tempfile::tempdir().expect("a directory");
     let (press7, scada) = (device("press7"), device("scada"));
     let [own, other] = ["scada", "press7"].map(|name| directory.path().join(name));
@@ -229,7 +228,7 @@ fn what_is_sealed_under_an_epoch_that_a_revocation_ended_is_not_read_after_it_no
     let second = manager.announce().expect("announced");
     manager.rotate(&[], 60).expect("rotated");
     let third = manager.announce().expect("announced");
-    // Whether it hears of the revocation or only of what came after it.
+    // With the revocation received, or only a later rotation.
     for messages in [&[&third][..], &[&second, &third]] {
         let state = tempfile::tempdir().expect("a directory");
         for file in fs::read_dir(&own).expect("the state") {
@@ -252,7 +251,7 @@ fn what_is_sealed_under_an_epoch_that_a_revocation_ended_is_not_read_after_it_no
 }
 
 #[test]
-fn what_came_in_an_epoch_is_forgotten_with_it_also_by_who_has_started_again_since() {
+fn bounds_of_an_epoch_are_forgotten_with_it() {
     let directory = tempfile::tempdir().expect("a directory");
     let (press7, scada) = (device("press7"), device("scada"));
     let [own, other] = ["scada", "press7"].map(|name| directory.path().join(name));
@@ -263,7 +262,7 @@ fn what_came_in_an_epoch_is_forgotten_with_it_also_by_who_has_started_again_sinc
         let text = fs::read_to_string(own.join("packet-numbers")).expect("the state");
         text.lines().filter(|line| line.starts_with("receive ")).count()
     };
-    // One record is the epoch's.
+    // One record is the bound of the epoch.
     for (grace, left) in [(0, 1), (60, 4)] {
         let message = manager.announce().expect("announced");
         hear(&mut publisher, &message);
@@ -281,7 +280,7 @@ fn what_came_in_an_epoch_is_forgotten_with_it_also_by_who_has_started_again_sinc
         hear(&mut guard, &manager.announce().expect("announced"));
         assert_eq!(records(), left, "{grace}");
     }
-    // The grace ends while nobody runs.
+    // The grace ends while the member is stopped.
     let kept = fs::File::options().write(true).open(own.join("rotation-line4")).expect("kept");
     kept.set_modified(SystemTime::now() - Duration::from_secs(61)).expect("its time");
     start(&manager, &scada, &own);
@@ -289,7 +288,7 @@ fn what_came_in_an_epoch_is_forgotten_with_it_also_by_who_has_started_again_sinc
 }
 
 #[test]
-fn what_is_only_checked_does_not_count_as_received() {
+fn checked_message_does_not_count_as_received() {
     let directory = tempfile::tempdir().expect("a directory");
     let (press7, scada) = (device("press7"), device("scada"));
     let [own, other] = ["scada", "press7"].map(|name| directory.path().join(name));
@@ -300,7 +299,8 @@ fn what_is_only_checked_does_not_count_as_received() {
         hear(one, &manager.announce().expect("announced"));
     }
     let envelopes = [(); 2000].map(|()| sealed(&mut publisher));
-    // The last one would make the first one late, the first one those on its topic known.
+    // Receiving the last one would make the first one late; receiving the first one would bound its
+    // topic.
     for envelope in [&envelopes[1999], &envelopes[0], &envelopes[0]] {
         assert_eq!(guard.check(TOPIC, envelope), Ok(()));
     }
@@ -311,14 +311,14 @@ fn what_is_only_checked_does_not_count_as_received() {
     assert!(matches!(guard.check("plant/elsewhere", &envelopes[2]), Err(Dropped::Moved { .. })));
 }
 
-/// How many keys the state knows numbers of.
+/// The number of keys with sequence numbers in the state.
 fn keys_known(state: &Path) -> usize {
     let text = fs::read_to_string(state.join("packet-numbers")).expect("the state");
     text.lines().filter(|line| line.starts_with("transmit ")).count()
 }
 
 #[test]
-fn the_state_of_a_publisher_does_not_grow_with_the_rotations() {
+fn state_does_not_grow_with_rotations() {
     let directory = tempfile::tempdir().expect("a directory");
     let (press7, state) = (device("press7"), directory.path().join("state"));
     Store::create(&state).expect("created");
@@ -342,7 +342,7 @@ fn the_state_of_a_publisher_does_not_grow_with_the_rotations() {
         manager.rotate(&[], if round % 2 == 0 { 60 } else { 0 }).expect("rotated");
         let message = manager.announce().expect("announced");
         assert!(matches!(hear(&mut guard, &message), Verdict::Rotated { .. }));
-        // As an application that prepares before it publishes again.
+        // As an application that prepares before the next publish.
         guard.idle();
         assert_eq!(keys_known(&state), 0);
     }
@@ -351,7 +351,7 @@ fn the_state_of_a_publisher_does_not_grow_with_the_rotations() {
 }
 
 #[test]
-fn a_key_whose_numbers_are_forgotten_seals_nothing_again_wherever_it_comes_from() {
+fn key_with_forgotten_numbers_seals_nothing() {
     let directory = tempfile::tempdir().expect("a directory");
     let (press7, state) = (device("press7"), directory.path().join("state"));
     Store::create(&state).expect("created");
@@ -367,18 +367,18 @@ fn a_key_whose_numbers_are_forgotten_seals_nothing_again_wherever_it_comes_from(
     assert_eq!((epoch(&mut guard), keys_known(&state)), (3, 1));
     drop(guard);
 
-    // An old rotation that was put into the directory, and one from the broker where none is kept.
+    // An old rotation in the directory, and one from the broker.
     fs::write(state.join("rotation-line4"), &first).expect("written");
     fs::write(state.join("former-line4"), &first).expect("written");
     let refused = |guard: &mut Guard| guard.seal(TOPIC, b"x", &mut Vec::new()).expect_err("refused");
-    assert!(matches!(refused(&mut start(&manager, &press7, &state)), CannotSeal::NoKey(_)));
+    assert!(matches!(refused(&mut start(&manager, &press7, &state)), SealError::NoKey(_)));
     fs::remove_file(state.join("rotation-line4")).expect("removed");
     let mut guard = start(&manager, &press7, &state);
     assert!(matches!(hear(&mut guard, &first), Verdict::Known { epoch: 1, newest: 3, .. }));
-    assert!(matches!(refused(&mut guard), CannotSeal::NoKey(_)));
+    assert!(matches!(refused(&mut guard), SealError::NoKey(_)));
     drop(guard);
 
-    // The manager's file of before; one without its manager; one with the old key and another manager.
+    // The manager's old file, one without a manager, and one with the old key and another manager.
     let lines = |drop: &[&str]| -> String {
         let kept = old.lines().filter(|line| !drop.iter().any(|start| line.starts_with(start)));
         kept.map(|line| format!("{line}\n")).collect()
@@ -390,11 +390,11 @@ fn a_key_whose_numbers_are_forgotten_seals_nothing_again_wherever_it_comes_from(
         let file = GroupFile::parse(Path::new("old.toml"), &text).expect("a group file");
         let store = Store::open(&state).expect("the state");
         let mut guard = Guard::new(vec![file], Some(again(&press7)), Some(store), None);
-        let CannotSeal::State(fault) = refused(&mut guard) else { panic!("another reason") };
+        let SealError::State(fault) = refused(&mut guard) else { panic!("another reason") };
         assert!(fault.what.contains("of epoch 1, but epoch 3 began here"), "{fault:?}");
     }
 
-    // The manager that was made anew brings it as its own, until it is at a later epoch.
+    // A recreated manager brings the old key as its own, until a later epoch.
     let file = directory.path().join("remade.toml");
     fs::write(&file, remade).expect("written");
     fs::set_permissions(&file, Permissions::from_mode(0o600)).expect("ours alone");
@@ -404,7 +404,7 @@ fn a_key_whose_numbers_are_forgotten_seals_nothing_again_wherever_it_comes_from(
         let message = manager.announce().expect("announced");
         assert!(matches!(hear(&mut guard, &message), Verdict::Rotated { epoch, .. } if epoch == now));
         if now < 3 {
-            assert!(matches!(refused(&mut guard), CannotSeal::State(_)));
+            assert!(matches!(refused(&mut guard), SealError::State(_)));
         } else {
             assert_eq!(epoch(&mut guard), now);
         }
@@ -413,7 +413,7 @@ fn a_key_whose_numbers_are_forgotten_seals_nothing_again_wherever_it_comes_from(
 }
 
 #[test]
-fn a_publisher_that_is_killed_while_it_follows_a_rotation_repeats_no_number() {
+fn killed_publisher_repeats_no_number() {
     for (grace, left) in [(60, 1), (0, 2)] {
         let directory = tempfile::tempdir().expect("a directory");
         let (press7, state) = (device("press7"), directory.path().join("state"));
@@ -445,7 +445,7 @@ fn a_publisher_that_is_killed_while_it_follows_a_rotation_repeats_no_number() {
             assert!((epoch == 1 && number > used && step == 0) || (epoch == 2 && number == 1));
             hear(&mut guard, &second);
             guard.seal(TOPIC, b"x", &mut Vec::new()).expect("sealed");
-            // Where the old key is not at hand any more, its record only stays.
+            // Without the old key its record stays.
             assert_eq!(keys_known(killed.path()), if step == 0 { 1 } else { left }, "{grace} {step}");
         }
     }

@@ -86,9 +86,7 @@ impl ConnectionId {
 
 impl fmt::Debug for ConnectionId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("ConnectionId(")?;
-        self.as_slice().iter().try_for_each(|octet| write!(f, "{octet:02x}"))?;
-        f.write_str(")")
+        write!(f, "ConnectionId({})", crate::Hex(self.as_slice()))
     }
 }
 

@@ -32,6 +32,7 @@ extern crate std;
 
 mod bytes;
 mod error;
+mod hex;
 #[macro_use]
 mod macros;
 
@@ -64,6 +65,7 @@ pub mod wireguard;
 
 pub use error::{Error, Result};
 pub use ethernet::{Address as EthernetAddress, EtherType, Frame as EthernetFrame, Repr as EthernetRepr};
+pub use hex::Hex;
 pub use macsec::{Sci, SecTag};
 pub use profinet::{CyclicFrame, CyclicRepr, FrameId};
 pub use vlan::{Tag as VlanTag, TagStack as VlanTagStack};

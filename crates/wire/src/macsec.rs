@@ -77,10 +77,7 @@ impl Sci {
 
 impl fmt::Display for Sci {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for octet in self.0 {
-            write!(f, "{octet:02x}")?;
-        }
-        Ok(())
+        crate::Hex(&self.0).fmt(f)
     }
 }
 

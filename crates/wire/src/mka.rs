@@ -55,7 +55,7 @@ pub struct MemberIdentifier(pub [u8; 12]);
 
 impl fmt::Display for MemberIdentifier {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|octet| write!(f, "{octet:02x}"))
+        crate::Hex(&self.0).fmt(f)
     }
 }
 

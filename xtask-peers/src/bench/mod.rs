@@ -14,6 +14,7 @@ use xtask::setup::{self, Purpose};
 use xtask::shell::build_release;
 
 mod aead;
+mod builds;
 mod cpu;
 mod cycles;
 mod figure;
@@ -102,6 +103,8 @@ pub(crate) enum Command {
     Gateway(Arguments),
     /// The engine beside other implementations
     Aead(aead::Arguments),
+    /// Round trips through two builds of the gateway, in turns
+    Builds(builds::Arguments),
 }
 
 /// Arguments of `cargo xtask bench gateway`.
@@ -123,6 +126,7 @@ pub(crate) fn main(command: &Command) -> Result<bool, String> {
     let arguments = match command {
         Command::Gateway(arguments) => arguments,
         Command::Aead(arguments) => return aead::main(arguments),
+        Command::Builds(arguments) => return builds::main(arguments),
     };
     let Arguments { quick, no_verdict, only } = arguments;
     if !sandbox::inside() {

@@ -62,8 +62,18 @@ pub(crate) enum Waiting {
 }
 
 impl Path {
-    /// Builds the namespaces and starts what the contender needs.
+    /// Builds the namespaces and starts the contender's processes.
     pub(crate) fn build(
+        contender: Contender,
+        placement: Placement,
+        waiting: Waiting,
+    ) -> Result<Path, String> {
+        Path::build_with(None, contender, placement, waiting)
+    }
+
+    /// As [`Path::build`], with another build of our daemon.
+    pub(crate) fn build_with(
+        program: Option<&std::path::Path>,
         contender: Contender,
         placement: Placement,
         waiting: Waiting,
@@ -103,6 +113,7 @@ impl Path {
                         allow: vec!["all"],
                         run,
                         core,
+                        program: program.map(Into::into),
                         ..Options::default()
                     };
                     path.gateways.push(Gateway::start(space, &options)?);

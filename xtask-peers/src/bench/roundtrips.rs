@@ -23,7 +23,7 @@ impl Places {
 }
 
 /// How the gateways wait there.
-fn waiting(manner: Manner) -> Waiting {
+pub(super) fn waiting(manner: Manner) -> Waiting {
     if manner == Manner::Paced { Waiting::Cyclic } else { Waiting::Fastest }
 }
 

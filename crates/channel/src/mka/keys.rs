@@ -139,9 +139,7 @@ impl Ckn {
 
 impl fmt::Debug for Ckn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Ckn(")?;
-        self.as_bytes().iter().try_for_each(|octet| write!(f, "{octet:02x}"))?;
-        f.write_str(")")
+        write!(f, "Ckn({})", antedate_wire::Hex(self.as_bytes()))
     }
 }
 

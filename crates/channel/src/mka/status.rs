@@ -143,7 +143,7 @@ impl fmt::Display for Fault {
                 if let Some(known) = CipherSuite::from_identifier(*suite) {
                     return known.fmt(f);
                 }
-                suite.iter().try_for_each(|octet| write!(f, "{octet:02x}"))
+                antedate_wire::Hex(suite).fmt(f)
             }
             Self::OtherConfidentiality => {
                 f.write_str("the key server and this participant differ about encryption")

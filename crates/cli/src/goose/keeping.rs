@@ -164,6 +164,26 @@ mod tests {
         assert!(refused(Numbers::open(&state, &other, false)).is_some(), "a key that is not known");
     }
 
+    /// `vectors/numbers/README.md`
+    #[test]
+    fn earlier_file_is_read_and_written_back() {
+        let vectors = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../vectors/numbers/goose");
+        let directory = tempfile::tempdir().expect("a directory");
+        let digits = fs::read_to_string(vectors.join("key")).expect("a key");
+        let key = secret(directory.path(), &digits);
+        let state = directory.path().join("state");
+        fs::create_dir(&state).expect("a directory");
+        let file = state.join("packet-numbers");
+        fs::copy(vectors.join("packet-numbers"), &file).expect("copied");
+        let golden = fs::read(&file).expect("read");
+        let numbers = Numbers::open(&state, &key, false).map_err(|fault| fault.to_string()).expect("opened");
+        assert_eq!((numbers.first(), numbers.limit()), (11, 65_547));
+        assert_ne!(fs::read(&file).expect("read"), golden, "the reservation is on the disk");
+        let left = numbers.limit() - numbers.first();
+        numbers.close(left, &state).map_err(|fault| fault.to_string()).expect("closed");
+        assert_eq!(fs::read(&file).expect("read"), golden);
+    }
+
     #[test]
     fn what_is_no_key_is_refused() {
         let desk = tempfile::tempdir().expect("a directory");

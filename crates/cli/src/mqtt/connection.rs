@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 
 use antedate_channel::mqtt::Dropped;
 use antedate_host::signals;
-use antedate_mqtt::client::{Client, Event, Lost, Message, Qos, Settings, Version, Will};
 use antedate_mqtt::file::{Device, GroupFile, doubled, keyless, overlaps};
-use antedate_mqtt::guard::{CannotSeal, Guard, Verdict};
+use antedate_mqtt::guard::{Guard, SealError, Verdict};
 use antedate_mqtt::store::Store;
+use antedate_mqtt_client::{Client, ConnectionLostError, Event, Message, Qos, Settings, Version, Will};
 use clap::Args;
 
 use crate::failure::Failure;
@@ -142,10 +142,10 @@ impl Protection {
     }
 }
 
-impl From<CannotSeal> for Failure {
-    fn from(error: CannotSeal) -> Self {
+impl From<SealError> for Failure {
+    fn from(error: SealError) -> Self {
         match error {
-            CannotSeal::State(fault) => fault.into(),
+            SealError::State(fault) => fault.into(),
             other => Self::usage(other.to_string(), other.remedy()),
         }
     }
@@ -301,7 +301,7 @@ impl Link {
         // Who wanted the end before the key came leaves none.
         if !link.stop.load(Ordering::Relaxed) || link.guard.has_keys() {
             link.leave_will(will).map_err(|error| match (error, late) {
-                (CannotSeal::NoKey(_), Some(missing)) => {
+                (SealError::NoKey(_), Some(missing)) => {
                     Failure::Verdict(format!("the will has no key: when the time was over {missing}"))
                 }
                 (error, _) => error.into(),
@@ -311,7 +311,7 @@ impl Link {
     }
 
     /// Seals the will for the next connection, and anew for each one after it: a will comes once, as everything that is sealed.
-    pub(super) fn leave_will(&mut self, will: &WillArguments) -> Result<(), CannotSeal> {
+    pub(super) fn leave_will(&mut self, will: &WillArguments) -> Result<(), SealError> {
         (self.will, self.stale_will) = (will.clone(), false);
         if let Some(will) = will.seal(&mut self.guard)? {
             self.client.set_will(&will);
@@ -399,7 +399,7 @@ impl Link {
             Ok(Event::Message(message)) => return Ok(self.arrived(message)),
             Ok(Event::Disconnected) if self.stale_will => self.renew_will()?,
             Ok(Event::Disconnected | Event::Other) => {}
-            Err(Lost::Broken(why)) => return self.lost(&why).await,
+            Err(ConnectionLostError::Broken(why)) => return self.lost(&why).await,
             Err(lost) => return Err(Failure::Verdict(lost.to_string())),
         }
         Ok(Arrival::Nothing)
@@ -632,7 +632,7 @@ impl WillArguments {
     }
 
     /// Seals the will.
-    fn seal(&self, guard: &mut Guard) -> Result<Option<Will>, CannotSeal> {
+    fn seal(&self, guard: &mut Guard) -> Result<Option<Will>, SealError> {
         let (Some(topic), Some(text)) = (&self.will_topic, &self.will_payload) else { return Ok(None) };
         let mut payload = Vec::new();
         guard.seal(topic, text.as_bytes(), &mut payload)?;

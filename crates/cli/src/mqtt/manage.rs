@@ -7,11 +7,11 @@ use std::time::Duration;
 use antedate_host::fault::Fault;
 use antedate_host::replace::replace;
 use antedate_mqtt::acl;
-use antedate_mqtt::client::Qos;
 use antedate_mqtt::file::GroupFile;
 use antedate_mqtt::guard::Guard;
 use antedate_mqtt::manage;
 use antedate_mqtt::store::Store;
+use antedate_mqtt_client::Qos;
 use clap::Args;
 
 use super::connection::{Broker, Link, block_on};

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use antedate_channel::mqtt::PayloadTemplate;
-use antedate_mqtt::client::Qos;
+use antedate_mqtt_client::Qos;
 use clap::{ArgGroup, Args};
 use tokio::sync::mpsc;
 
@@ -70,7 +70,7 @@ impl Pub {
         let whole = self.whole()?;
         let guard = self.protection.guard(self.publisher.clone())?;
         if !guard.covers(&self.topic) {
-            return Err(antedate_mqtt::guard::CannotSeal::NoGroup(self.topic).into());
+            return Err(antedate_mqtt::guard::SealError::NoGroup(self.topic).into());
         }
         let settings = self.broker.settings()?;
         block_on(async {

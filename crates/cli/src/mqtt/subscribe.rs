@@ -5,7 +5,7 @@ use std::io::Write;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use antedate_mqtt::client::{Message, Qos};
+use antedate_mqtt_client::{Message, Qos};
 use clap::Args;
 
 use super::connection::{Arrival, Broker, Link, Protection, Why, WillArguments, block_on, qos};

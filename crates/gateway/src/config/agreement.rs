@@ -5,23 +5,24 @@ use std::time::Duration;
 
 use antedate_wire::EthernetAddress;
 
-/// The priority as a key server when the file does not say: better than wpa_supplicant's 255, and room on both sides.
+/// The key-server priority when the file gives none. Better than wpa_supplicant's 255, with values
+/// free on both sides.
 pub const PRIORITY: u8 = 128;
 
-/// How long a SAK is used when the file does not say.
+/// The lifetime of a SAK when the file gives none.
 pub const REKEY: Duration = Duration::from_secs(8 * 3600);
 
-/// `[macsec]` with a `cak_file`.
+/// The keys of `[macsec]` for key agreement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
     /// The file with CAK and CKN.
     pub cak_file: PathBuf,
-    /// Where MKPDUs are sent.
+    /// The destination address of MKPDUs.
     pub destination: EthernetAddress,
-    /// The lower, the rather the key server; 255 never.
+    /// The key-server priority: the lowest is elected, 255 never.
     pub priority: u8,
-    /// As key server, has all members discard frames that are late.
+    /// Whether this gateway, as key server, enables delay protection for all members.
     pub delay_protect: bool,
-    /// How long a SAK is used. `None`: until its packet numbers end.
+    /// The lifetime of a SAK. `None`: until its packet numbers are used up.
     pub rekey_after: Option<Duration>,
 }

@@ -1,8 +1,8 @@
-//! The file with the pre-shared key, in the form of `wpa_supplicant.conf(5)`: lines `mka_cak=` and `mka_ckn=` with
-//! hexadecimal digits.
+//! The file with the pre-shared key, in the form of `wpa_supplicant.conf(5)`: lines `mka_cak=` and
+//! `mka_ckn=` with hexadecimal digits.
 //!
-//! A whole `network={ ... }` block of wpa_supplicant is read too, so both can use one file; its other lines are not
-//! looked at. No fault shows the key.
+//! A whole `network={ ... }` block is accepted, so that wpa_supplicant can use the same file. Other
+//! lines are ignored. No fault shows the key.
 
 use std::path::{Path, PathBuf};
 
@@ -14,23 +14,23 @@ use zeroize::Zeroizing;
 
 use crate::config::keys::SecretKey;
 
-/// Octets of the longest key and of the longest name.
+/// The most octets of a key or a name.
 const MAX_LEN: usize = 32;
 
 /// A pre-shared key and its name.
 #[derive(Debug)]
 pub struct CakFile {
-    /// The file it came from.
+    /// The file of the key.
     pub file: PathBuf,
     key: SecretKey,
     name: Vec<u8>,
 }
 
 impl CakFile {
-    /// Reads a file that only `user` (or root) can read and change.
+    /// Reads a file that only `user` (or root) can read and write.
     ///
     /// # Errors
-    /// Every fault at once, each with its line. None shows the key.
+    /// All faults, each with its line. None shows the key.
     pub fn load(file: &Path, user: u32) -> Result<Self, Faults> {
         let mut text = Zeroizing::new(vec![0; LONGEST + 1]);
         let length = private_file::read(file, user, &mut text)?;
@@ -44,10 +44,10 @@ impl CakFile {
         Self::parse(file, text)
     }
 
-    /// Reads the text of such a file. `file` names it in faults.
+    /// Parses the text of such a file. `file` is the path for faults.
     ///
     /// # Errors
-    /// Every fault at once, each with its line. None shows the key.
+    /// All faults, each with its line. None shows the key.
     pub fn parse(file: &Path, text: &str) -> Result<Self, Faults> {
         let mut faults = Vec::new();
         let mut value = |key: &'static str, lengths: fn(usize) -> bool, right: &str| {
@@ -84,10 +84,11 @@ impl CakFile {
         }
     }
 
-    /// A new key of 128 or 256 bits with a random name. `random` fills a buffer from the system's generator.
+    /// Makes a key of 128 or 256 bits with a random name. `random` fills a buffer from the system's
+    /// generator.
     ///
     /// # Errors
-    /// Only what `random` gives.
+    /// The error of `random`.
     pub fn generate<E>(bits: usize, mut random: impl FnMut(&mut [u8]) -> Result<(), E>) -> Result<Self, E> {
         let mut key = Zeroizing::new(vec![0; bits / 8]);
         let mut name = vec![0; MAX_LEN];
@@ -96,30 +97,32 @@ impl CakFile {
         Ok(Self { file: PathBuf::new(), key: SecretKey::new(&key), name })
     }
 
-    /// The key itself.
+    /// The CAK with its name.
     ///
     /// # Errors
-    /// When its length or that of its name is not what the standard allows, which a file that was read has.
+    /// When the length of the key or of the name is not allowed by the standard. A parsed file has
+    /// valid lengths.
     pub fn cak(&self) -> Result<Cak, CakError> {
         Cak::new(self.key.as_bytes(), &self.name)
     }
 
-    /// Its length.
+    /// Length of the key in bits.
     #[must_use]
     pub fn bits(&self) -> usize {
         8 * self.key.as_bytes().len()
     }
 
-    /// Its name in hexadecimal digits.
+    /// The name (CKN) in hexadecimal digits.
     #[must_use]
     pub fn name(&self) -> String {
         hex(&self.name)
     }
 
-    /// The file's text, comments included.
+    /// The text of the file, comments included.
     #[must_use]
     pub fn to_text(&self) -> Zeroizing<String> {
-        // All the room at once: a string that grows leaves copies of the key behind.
+        // Full capacity from the start: a string that grows leaves copies of the key in freed
+        // memory.
         let mut text = Zeroizing::new(String::with_capacity(1024));
         text.push_str(HEAD);
         text.push_str("mka_cak=");
@@ -130,7 +133,7 @@ impl CakFile {
         text
     }
 
-    /// Writes a new file that only its owner can read. An existing one stays as it is.
+    /// Writes a new file that only its owner can read. An existing file is not changed.
     ///
     /// # Errors
     /// When the file exists or cannot be written.
@@ -153,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_key_reads_back_as_it_was_written() {
+    fn written_key_reads_back() {
         for bits in [128, 256] {
             let made = CakFile::generate(bits, |octets: &mut [u8]| {
                 octets.fill(0xab);
@@ -168,14 +171,14 @@ mod tests {
     }
 
     #[test]
-    fn a_block_of_wpa_supplicant_is_read() {
+    fn wpa_supplicant_block_is_read() {
         let text = "network={\n key_mgmt=NONE\n  mka_cak=000102030405060708090A0B0C0D0E0F # comment\n  mka_ckn=61\n  mka_priority=16\n}\n";
         let read = CakFile::parse(Path::new("cak"), text).unwrap();
         assert_eq!((read.bits(), read.name().as_str()), (128, "61"));
     }
 
     #[test]
-    fn every_fault_is_said_and_no_key_is_shown() {
+    fn faults_never_show_the_key() {
         let found = faults("mka_cak=00112233445566778899aabbccddee\nmka_ckn=\n");
         assert!(found.contains("cak:1: mka_cak: is not what it must be"), "{found}");
         assert!(found.contains("cak:2: mka_ckn") && !found.contains("0011"), "{found}");

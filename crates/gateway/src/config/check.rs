@@ -1,4 +1,5 @@
-//! Does a configuration fit the machine, the key file and the state directory? Everything that does not is said at once.
+//! Checks a configuration against the machine, the key files and the state directory, and reports
+//! all faults together.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -26,56 +27,57 @@ use crate::config::uplink::SLOWEST_MBIT;
 use crate::config::uplink::Which;
 use crate::config::uplink::refused;
 
-/// Octets that MACsec adds to the payload of a frame: the rest of the SecTAG, the original EtherType and the ICV
-/// (IEEE 802.1AE-2018, 9.1), without the SCI.
+/// Octets that MACsec adds to the payload of a frame, without the SCI: the rest of the SecTAG, the
+/// original EtherType and the ICV (IEEE 802.1AE-2018, 9.1).
 const OVERHEAD: usize = 6 + 2 + 16;
 /// Octets of an SCI.
 const SCI: usize = 8;
-/// Octets of an MKPDU between two gateways, all parameter sets and the longest CKN included. It has 16 more for each further one.
+/// Octets of an MKPDU between two gateways, with all parameter sets and the longest CKN. Each
+/// further gateway adds 16.
 const MKPDU: usize = 300;
-/// The longest tag in front of a payload that an interface's MTU does not count.
+/// Octets of a VLAN tag. An interface's MTU does not count them.
 const VLAN_TAG: usize = 4;
 
-/// A configuration that fits the machine: what the daemon starts from.
+/// A configuration that fits the machine. The daemon starts from it.
 #[derive(Debug)]
 pub struct Checked {
     /// The configuration.
     pub config: Config,
-    /// The field's interface.
+    /// The interface of the field.
     pub field: Interface,
-    /// The uplink's interface.
+    /// The interface of the uplink.
     pub uplink: Interface,
-    /// The keys, where there are any.
+    /// The protection, with its keys.
     pub protection: Keyed,
-    /// What is legal and still deserves a word.
+    /// Legal settings that are probably not intended.
     pub warnings: Vec<Fault>,
 }
 
 impl Checked {
-    /// The longest payload that the uplink carries: that of the interface, or less by the configuration.
+    /// The longest payload that the uplink carries: the interface's MTU, or less if configured.
     #[must_use]
     pub fn uplink_mtu(&self) -> usize {
         self.config.uplink.carries(self.uplink.mtu)
     }
 }
 
-/// How frames are protected, with the keys read.
+/// The protection of the uplink, with the keys read.
 #[derive(Debug)]
 pub enum Keyed {
     /// IEEE 802.1AE with static keys.
     Macsec {
-        /// What the file says.
+        /// The settings of the file.
         macsec: Macsec,
         /// The keys and all members.
         keys: KeyFile,
-        /// This gateway's own SCI, which is among the members.
+        /// This gateway's own SCI, one of the members.
         own: Sci,
     },
-    /// IEEE 802.1AE with keys that the members agree upon.
+    /// IEEE 802.1AE with key agreement.
     Agreed {
-        /// What the file says.
+        /// The settings of the file.
         macsec: Macsec,
-        /// How they agree.
+        /// The settings of key agreement.
         settings: agreement::Settings,
         /// The pre-shared key.
         cak: CakFile,
@@ -84,29 +86,30 @@ pub enum Keyed {
     },
     /// VXLAN in WireGuard.
     Overlay {
-        /// What the file says.
+        /// The settings of the file.
         overlay: Box<Overlay>,
         /// The private key. `None` without WireGuard.
         private: Option<Secret>,
-        /// The preshared key of each peer, if it has one.
+        /// The preshared key of each peer, if any.
         preshared: Vec<Option<Secret>>,
     },
-    /// Not at all.
+    /// No protection.
     Plain,
 }
 
-/// Reads the configuration and holds it against the machine, the key file and the state directory. Changes nothing.
+/// Reads the configuration and checks it against the machine, the key files and the state
+/// directory. Changes nothing.
 ///
 /// # Errors
-/// Every fault at once.
+/// All faults.
 pub fn check(file: &Path, machine: &dyn Machine) -> Result<Checked, Faults> {
     look(file, machine, true)
 }
 
-/// As [`check`], for a state directory that is still to be made.
+/// As [`check`], before the state directory exists.
 ///
 /// # Errors
-/// Every fault but those of the state directory.
+/// All faults, apart from those of the state directory.
 pub fn check_without_state(file: &Path, machine: &dyn Machine) -> Result<Checked, Faults> {
     look(file, machine, false)
 }
@@ -146,7 +149,7 @@ fn look(file: &Path, machine: &dyn Machine, with_state: bool) -> Result<Checked,
             without_macsec(&draft, &mut faults);
             Some(Keyed::Plain)
         }
-        // What is wrong with the keys is said even if something beside them is wrong.
+        // Report faults of the key files even if other settings of the section are wrong.
         None => {
             let found = match &draft.keys {
                 Some(KeyPath::Static(file)) => KeyFile::load(file, machine.user()).err(),
@@ -316,7 +319,7 @@ fn keyed(
     Some(Keyed::Macsec { macsec: macsec.clone(), keys, own })
 }
 
-/// This gateway's SCI, and the key that says it.
+/// This gateway's SCI, and the setting that defines it.
 fn own(macsec: &Macsec, uplink: &Interface) -> (Sci, &'static str) {
     match macsec.identity {
         Identity::Explicit(sci) => (sci, "macsec.sci"),
@@ -324,7 +327,7 @@ fn own(macsec: &Macsec, uplink: &Interface) -> (Sci, &'static str) {
     }
 }
 
-/// Whether the forms of the SecTAG fit the SCI and each other. Tells whether there is an express channel.
+/// Checks that the SecTAG's form fits the SCI. Returns whether there is an express channel.
 fn forms(
     draft: &Draft,
     macsec: &Macsec,
@@ -349,7 +352,7 @@ fn forms(
     express
 }
 
-/// With keys that are agreed upon, the members are not known beforehand.
+/// Checks `[macsec]` with key agreement. The members are not known in advance.
 fn agreed(
     draft: &Draft,
     macsec: &Macsec,
@@ -373,7 +376,7 @@ fn agreed(
     Some(Keyed::Agreed { macsec: macsec.clone(), settings: settings.clone(), cak: cak?, own })
 }
 
-/// Whether an overlay could have its ports. A gateway that runs with this configuration has them.
+/// Checks that an overlay can open its ports. A running gateway with this configuration holds them.
 fn listens(
     draft: &Draft,
     overlay: &Overlay,
@@ -402,7 +405,7 @@ fn listens(
     }
 }
 
-/// The keys of an overlay, and what does not go together with it.
+/// Reads the keys of an overlay, and checks its settings against each other.
 fn overlaid(
     draft: &Draft,
     overlay: &Overlay,
@@ -483,7 +486,7 @@ fn overlaid(
     Some(Keyed::Overlay { overlay: Box::new(overlay.clone()), private, preshared })
 }
 
-/// What does nothing where there is no MACsec.
+/// Refuses sections that need MACsec.
 fn without_macsec(draft: &Draft, faults: &mut Vec<Fault>) {
     let mut fault =
         |key, remedy| faults.push(draft.lines.fault(&draft.file, key, "belongs to [macsec]", remedy));
@@ -495,7 +498,7 @@ fn without_macsec(draft: &Draft, faults: &mut Vec<Fault>) {
     }
 }
 
-/// The second channel of a gateway that has one.
+/// The express channel of a member, as a member.
 fn express_channel(member: &Member) -> Member {
     Member {
         name: format!("{}.express", member.name),
@@ -504,7 +507,7 @@ fn express_channel(member: &Member) -> Member {
     }
 }
 
-/// Was the member made by [`express_channel`]?
+/// Whether [`express_channel`] made this member.
 pub(crate) fn is_express_channel(keys: &KeyFile, member: &Member) -> bool {
     keys.member(express_sci(member.sci)).is_some_and(|of| express_channel(of).name == member.name)
 }
@@ -525,7 +528,7 @@ fn permission(file: &Path) -> Fault {
     )
 }
 
-/// Full frames of the field that would not fit the uplink.
+/// Full frames of the field that do not fit the uplink.
 fn short_uplink(checked: &Checked) -> Option<Fault> {
     let (Keyed::Macsec { macsec, .. } | Keyed::Agreed { macsec, .. }) = &checked.protection else {
         return None;
@@ -553,7 +556,7 @@ fn short_uplink(checked: &Checked) -> Option<Fault> {
     ))
 }
 
-/// MKPDUs that would not fit the uplink.
+/// MKPDUs that do not fit the uplink.
 fn mute_uplink(checked: &Checked) -> Option<Fault> {
     let carried = checked.uplink_mtu();
     if !matches!(checked.protection, Keyed::Agreed { .. }) || carried >= MKPDU {
@@ -570,8 +573,8 @@ fn mute_uplink(checked: &Checked) -> Option<Fault> {
 }
 
 impl Keyed {
-    /// The cipher suites that frames may be protected with, in the order of the configuration: one, unless the members
-    /// choose.
+    /// The cipher suites in use, in the order of the configuration. More than one only if the
+    /// members choose.
     #[must_use]
     pub fn suites(&self) -> Vec<CipherSuite> {
         match self {
@@ -585,7 +588,7 @@ impl Keyed {
         }
     }
 
-    /// The cipher suite by its name, or `auto` before one is chosen.
+    /// The name of the cipher suite, or `auto` before one is chosen.
     #[must_use]
     pub fn cipher(&self) -> &'static str {
         match self {
@@ -595,7 +598,8 @@ impl Keyed {
     }
 }
 
-/// Whether long frames may go in fragments: by configuration, or once key agreement has shown that all know them.
+/// Whether long frames may be sent in fragments: if configured, or once key agreement shows that
+/// all members read them.
 fn may_fragment(checked: &Checked) -> bool {
     match &checked.protection {
         Keyed::Plain | Keyed::Overlay { .. } => false,
@@ -604,7 +608,7 @@ fn may_fragment(checked: &Checked) -> bool {
     }
 }
 
-/// A suite that is here to reproduce a paper.
+/// A research suite.
 fn research(checked: &Checked) -> Option<Fault> {
     let suite = checked.protection.suites().into_iter().find(|suite| suite.is_research())?;
     let config = &checked.config;
@@ -613,7 +617,7 @@ fn research(checked: &Checked) -> Option<Fault> {
     Some(config.lines.fault(&config.file, "macsec", what, remedy))
 }
 
-/// A link whose rate is to be used, and that does not say it.
+/// An express channel at the rate of a link that does not report its rate.
 fn unknown_rate(checked: &Checked, machine: &dyn Machine) -> Option<Fault> {
     let config = &checked.config;
     let asked = config.express.as_ref().is_some_and(|express| express.rate == Rate::OfLink);
@@ -628,7 +632,7 @@ fn unknown_rate(checked: &Checked, machine: &dyn Machine) -> Option<Fault> {
     Some(config.lines.fault(&config.file, "express.rate_mbit", what, remedy))
 }
 
-/// Express frames that may have to wait for more than a fragment.
+/// Express frames that may wait for a whole frame.
 fn unbounded_express(checked: &Checked) -> Option<Fault> {
     let config = &checked.config;
     if config.express.is_none() || may_fragment(checked) {
@@ -639,7 +643,7 @@ fn unbounded_express(checked: &Checked) -> Option<Fault> {
     Some(config.lines.fault(&config.file, "express", what, remedy))
 }
 
-/// Fragments whose receivers see only some of the packet numbers.
+/// Fragments whose receivers see only part of the packet numbers.
 fn unmarked_fragments(checked: &Checked) -> Option<Fault> {
     let Keyed::Macsec { macsec, keys, .. } = &checked.protection else { return None };
     let members = keys.members.iter().filter(|member| !is_express_channel(keys, member)).count();
@@ -655,7 +659,7 @@ fn unmarked_fragments(checked: &Checked) -> Option<Fault> {
     Some(config.lines.fault(&config.file, "macsec.fragmentation", what, remedy))
 }
 
-/// Flow tables that no frame is ever protected by.
+/// Flow tables that the cipher suite never uses.
 fn idle_tables(checked: &Checked) -> Option<Fault> {
     let (Keyed::Macsec { macsec, .. } | Keyed::Agreed { macsec, .. }) = &checked.protection else {
         return None;

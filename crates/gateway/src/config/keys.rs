@@ -1,13 +1,15 @@
-//! The static MACsec key file: cipher suite, secure associations and members, in one file that all members share.
+//! The static MACsec key file: cipher suite, secure associations and members. All members share one
+//! file.
 //!
-//! The forms are those of `ip macsec`: key, key identifier and SCI in hexadecimal digits, for the XPN suites a salt for
-//! each key and an SSCI for each member (IEEE 802.1AE-2018, 10.7.8 and 14.7). A gateway finds itself among the members
-//! by its SCI; the others are its peers.
+//! Values have the form of `ip macsec`: key, key identifier and SCI in hexadecimal digits; with XPN
+//! suites also a salt per key and an SSCI per member (IEEE 802.1AE-2018, 10.7.8 and 14.7). A
+//! gateway finds itself among the members by its SCI; the others are its peers.
 //!
-//! Rule: a nonce is made of SCI and packet number (14.5), or of salt, SSCI and packet number (14.7). Two associations
-//! with one key, or two members with one SCI or SSCI, would use nonces twice, so such a file is refused.
+//! A nonce consists of SCI and packet number (14.5), or of salt, SSCI and packet number (14.7). Two
+//! associations with one key, or two members with one SCI or SSCI, would repeat nonces. Such a file
+//! is refused.
 //!
-//! Keys are wiped when dropped, and no fault shows one.
+//! Keys are wiped on drop, and no fault shows one.
 
 use std::fmt;
 use std::path::Path;
@@ -33,27 +35,28 @@ pub const MEMBERS_MAX: usize = 16;
 pub struct KeyFile {
     /// The cipher suite of all associations.
     pub suite: CipherSuite,
-    /// The secure associations in the order of the file; the first one transmits. One to four, no AN and no key twice.
+    /// The secure associations in the order of the file. The first one transmits. One to four, each
+    /// with its own AN and key.
     pub associations: Vec<Association>,
-    /// Who shares the keys: at least two, no name, SCI or SSCI twice.
+    /// The members that share the keys: at least two, each with its own name, SCI and SSCI.
     pub members: Vec<Member>,
 }
 
-/// A secure association's key (SAK) and what belongs to it.
+/// A secure association with its key (SAK).
 #[derive(Debug)]
 pub struct Association {
     /// Its association number.
     pub an: An,
     /// The key identifier that `ip macsec` shows.
     pub key_id: [u8; 16],
-    /// The SAK, as long as the suite wants it.
+    /// The SAK, of the length that the suite requires.
     pub key: SecretKey,
-    /// The salt of the XPN suites; `None` with the others.
+    /// The salt of an XPN suite; `None` otherwise.
     pub salt: Option<[u8; 12]>,
 }
 
 impl Association {
-    /// The identity of the key in the number file.
+    /// The identity of the key in the state file.
     #[must_use]
     pub fn numbers_id(&self) -> KeyId {
         let id = KeyId::new("antedate SAK", self.key.as_bytes()).with_label(self.an.number());
@@ -61,28 +64,28 @@ impl Association {
     }
 }
 
-/// One who shares the keys.
+/// A gateway that shares the keys.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Member {
-    /// For people only.
+    /// Its name, for people only.
     pub name: String,
-    /// The secure channel that it transmits on.
+    /// The SCI of its transmit channel.
     pub sci: Sci,
-    /// Its short SCI in the XPN suites; `None` with the others.
+    /// Its SSCI with an XPN suite; `None` otherwise.
     pub ssci: Option<u32>,
 }
 
-/// A key that is wiped when dropped and never shown.
+/// A key that is wiped on drop and never shown.
 pub struct SecretKey(Zeroizing<Vec<u8>>);
 
 impl SecretKey {
-    /// Takes the key from `bytes`.
+    /// Copies the key from `bytes`.
     #[must_use]
     pub fn new(bytes: &[u8]) -> Self {
         Self(Zeroizing::new(bytes.to_vec()))
     }
 
-    /// The key itself, for the cipher.
+    /// The octets of the key.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
@@ -96,10 +99,10 @@ impl fmt::Debug for SecretKey {
 }
 
 impl KeyFile {
-    /// Reads a key file that only `user` (or root) can read and change.
+    /// Reads a key file that only `user` (or root) can read and write.
     ///
     /// # Errors
-    /// Every fault at once, each with its line. None shows a key.
+    /// All faults, each with its line. None shows a key.
     pub fn load(file: &Path, user: u32) -> Result<Self, Faults> {
         let mut text = Zeroizing::new(vec![0; LONGEST + 1]);
         let length = private_file::read(file, user, &mut text)?;
@@ -109,10 +112,10 @@ impl KeyFile {
         Self::parse(file, text)
     }
 
-    /// Reads the text of a key file. `file` names it in faults.
+    /// Parses the text of a key file. `file` is the path for faults.
     ///
     /// # Errors
-    /// Every fault at once, each with its line. None shows a key.
+    /// All faults, each with its line. None shows a key.
     pub fn parse(file: &Path, text: &str) -> Result<Self, Faults> {
         let document = Document::parse(file, text);
         let mut root = document.root();
@@ -129,12 +132,13 @@ impl KeyFile {
         }
     }
 
-    /// New keys for two associations. `random` fills a buffer from the system's generator.
+    /// Makes keys for two associations. `random` fills a buffer from the system's generator.
     ///
-    /// The SSCIs of the XPN suites follow IEEE 802.1X-2020, 10.7.13: 1 for the numerically greatest SCI, and so on down.
+    /// The SSCIs of the XPN suites follow IEEE 802.1X-2020, 10.7.13: 1 for the numerically greatest
+    /// SCI, and so on down.
     ///
     /// # Errors
-    /// Only what `random` gives.
+    /// The error of `random`.
     pub fn generate<E>(
         suite: CipherSuite,
         members: Vec<(String, Sci)>,
@@ -162,21 +166,22 @@ impl KeyFile {
         Ok(Self { suite, associations, members: members.collect() })
     }
 
-    /// The member that transmits as `sci`.
+    /// The member with this SCI.
     #[must_use]
     pub fn member(&self, sci: Sci) -> Option<&Member> {
         self.members.iter().find(|member| member.sci == sci)
     }
 
-    /// The members that transmit as another than `sci`.
+    /// All members with another SCI.
     pub fn peers(&self, sci: Sci) -> impl Iterator<Item = &Member> {
         self.members.iter().filter(move |member| member.sci != sci)
     }
 
-    /// The file's text, comments included.
+    /// The text of the file, comments included.
     #[must_use]
     pub fn to_text(&self) -> Zeroizing<String> {
-        // All the room at once: a string that grows leaves copies of the keys behind.
+        // Full capacity from the start: a string that grows leaves copies of the keys in freed
+        // memory.
         let mut text = Zeroizing::new(String::with_capacity(LONGEST));
         text.push_str(HEAD);
         text.push_str(&format!("\nsuite = \"{}\"\n", self.suite.name()));
@@ -201,7 +206,7 @@ impl KeyFile {
         text
     }
 
-    /// Writes a new file that only its owner can read. An existing one stays as it is.
+    /// Writes a new file that only its owner can read. An existing file is not changed.
     ///
     /// # Errors
     /// When the file exists or cannot be written.
@@ -227,7 +232,8 @@ fn associations(root: &mut Section<'_, '_>, suite: Option<CipherSuite>) -> Vec<A
                 "give each [[sa]] an AN of its own, 0 to 3",
             );
         }
-        // Both are at hand only here, where the file is read; the time this takes tells nothing to the network.
+        // Not in constant time: both keys are read here from local files, and the network cannot
+        // observe the time.
         if associations.iter().any(|other| other.key.as_bytes() == association.key.as_bytes()) {
             field.fault(
                 "has the key of another [[sa]], so packet numbers would be used twice under it",
@@ -272,7 +278,7 @@ fn association(field: &Field<'_, '_>, suite: Option<CipherSuite>) -> Option<Asso
     Some(Association { an: an?, key_id: key_id?, key: key?, salt: salt? })
 }
 
-/// Fills `out`, or says what is wrong without showing the digits.
+/// Fills `out`, or reports a fault that does not show the digits.
 fn hex_field(field: &Field<'_, '_>, what: &str, out: &mut [u8]) -> bool {
     let Some(text) = field.string() else { return false };
     if parse_hex(text, out) {
@@ -363,7 +369,7 @@ fn member(field: &Field<'_, '_>, suite: Option<CipherSuite>) -> Option<Member> {
     Some(Member { name: name?, sci: sci?, ssci: ssci? })
 }
 
-/// Whether a member can have this name.
+/// Whether `name` is a legal member name.
 #[must_use]
 pub fn is_member_name(name: &str) -> bool {
     (1..=64).contains(&name.len())

@@ -1,4 +1,5 @@
-//! What a configuration is held against: interfaces, rights and CPUs of this machine, and a stand-in in tests.
+//! The machine that a configuration is checked against: interfaces, privileges and CPUs. Tests have
+//! a replacement.
 
 use std::fs;
 use std::io;
@@ -13,14 +14,14 @@ use crate::sys::udp::UdpSocket;
 /// `CAP_NET_RAW` (`capabilities(7)`): raw and packet sockets.
 const CAP_NET_RAW: u32 = 13;
 
-/// The machine, as far as a configuration needs it.
+/// The facts about a machine that checking a configuration needs.
 pub trait Machine {
-    /// Looks an interface up.
+    /// Finds an interface.
     ///
     /// # Errors
-    /// `NotFound` when there is none, `Unsupported` when it is no Ethernet interface.
+    /// `NotFound` when there is none, `Unsupported` when it is not an Ethernet interface.
     fn interface(&self, name: &str) -> io::Result<Interface>;
-    /// The rate in Mbit/s of an interface, if it says one now.
+    /// The current rate of an interface in Mbit/s, if it reports one.
     fn speed(&self, name: &str) -> Option<u64>;
     /// The names of all interfaces in this network namespace.
     fn interfaces(&self) -> Vec<String>;
@@ -30,14 +31,14 @@ pub trait Machine {
     fn may_open_packet_sockets(&self) -> bool;
     /// The CPUs that this process may run on.
     fn cpus(&self) -> Vec<usize>;
-    /// Whether datagrams can be received at an address of an interface.
+    /// Checks that datagrams can be received at an address of an interface.
     ///
     /// # Errors
-    /// Why they cannot: another program has the port, the address is not there.
+    /// When another program has the port, or the address does not exist.
     fn listen(&self, at: SocketAddr, interface: &str) -> io::Result<()>;
 }
 
-/// The machine that this process runs on.
+/// This machine.
 #[derive(Debug, Clone, Copy)]
 pub struct ThisMachine;
 
@@ -51,7 +52,7 @@ impl Machine for ThisMachine {
     }
 
     fn interfaces(&self) -> Vec<String> {
-        // Not /sys: it shows the network namespace that it was mounted in.
+        // Not /sys: it shows the network namespace in which it was mounted.
         let table = fs::read_to_string("/proc/self/net/dev").unwrap_or_default();
         table.lines().skip(2).filter_map(|line| Some(line.split_once(':')?.0.trim().to_owned())).collect()
     }
@@ -88,13 +89,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_list_of_cpus_may_have_ranges() {
+    fn cpu_list_may_have_ranges() {
         assert_eq!(cpu_list("0-2,6"), [0, 1, 2, 6]);
         assert_eq!(cpu_list("0"), [0]);
     }
 
     #[test]
-    fn this_machine_has_a_loopback_that_is_no_port() {
+    fn loopback_is_not_a_port() {
         assert!(ThisMachine.interfaces().contains(&"lo".to_owned()));
         assert_eq!(ThisMachine.interface("lo").unwrap_err().kind(), io::ErrorKind::Unsupported);
         assert_eq!(ThisMachine.interface("nowhere0").unwrap_err().kind(), io::ErrorKind::NotFound);

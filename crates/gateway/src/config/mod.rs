@@ -1,11 +1,14 @@
-//! The configuration of a gateway: one TOML file.
+//! The files of a gateway: its configuration and its keys.
 //!
-//! - this file: what a configuration is. Its types hold only what is legal: there is no cipher without a key file, no
-//!   share of a CPU for a poll that does not use it.
-//! - [`policy`]: what may pass
-//! - [`overlay`]: the tunnels of an overlay
-//! - `read`: from text to these types, with every fault at once
-//! - [`machine`] and [`mod@check`]: does it fit the machine, the key file and the state directory
+//! - this file: the types of a configuration. They hold legal settings only.
+//! - [`policy`]: the types of `[policy]`
+//! - [`overlay`]: the types of `[overlay]`
+//! - [`agreement`], [`express`], [`uplink`], [`sci`], [`state`]: settings and names that other
+//!   folders use
+//! - [`keys`], [`cak`], [`tunnel_keys`]: key files
+//! - `read`: parses the text, and reports all faults together
+//! - [`machine`] and [`mod@check`]: check a configuration against the machine, the key files and
+//!   the state directory
 
 pub mod agreement;
 pub mod cak;
@@ -41,7 +44,7 @@ pub(crate) use read::suite;
 use antedate_host::control::Words;
 use antedate_host::fault::{Fault, Faults};
 
-/// The words of faults of the control socket.
+/// The texts of control-socket faults.
 pub const CONTROL_WORDS: Words = Words {
     taken: (
         "another gateway answers on this control socket",
@@ -54,35 +57,35 @@ pub const CONTROL_WORDS: Words = Words {
     ),
 };
 
-/// Packet numbers prepared ahead when the file does not say.
+/// Default number of prepared packet numbers.
 pub const PREPARE: usize = PREPARE_MAX;
-/// The most packet numbers that can be prepared ahead.
+/// Largest number of prepared packet numbers.
 pub const PREPARE_MAX: usize = antedate_channel::macsec::SLOTS;
-/// Packet numbers reserved on disk at a time when the file does not say.
+/// Default number of packet numbers in a reservation on disk.
 pub const RESERVE: u64 = 1 << 20;
 
-/// A configuration whose text is right. That it fits the machine is shown by [`check()`].
+/// A configuration without faults of its text. [`check()`] checks it against the machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
-    /// The file it came from.
+    /// The file of the configuration.
     pub file: PathBuf,
-    /// The side with the machines.
+    /// The port to the machines.
     pub field: FieldPort,
-    /// The untrusted side.
+    /// The port to the untrusted network.
     pub uplink: UplinkPort,
-    /// How frames are protected on the untrusted side.
+    /// The protection of frames on the uplink.
     pub protection: Protection,
-    /// Which frames do not wait behind others, if any.
+    /// The express channel, if any.
     pub express: Option<Express>,
-    /// Frames of which only some octets vary, if any are declared.
+    /// Flows with a fixed shape, if any.
     pub flows: Option<Flows>,
-    /// What may pass.
+    /// The frames that may pass.
     pub policy: Policy,
     /// Threads, CPUs and polling.
     pub run: Run,
-    /// Where packet numbers are reserved.
+    /// The state directory.
     pub state: State,
-    /// Where the running daemon answers.
+    /// The control socket.
     pub control: Control,
     lines: Lines,
 }
@@ -99,25 +102,26 @@ pub struct FieldPort {
 pub struct UplinkPort {
     /// Its interface.
     pub interface: InterfaceName,
-    /// The longest payload that the path carries. `None`: that of the interface.
+    /// The longest payload of the path. `None`: the interface's MTU.
     pub mtu: Option<u16>,
 }
 
 impl UplinkPort {
-    /// The longest payload that the path carries behind an interface with this MTU: never more than the interface, whose MTU
-    /// may be lowered while the gateway runs.
+    /// The longest payload of the path behind an interface with this MTU. Never more than the
+    /// interface's MTU, which may be lowered at run time.
     #[must_use]
     pub fn carries(&self, interface: usize) -> usize {
         self.mtu.map_or(interface, |path| interface.min(path.into()))
     }
 }
 
-/// The name of a network interface, as Linux allows it: 1 to 15 bytes, neither `/` nor white space.
+/// The name of a Linux network interface: 1 to 15 bytes without `/`, `:`, white space or control
+/// characters.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct InterfaceName(String);
 
 impl InterfaceName {
-    /// The name if it can be one.
+    /// `name`, if it is legal.
     #[must_use]
     pub fn new(name: &str) -> Option<Self> {
         let legal = |c: char| !c.is_whitespace() && !c.is_control() && !matches!(c, '/' | ':');
@@ -138,63 +142,64 @@ impl fmt::Display for InterfaceName {
     }
 }
 
-/// How frames are protected on the uplink.
+/// The protection of frames on the uplink.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Protection {
     /// `[macsec]`: IEEE 802.1AE.
     Macsec(Macsec),
     /// `[overlay]`: VXLAN in WireGuard.
     Overlay(Box<Overlay>),
-    /// `[plain]`: not at all. For comparing measurements.
+    /// `[plain]`: none. For measurements.
     Plain,
 }
 
-/// `[macsec]`.
+/// The settings of `[macsec]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Macsec {
     /// The cipher suite.
     pub cipher: Cipher,
-    /// Where its keys come from.
+    /// The source of its keys.
     pub keys: Keys,
-    /// Which member this gateway is.
+    /// The SCI of this gateway.
     pub identity: Identity,
-    /// Whether frames are encrypted, or authenticated only.
+    /// Whether frames are encrypted and authenticated, or authenticated only.
     pub confidentiality: bool,
-    /// How the receivers learn the SCI of a frame.
+    /// How a receiver learns the SCI of a frame.
     pub sci_mode: SciMode,
-    /// Whether frames longer than the uplink carries are sent in fragments, and fragments taken.
+    /// Whether frames longer than the uplink's MTU are sent, and accepted, in fragments.
     pub fragmentation: Fragmentation,
-    /// How many packet numbers may arrive late. 0: only rising numbers. Frames that are not valid are always discarded.
+    /// How many packet numbers a frame may be late. 0: strictly increasing. Invalid frames are
+    /// always discarded.
     pub replay_window: u32,
 }
 
 /// The cipher suite of MACsec.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Cipher {
-    /// That of the key file, or GCM-AES-128 where keys are agreed upon.
+    /// The suite of the key file, or GCM-AES-128 with key agreement.
     #[default]
     Unsaid,
-    /// This one.
+    /// This suite.
     Named(CipherSuite),
-    /// One of these, which the key server chooses by how fast the members' CPUs are. With key agreement only: the members
-    /// of a key file have no way to agree.
+    /// The key server chooses one of these by the speed of the members' CPUs. Only with key
+    /// agreement: static keys have no negotiation.
     Auto(Vec<CipherSuite>),
 }
 
-/// Whether frames are sent in fragments, and fragments taken. They are not of the standard.
+/// Whether frames are sent and accepted in fragments. Fragments are not part of the standard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Fragmentation {
-    /// No: a fragment is a frame with an invalid SecTAG, as it is for any other implementation.
+    /// No. A fragment counts as a frame with an invalid SecTAG.
     Off,
-    /// To and from those who announce in key agreement that they know them.
+    /// With members that announce support in key agreement.
     #[default]
     Auto,
-    /// Yes: all members of the key file know them.
+    /// Yes. All members of the key file support them.
     On(Marks),
 }
 
 impl Fragmentation {
-    /// What holds without key agreement.
+    /// The setting without key agreement.
     #[must_use]
     pub fn agreed(self) -> Option<Marks> {
         match self {
@@ -204,20 +209,20 @@ impl Fragmentation {
     }
 }
 
-/// `[express]`: frames that are sent before the next fragment of others, in a secure channel of their own.
+/// `[express]`: frames that pass between the fragments of others, in a secure channel of their own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Express {
-    /// Kinds of traffic that are express.
+    /// Express by kind of traffic.
     pub traffic: Vec<Traffic>,
-    /// Frames with a VLAN tag of this priority or a higher one are.
+    /// Express by VLAN priority: this one or higher.
     pub vlan_priority: Option<u8>,
-    /// Frames of these EtherTypes are.
+    /// Express by EtherType.
     pub ethertypes: Vec<EtherType>,
-    /// Profinet frames with these frame IDs are.
+    /// Express by Profinet frame ID.
     pub frame_ids: Option<RangeInclusive<u16>>,
-    /// Octets of the longest fragment of any other frame.
+    /// Octets of the longest fragment of another frame.
     pub fragment: usize,
-    /// The rate of the uplink, at which others are sent.
+    /// The rate at which other frames are sent.
     pub rate: Rate,
 }
 
@@ -228,19 +233,19 @@ impl Express {
     }
 }
 
-/// `[flows]`: frames of which only some octets vary, and whether tables are made for them.
+/// `[flows]`: frames with a fixed shape, and whether they have tables.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Flows {
     /// When tables are used.
     pub tables: FlowTables,
-    /// The frames.
+    /// The shapes.
     pub shapes: Vec<FlowShape>,
 }
 
 /// When flow tables are used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FlowTables {
-    /// Where a measurement at the start finds them faster.
+    /// If a measurement at the start finds them faster.
     Auto,
     /// Always.
     On,
@@ -251,29 +256,29 @@ pub enum FlowTables {
 /// The rate of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rate {
-    /// What the interface has agreed with its partner.
+    /// The rate that the interface has negotiated.
     OfLink,
-    /// So many Mbit/s.
+    /// A rate in Mbit/s.
     Mbit(u32),
 }
 
-/// Where MACsec's keys come from.
+/// The source of MACsec's keys.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Keys {
-    /// `key_file`: static keys and their members.
+    /// `key_file`: static keys with their members.
     Static(PathBuf),
-    /// `cak_file`: they are agreed upon.
+    /// `cak_file`: key agreement.
     Agreed(agreement::Settings),
 }
 
-/// The secure channel identifier that this gateway sends under.
+/// The SCI of this gateway's transmit channel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Identity {
-    /// As the file says.
+    /// A configured SCI.
     Explicit(Sci),
-    /// The address of the uplink's interface with this port number.
+    /// The address of the uplink's interface, with this port number.
     OfUplink {
-        /// 1 unless the file says otherwise.
+        /// 1 by default.
         port: u16,
     },
 }
@@ -283,13 +288,14 @@ pub enum Identity {
 pub enum SciMode {
     /// The SCI is in every frame (SC set).
     Explicit,
-    /// The SCI is the frame's source address and port 1 (ES set): for a single machine whose address the SCI has.
+    /// The SCI is the frame's source address and port 1 (ES set). For one machine, with the SCI's
+    /// address.
     EndStation,
-    /// The SCI is known because there is one peer only (ES and SC clear).
+    /// The SCI is implied by the only peer (ES and SC clear).
     PointToPoint,
 }
 
-/// `[run]`: how the forwarding threads run.
+/// `[run]`: settings of the forwarding threads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Run {
     /// The forwarding threads.
@@ -300,58 +306,59 @@ pub struct Run {
     pub priority: Option<u8>,
     /// Packet numbers prepared ahead for each direction.
     pub prepare: usize,
-    /// Whether frames go past the queueing discipline of the port.
+    /// Whether frames bypass the queueing discipline of the port.
     pub qdisc_bypass: bool,
 }
 
-/// The forwarding threads and the CPU that each is pinned to, if any.
+/// The forwarding threads, each with the CPU that it is pinned to, if any.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Threads {
     /// One thread for both directions.
     One(Option<usize>),
-    /// One thread a direction: field to uplink first.
+    /// One thread per direction: field to uplink, then uplink to field.
     Two([Option<usize>; 2]),
 }
 
 /// How a forwarding thread waits for the next frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Poll {
-    /// It polls within a share of its CPU and sleeps otherwise.
+    /// Polls within a share of its CPU, and sleeps otherwise.
     Adaptive {
-        /// The bound on polling, 1 to 100 percent of one CPU.
+        /// The limit on polling, 1 to 100 percent of one CPU.
         cpu_percent: u8,
     },
-    /// It never sleeps.
+    /// Polls always.
     Busy,
-    /// It sleeps until a frame comes.
+    /// Sleeps until a frame arrives.
     Block,
 }
 
-/// `[state]`: what must survive a restart.
+/// `[state]`: the state directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct State {
-    /// The directory of the state file. One daemon a directory.
+    /// The directory of the state file. One daemon per directory.
     pub directory: PathBuf,
-    /// Packet numbers reserved at a time: so many are lost by a crash.
+    /// Packet numbers in a reservation. A crash loses at most this many.
     pub reserve: u64,
 }
 
-/// `[control]`: where the running daemon answers.
+/// `[control]`: the control socket.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Control {
-    /// The Unix socket.
+    /// The path of the Unix socket.
     pub socket: PathBuf,
 }
 
-/// Where each key of the file stands, so that a fault found later still has its line.
+/// The line of each key of the file, for faults that are found after parsing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Lines(BTreeMap<&'static str, usize>);
 
 impl Config {
-    /// Reads a configuration from its text. `file` names it in faults, and relative paths start at its directory.
+    /// Parses a configuration. `file` is the path for faults; relative paths start at its
+    /// directory.
     ///
     /// # Errors
-    /// Every fault of the text at once.
+    /// All faults of the text.
     pub fn parse(file: &Path, text: &str) -> Result<Self, Faults> {
         let (draft, faults) = read::read(file, text);
         match draft.finish() {
@@ -360,20 +367,20 @@ impl Config {
         }
     }
 
-    /// Reads a configuration from its file.
+    /// Reads and parses a configuration file.
     ///
     /// # Errors
-    /// Every fault of the file at once.
+    /// All faults of the file.
     pub fn load(file: &Path) -> Result<Self, Faults> {
         Self::parse(file, &read::text(file)?)
     }
 
-    /// A fault of the file that a key names, at the line of the key.
+    /// Turns a fault of a file that `key` names into a fault at the line of `key`.
     pub(crate) fn at(&self, key: &'static str, of: Fault) -> Fault {
         self.lines.at(&self.file, key, of)
     }
 
-    /// What the file asks for that is legal and still deserves a word.
+    /// Settings that are legal and probably not intended.
     #[must_use]
     pub fn warnings(&self) -> Vec<Fault> {
         let mut warnings = Vec::new();
@@ -434,13 +441,14 @@ impl Lines {
         what: impl Into<String>,
         remedy: impl Into<String>,
     ) -> Fault {
-        // A key that is not written takes its default; the fault then points at its section, or at the file.
+        // A key that is not in the file has its default; then the line is that of its section, if
+        // any.
         let section = key.split('.').next().unwrap_or(key);
         let line = self.0.get(key).or_else(|| self.0.get(section)).copied();
         Fault { line, key: key.to_owned(), ..Fault::of_file(file, what, remedy) }
     }
 
-    /// A fault of the file that a key names, at the line of the key.
+    /// Turns a fault of a file that `key` names into a fault at the line of `key`.
     pub(crate) fn at(&self, file: &Path, key: &'static str, of: Fault) -> Fault {
         let what = format!("{}: {}", of.file.display(), of.what);
         Fault { passing: of.passing, ..self.fault(file, key, what, of.remedy) }

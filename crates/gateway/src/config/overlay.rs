@@ -1,4 +1,4 @@
-//! `[overlay]`: frames in VXLAN, through WireGuard, over UDP.
+//! The types of `[overlay]`: frames in VXLAN, through WireGuard, over UDP.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -6,62 +6,63 @@ use std::path::PathBuf;
 use antedate_wire::EthernetAddress;
 use antedate_wire::vxlan::Vni;
 
-/// The port that WireGuard's examples use.
+/// Default port: that of WireGuard's examples.
 pub const PORT: u16 = 51820;
-/// Frames to groups and to unknown addresses a second, when the file does not say.
+/// Default limit on frames per second to groups and unknown addresses.
 pub const STORM_LIMIT: u32 = 10_000;
-/// Seconds after which an address that is not heard is forgotten, when the file does not say: as a bridge does it.
+/// Default ageing time of a silent address in seconds, as in a bridge.
 pub const AGEING: u32 = 300;
-/// Addresses that are remembered, when the file does not say.
+/// Default size of the address table.
 pub const MACS: usize = 4096;
 
-/// `[overlay]`.
+/// The settings of `[overlay]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Overlay {
-    /// Where datagrams come in.
+    /// The local address of datagrams.
     pub listen: SocketAddr,
-    /// Whether datagrams are taken from the interface and put on it, past the kernel's IP stack.
+    /// Whether datagrams pass a packet ring of the interface instead of the kernel's IP stack.
     pub direct: bool,
-    /// The file with the private key. `None`: no WireGuard, VXLAN alone. For comparing measurements.
+    /// The file with the private key. `None`: VXLAN without WireGuard, for measurements.
     pub private_key_file: Option<PathBuf>,
-    /// Our address in the tunnel, from which VXLAN comes.
+    /// This gateway's address in the tunnel, the source of its VXLAN packets.
     pub address: Ipv4Addr,
-    /// The network.
+    /// The VXLAN network identifier.
     pub vni: Vni,
-    /// VXLAN's port.
+    /// The UDP port of VXLAN.
     pub port: u16,
-    /// What becomes of frames that are too long for a datagram.
+    /// How frames too long for a datagram are sent.
     pub fragmentation: LongFrames,
-    /// Whether TCP is told to use shorter segments.
+    /// Whether the maximum segment size of TCP is clamped.
     pub tcp_mss: Clamp,
-    /// The class of the datagrams.
+    /// The DSCP of the datagrams.
     pub dscp: Dscp,
-    /// Whether frames go from one peer to another.
+    /// Whether frames are forwarded from one peer to another.
     pub relay: bool,
-    /// Frames to groups and unknown addresses a second, each way; 0: as many as come.
+    /// Limit on frames per second to groups and unknown addresses, in each direction. 0: none.
     pub storm_limit: u32,
-    /// Microseconds that the release clock may hold a cyclic frame; 0: frames pass as they come.
+    /// Longest hold of a cyclic frame by the release clock, in microseconds. 0: frames are not
+    /// held.
     pub release_clock_us: u32,
-    /// Seconds after which an address that is not heard is forgotten.
+    /// Ageing time of a silent address in seconds.
     pub mac_ageing_seconds: u32,
-    /// Addresses that are remembered.
+    /// Size of the address table.
     pub mac_limit: usize,
-    /// By which a copy of each datagram leaves, and comes.
+    /// The second uplink, which sends and receives a copy of each datagram.
     pub second_uplink: Option<SecondUplink>,
-    /// The other ends.
+    /// The other gateways.
     pub peers: Vec<Peer>,
 }
 
-/// `[overlay.second_uplink]`.
+/// `[overlay.second_uplink]`: the second uplink.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SecondUplink {
     /// Its interface.
     pub interface: String,
-    /// Where datagrams come in there.
+    /// The local address of its datagrams.
     pub listen: SocketAddr,
 }
 
-/// `[[overlay.peer]]`: another end.
+/// `[[overlay.peer]]`: another gateway.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Peer {
     /// Its name in the status.
@@ -70,52 +71,52 @@ pub struct Peer {
     pub public_key: [u8; 32],
     /// The file with the preshared key.
     pub preshared_key_file: Option<PathBuf>,
-    /// Where it is; without it, the peer has to begin.
+    /// Its UDP address. `None`: the peer has to start.
     pub endpoint: Option<SocketAddr>,
-    /// Where it is on the second uplink.
+    /// Its UDP address on the second uplink.
     pub second_endpoint: Option<SocketAddr>,
-    /// Its address in the tunnel: VXLAN from it has this source.
+    /// Its address in the tunnel, the source of its VXLAN packets.
     pub address: Ipv4Addr,
-    /// A sign of life every so many seconds, 0 for none.
+    /// Interval of keepalive messages in seconds. 0: none.
     pub keepalive_seconds: u16,
-    /// Machines behind it, known beforehand.
+    /// Static addresses of machines behind it.
     pub macs: Vec<EthernetAddress>,
-    /// Whether others are learned from what it sends.
+    /// Whether further addresses are learned from its frames.
     pub learn: bool,
 }
 
-/// What becomes of frames that are too long for a datagram.
+/// How frames too long for a datagram are sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum LongFrames {
-    /// Pieces towards a peer that says that it reads them, otherwise as [`Self::Inside`].
+    /// In pieces to a peer that reads them, otherwise as [`Self::Inside`].
     #[default]
     Auto,
-    /// VXLAN's IP packet is fragmented before it is encrypted, as a stock end does it.
+    /// The inner IP packet is fragmented before encryption, as a stock WireGuard peer does.
     Inside,
-    /// The datagram is fragmented by the kernel, after it was encrypted.
+    /// The kernel fragments the encrypted datagram.
     Outside,
-    /// They are refused.
+    /// They are dropped.
     Off,
 }
 
-/// Whether TCP is told to use shorter segments.
+/// Whether the maximum segment size of TCP is clamped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Clamp {
     /// No.
     #[default]
     Off,
-    /// As long as fits a datagram.
+    /// To fit a datagram.
     Auto,
-    /// At most so many octets over IPv4, and 20 less over IPv6.
+    /// To this many octets over IPv4, 20 less over IPv6.
     At(u16),
 }
 
-/// The class of the datagrams (RFC 2474).
+/// The DSCP of the datagrams (RFC 2474).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Dscp {
-    /// That of the VLAN priority as class selector, otherwise that of the IP packet in the frame.
+    /// The class selector of the VLAN priority, otherwise the DSCP of the inner IP packet.
     #[default]
     Copy,
-    /// Always this one.
+    /// A fixed value.
     Fixed(u8),
 }

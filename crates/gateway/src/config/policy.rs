@@ -1,18 +1,18 @@
-//! `[policy]`: what may pass. What is not named does not.
+//! The types of `[policy]`: the frames that may pass. All others are refused.
 //!
-//! The finer rules are tried in the order of the file, and the first that matches decides; then the names of `allow`;
-//! what is left is refused.
+//! Rules are tried in the order of the file, and the first match decides. Without a match, the
+//! kinds of `allow` pass.
 
 use std::ops::RangeInclusive;
 
 use antedate_wire::{EtherType, EthernetAddress};
 
-/// What may pass.
+/// The frames that may pass.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Policy {
-    /// Tried first, in this order; the first match decides.
+    /// Rules in the order of the file. The first match decides.
     pub rules: Vec<Rule>,
-    /// Kinds of traffic that pass in both directions, apart from what their descriptions say.
+    /// Kinds of traffic that pass in both directions.
     pub allow: Vec<Traffic>,
 }
 
@@ -24,14 +24,14 @@ impl Policy {
     }
 }
 
-/// A kind of traffic that has a name.
+/// A named kind of traffic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Traffic {
     /// Cyclic Profinet data of RT class 1 and UDP-less RT: frame IDs 0x8000 to 0xfbff.
     ProfinetRt,
-    /// DCP without Set: Identify, Get, Hello and the answers to them.
+    /// DCP Identify, Get, Hello and their answers.
     ProfinetDcpRead,
-    /// DCP Set: renames devices and gives them addresses. Includes nothing of the reading services.
+    /// DCP Set: renames devices and changes their addresses.
     ProfinetDcpSet,
     /// Profinet alarms, high and low: frame IDs 0xfc01 and 0xfe01.
     ProfinetAlarm,
@@ -53,12 +53,12 @@ pub enum Traffic {
     Mrp,
     /// Profinet clock synchronization: frame IDs 0x0000 to 0x00ff and 0xff00 to 0xff43.
     Ptcp,
-    /// Everything that is a well-formed frame.
+    /// Every well-formed frame.
     All,
 }
 
 impl Traffic {
-    /// Every kind with its name in the configuration.
+    /// All kinds, with their names in the configuration.
     pub const NAMES: [(&'static str, Self); 14] = [
         ("profinet-rt", Self::ProfinetRt),
         ("profinet-dcp-read", Self::ProfinetDcpRead),
@@ -76,21 +76,21 @@ impl Traffic {
         ("all", Self::All),
     ];
 
-    /// Its name in the configuration.
+    /// The name in the configuration.
     #[must_use]
     pub fn name(self) -> &'static str {
         Self::NAMES.iter().find(|(_, traffic)| *traffic == self).map_or("", |(name, _)| name)
     }
 }
 
-/// `[[policy.rule]]`: every condition that is given must hold.
+/// `[[policy.rule]]`: all given conditions must hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rule {
-    /// Its line in the file, by which counters and logs name it.
+    /// Its line in the file, its name in counters and logs.
     pub line: usize,
-    /// Which way the frame goes.
+    /// The direction of the frame.
     pub direction: Direction,
-    /// The EtherType, behind a VLAN tag if there is one.
+    /// The EtherType, after VLAN tags.
     pub ethertype: Option<EtherType>,
     /// The source address.
     pub source: Option<AddressMatch>,
@@ -100,11 +100,11 @@ pub struct Rule {
     pub vlan: Option<Vlan>,
     /// The Profinet frame ID. Implies EtherType 0x8892.
     pub frame_id: Option<RangeInclusive<u16>>,
-    /// What happens to a frame that matches.
+    /// The decision for a matching frame.
     pub action: Action,
 }
 
-/// Which way a frame goes.
+/// The direction of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
     /// From the uplink to the machines.
@@ -115,17 +115,17 @@ pub enum Direction {
     Both,
 }
 
-/// The first bits of an address: `01:0e:cf:00:00:00/24`, or all 48 without a number.
+/// A prefix of an address: `01:0e:cf:00:00:00/24`, or all 48 bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AddressMatch {
-    /// The address, its bits behind the prefix zero.
+    /// The address, with zeros after the prefix.
     pub address: EthernetAddress,
-    /// How many leading bits must agree, 0 to 48.
+    /// Number of leading bits, 0 to 48.
     pub prefix: u8,
 }
 
 impl AddressMatch {
-    /// Whether the address begins with the prefix.
+    /// Whether the address has this prefix.
     #[must_use]
     pub fn matches(&self, address: EthernetAddress) -> bool {
         bits(address) & mask(self.prefix) == bits(self.address)
@@ -145,37 +145,37 @@ fn mask(prefix: u8) -> u64 {
     all & !(all >> prefix.min(48))
 }
 
-/// Which VLAN a frame is in.
+/// The VLAN of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Vlan {
-    /// None: it has no tag.
+    /// Untagged.
     Untagged,
-    /// The VLAN of this number, 0 (priority only) to 4094.
+    /// This VLAN, 0 (priority only) to 4094.
     Id(u16),
 }
 
-/// What happens to a frame.
+/// The decision for a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
     /// It passes.
     Allow,
-    /// It is refused and counted.
+    /// It is dropped and counted.
     Deny,
 }
 
-/// What a frame is, for the policy and for its counters.
+/// The kind of a frame, for policy and counters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Class {
-    /// A kind of traffic that has a name in the configuration.
+    /// A kind with a name in the configuration.
     Named(Traffic),
-    /// A frame of any other kind.
+    /// Any other kind.
     Other,
     /// Too short, or from a group address.
     Malformed,
 }
 
 impl Class {
-    /// How many classes there are.
+    /// Number of classes.
     pub const COUNT: usize = Traffic::NAMES.len() + 1;
 
     /// Names of all classes, in the order of [`Self::index`].
@@ -186,12 +186,12 @@ impl Class {
         named.chain(["malformed"])
     }
 
-    /// The place of its counter: below [`Self::COUNT`].
+    /// The index of its counter, below [`Self::COUNT`].
     #[must_use]
     pub fn index(self) -> usize {
         match self {
             Self::Named(traffic) => traffic as usize,
-            // The name `all` is of no class, so its place is that of the rest.
+            // No frame has the class `all`, so its index is free for the others.
             Self::Other => Traffic::All as usize,
             Self::Malformed => Traffic::NAMES.len(),
         }
@@ -203,7 +203,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_prefix_compares_its_bits_only() {
+    fn prefix_compares_only_its_bits() {
         let dcp = AddressMatch::new(EthernetAddress([1, 0x0e, 0xcf, 0, 0, 0]), 24).unwrap();
         assert!(dcp.matches(EthernetAddress([1, 0x0e, 0xcf, 9, 9, 9])));
         assert!(!dcp.matches(EthernetAddress([1, 0x0e, 0xce, 9, 9, 9])));
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn bits_behind_the_prefix_are_a_mistake() {
+    fn bits_after_prefix_are_refused() {
         assert_eq!(AddressMatch::new(EthernetAddress([1, 0x0e, 0xcf, 0, 0, 1]), 24), None);
         assert_eq!(AddressMatch::new(EthernetAddress([0; 6]), 49), None);
     }

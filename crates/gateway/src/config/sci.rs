@@ -2,8 +2,8 @@
 
 use antedate_wire::{EthernetAddress, Sci};
 
-/// An SCI (IEEE 802.1AE-2018, 9.9) as `ip macsec` writes it, 16 hexadecimal digits, or as address and port,
-/// `02:00:5e:10:00:01/1`.
+/// Parses an SCI (IEEE 802.1AE-2018, 9.9): 16 hexadecimal digits as in `ip macsec`, or address and
+/// port, `02:00:5e:10:00:01/1`.
 #[must_use]
 pub fn parse_sci(text: &str) -> Option<Sci> {
     match text.split_once('/') {
@@ -17,7 +17,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_sci_is_read_in_both_forms() {
+    fn both_forms_of_sci_are_read() {
         let sci = Sci([2, 0, 0x5e, 0x10, 0, 1, 0, 1]);
         for text in ["02005e1000010001", "0x02005E1000010001", "02:00:5e:10:00:01/1"] {
             assert_eq!(parse_sci(text), Some(sci), "{text}");

@@ -1,9 +1,9 @@
-//! Faults of the state directory, where packet numbers are reserved.
+//! Faults of the state directory.
 
 use antedate_host::fault::Fault;
 use antedate_host::numbers::{NumbersError, NumbersErrorKind};
 
-/// The remedy for a fault of the number file.
+/// The remedy for a fault of the state file.
 #[must_use]
 pub fn remedy(error: &NumbersError) -> String {
     error.remedy().unwrap_or_else(|| {
@@ -26,7 +26,7 @@ pub fn remedy(error: &NumbersError) -> String {
     })
 }
 
-/// The error as a fault of the place `at`, whose file and line name the directory.
+/// The error as a fault at `at`, the setting that names the directory.
 #[must_use]
 pub fn fault(error: &NumbersError, at: Fault) -> Fault {
     let what = if at.file == error.path { error.kind.to_string() } else { error.to_string() };

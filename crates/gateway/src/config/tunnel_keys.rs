@@ -1,6 +1,5 @@
-//! WireGuard's keys in the form of `wg(8)`: 32 octets in base64, one key a file.
-//!
-//! `wg genkey`, `wg pubkey` and `wg genpsk` read and write the same. No fault shows a secret.
+//! WireGuard's keys in the form of `wg(8)`: 32 octets in base64, one key per file, as `wg genkey`,
+//! `wg pubkey` and `wg genpsk` use them. No fault shows a secret.
 
 use std::fmt;
 use std::ops::Deref;
@@ -17,16 +16,16 @@ const LEN: usize = 32;
 /// Characters of a key in base64.
 const TEXT_LEN: usize = 44;
 
-/// What a key file holds.
+/// The kind of a key file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// The private key of an end.
+    /// A private key.
     Private,
-    /// A secret that two ends share beside their keys.
+    /// A preshared key of two peers.
     Preshared,
 }
 
-/// A secret that is wiped when dropped, and never shown.
+/// A secret that is wiped on drop and never shown.
 #[derive(Clone)]
 pub struct Secret(Zeroizing<[u8; LEN]>);
 
@@ -44,15 +43,15 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// A new key. `random` fills a buffer from the system's generator.
+/// Makes a key. `random` fills a buffer from the system's generator.
 ///
 /// # Errors
-/// Only what `random` gives.
+/// The error of `random`.
 pub fn generate<E>(kind: Kind, random: impl FnOnce(&mut [u8]) -> Result<(), E>) -> Result<Secret, E> {
     let mut key = Zeroizing::new([0; LEN]);
     random(&mut key[..])?;
     if kind == Kind::Private {
-        // RFC 7748, section 5: what every implementation does with it, done at once, as `wg genkey` does.
+        // Clamped at once (RFC 7748, section 5), as `wg genkey` does.
         key[0] &= 0xf8;
         key[LEN - 1] = key[LEN - 1] & 0x7f | 0x40;
     }
@@ -65,7 +64,7 @@ pub fn public_of(private: &Secret) -> [u8; LEN] {
     Device::public_of(private)
 }
 
-/// A key as text.
+/// Encodes a key.
 #[must_use]
 pub fn encode(key: &[u8; LEN]) -> Zeroizing<String> {
     let mut text = [0; TEXT_LEN];
@@ -73,7 +72,7 @@ pub fn encode(key: &[u8; LEN]) -> Zeroizing<String> {
     Zeroizing::new(text.unwrap_or_default())
 }
 
-/// The key of a text.
+/// Decodes a key.
 #[must_use]
 pub fn decode(text: &str) -> Option<[u8; LEN]> {
     let mut key = [0; LEN];
@@ -81,10 +80,10 @@ pub fn decode(text: &str) -> Option<[u8; LEN]> {
     (len == LEN).then_some(key)
 }
 
-/// Reads a key file that only `user` (or root) can read and change.
+/// Reads a key file that only `user` (or root) can read and write.
 ///
 /// # Errors
-/// When it cannot be read, others may read it, or it holds no key.
+/// When it cannot be read, others can read it, or it holds no key.
 pub fn load(file: &Path, user: u32) -> Result<Secret, Fault> {
     let mut text = Zeroizing::new(vec![0; LONGEST + 1]);
     let length = private_file::read(file, user, &mut text)?;
@@ -98,12 +97,12 @@ pub fn load(file: &Path, user: u32) -> Result<Secret, Fault> {
     })
 }
 
-/// Writes a new key file that only its owner can read. An existing one stays as it is.
+/// Writes a new key file that only its owner can read. An existing file is not changed.
 ///
 /// # Errors
 /// When the file exists or cannot be written.
 pub fn write_new(file: &Path, key: &Secret) -> Result<(), Fault> {
-    // All the room at once: a string that grows leaves copies of the key behind.
+    // Full capacity from the start: a string that grows leaves copies of the key in freed memory.
     let mut text = Zeroizing::new(String::with_capacity(TEXT_LEN + 1));
     text.push_str(&encode(key));
     text.push('\n');
@@ -121,7 +120,7 @@ mod tests {
     const PUBLIC: &str = "KnvsL9LXvdoyj1jZhgXZxzaS1+HZdbLri7C1tE6EoWs=";
 
     #[test]
-    fn keys_are_those_of_wg() {
+    fn keys_match_wg() {
         let private = Secret(Zeroizing::new(decode(PRIVATE).unwrap()));
         assert_eq!(*encode(&private), *PRIVATE);
         assert_eq!(*encode(&public_of(&private)), *PUBLIC);
@@ -131,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_file_is_for_its_owner_alone() {
+    fn key_file_is_private() {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("key");
         let key = generate(Kind::Private, |out| {

@@ -6,20 +6,20 @@ use std::path::Path;
 
 use antedate_host::fault::{Fault, explain};
 
-/// The rate of an uplink that does not say its own, in Mbit/s.
+/// The rate in Mbit/s of an uplink that does not report one.
 pub const SLOWEST_MBIT: u64 = 10;
 
-/// Which uplink.
+/// One of the uplinks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Which {
-    /// That of `[uplink]`.
+    /// `[uplink]`.
     First,
-    /// That of `[overlay.second_uplink]`.
+    /// `[overlay.second_uplink]`.
     Second,
 }
 
 impl Which {
-    /// The key with the address at which it listens.
+    /// The key of its local address.
     pub(crate) const fn key(self) -> &'static str {
         match self {
             Self::First => "overlay.listen",
@@ -28,7 +28,7 @@ impl Which {
     }
 }
 
-/// Datagrams cannot be received at the address of a key.
+/// The fault of a local address that cannot be opened.
 pub(crate) fn refused(file: &Path, key: &str, listen: SocketAddr, uplink: &str, error: &io::Error) -> Fault {
     let remedy = match error.kind() {
         io::ErrorKind::AddrInUse => {
@@ -39,7 +39,7 @@ pub(crate) fn refused(file: &Path, key: &str, listen: SocketAddr, uplink: &str, 
         _ => format!("see {key}, and that the uplink exists: ip addr"),
     };
     let what = format!("cannot listen on {listen} of {uplink}: {}", explain(error));
-    // An address may be given to the interface later.
+    // The address may be added to the interface later.
     let passing = error.kind() == io::ErrorKind::AddrNotAvailable;
     Fault { passing, ..Fault::of_file(file, what, remedy) }
 }

@@ -1,4 +1,5 @@
-//! A port that frames are given to: one by one, or joined to super-frames where they allow it ([`crate::frames::joiner`]).
+//! A port that sends frames one by one, or joins them to super-frames where the port accepts those
+//! ([`crate::frames::joiner`]).
 
 use std::io;
 
@@ -10,7 +11,7 @@ use crate::sys::interface::Interface;
 use crate::sys::packet::{Received, Sender};
 use crate::sys::segmenter::Segmenter;
 
-/// The port.
+/// A port with a joiner.
 #[derive(Debug)]
 pub struct Delivery {
     sender: Sender,
@@ -19,7 +20,7 @@ pub struct Delivery {
 }
 
 impl Delivery {
-    /// Opens the interface; frames skip its queueing discipline with `bypass`.
+    /// Opens the interface. With `bypass` frames skip its queueing discipline.
     ///
     /// # Errors
     /// Without `CAP_NET_RAW` (`PermissionDenied`).
@@ -31,13 +32,13 @@ impl Delivery {
         })
     }
 
-    /// Gives a frame out at once, before what is held.
+    /// Sends a frame at once, before held segments.
     #[inline]
     pub fn put(&self, counters: &PathCounters, frame: &[u8]) {
         put(counters, &self.sender, frame);
     }
 
-    /// Gives a frame out in its turn: now, or joined to others by [`Self::flush`].
+    /// Sends a frame in order: at once, or joined to others by [`Self::flush`].
     #[inline]
     pub fn join(&mut self, counters: &PathCounters, frame: &[u8]) {
         if !self.segmenter.takes() {
@@ -52,7 +53,7 @@ impl Delivery {
         }
     }
 
-    /// Gives out what is held.
+    /// Sends the held segments.
     #[inline]
     pub fn flush(&mut self, counters: &PathCounters) {
         let Some(Joined { frame, count, offload, headers }) = self.joiner.take() else { return };

@@ -1,13 +1,13 @@
-//! The policy on the data path: what kind of traffic a frame is, and whether it passes.
+//! The policy on the data path: the class of a frame, and whether it passes.
 //!
-//! Looks at headers alone. A frame whose kind cannot be told for certain is [`Class::Other`], which nothing but `all` or
-//! a rule of its own lets pass; one that is no frame at all is [`Class::Malformed`], which nothing lets pass.
+//! Reads headers only. A frame of uncertain kind is [`Class::Other`]; only `all` or a rule lets it
+//! pass. A frame that is not well-formed is [`Class::Malformed`] and never passes.
 
 use antedate_wire::{EtherType, EthernetAddress, VlanTagStack, ethernet};
 
 use crate::config::policy::{Action, Class, Direction, Policy, Rule, Traffic, Vlan};
 
-/// Which way a frame goes.
+/// The direction of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Way {
     /// From the machines to the uplink.
@@ -16,14 +16,14 @@ pub enum Way {
     In,
 }
 
-/// What the gate says of a frame.
+/// The decision on a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Verdict {
-    /// What the frame is.
+    /// The class of the frame.
     pub class: Class,
     /// Whether it passes.
     pub passes: bool,
-    /// The place among [`Policy::rules`] of the rule that decided, if one did.
+    /// The index in [`Policy::rules`] of the rule that decided, if any.
     pub rule: Option<usize>,
 }
 
@@ -35,7 +35,7 @@ pub struct Gate {
 }
 
 impl Gate {
-    /// A gate that keeps to the policy.
+    /// A gate with this policy.
     #[must_use]
     pub fn new(policy: &Policy) -> Self {
         let mut allowed = [false; Class::COUNT];
@@ -49,7 +49,7 @@ impl Gate {
         Self { rules: policy.rules.clone(), allowed }
     }
 
-    /// Whether a frame passes.
+    /// Decides on a frame.
     #[inline]
     #[must_use]
     pub fn decide(&self, way: Way, frame: &[u8]) -> Verdict {
@@ -68,7 +68,7 @@ impl Gate {
     }
 }
 
-/// The headers that count.
+/// The headers that the policy reads.
 struct Head<'a> {
     destination: EthernetAddress,
     source: EthernetAddress,
@@ -85,7 +85,7 @@ impl<'a> Head<'a> {
         if source.is_multicast() {
             return None;
         }
-        // Most frames have no tag, and need not go through the pages of code that look for several.
+        // Most frames are untagged and skip the parser of tag stacks.
         let (header, payload) = frame.split_at_checked(ethernet::HEADER_LEN)?;
         let ethertype = EtherType::from_number(u16::from_be_bytes(*header.last_chunk()?));
         if !ethertype.is_vlan() {
@@ -94,11 +94,11 @@ impl<'a> Head<'a> {
         Self::tagged(destination, source, frame)
     }
 
-    /// That of a frame with VLAN tags.
+    /// Parses a frame with VLAN tags.
     #[inline(never)]
     fn tagged(destination: EthernetAddress, source: EthernetAddress, frame: &'a [u8]) -> Option<Self> {
         let stack = VlanTagStack::parse(frame).ok()?;
-        // A tag of VLAN 0 has a priority alone, and hides no VLAN that a tag behind it names.
+        // A tag with VLAN 0 carries a priority only. The VLAN is that of the next tag, if any.
         let mut ids = stack.tags().iter().map(|tag| tag.tci.id());
         let vlan = ids.clone().find(|id| *id != 0).or_else(|| ids.next());
         Some(Self {
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn each_kind_is_told_from_the_others() {
+    fn each_kind_is_recognized() {
         let all = gate(&[], vec![]);
         for (ethertype, payload, expected) in [
             (0x8892, &[0x80, 0x01][..], Class::Named(Traffic::ProfinetRt)),
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_named_passes() {
+    fn only_named_kinds_pass() {
         let g = gate(&[Traffic::ProfinetRt, Traffic::ProfinetDcpRead], vec![]);
         assert!(g.decide(Way::In, &frame(&[], 0x8892, &[0x80, 0])).passes);
         assert!(g.decide(Way::In, &frame(&[], 0x8892, &[0xfe, 0xfd, 3, 0])).passes);
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn all_lets_everything_pass_but_what_is_no_frame() {
+    fn all_passes_everything_well_formed() {
         let g = gate(&[Traffic::All], vec![]);
         assert!(g.decide(Way::Out, &frame(&[], 0x1234, &[])).passes);
         assert!(g.decide(Way::Out, &frame(&[], 0x0806, &[])).passes);
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_rule_that_matches_decides() {
+    fn first_matching_rule_decides() {
         let deny = Rule {
             frame_id: Some(0x8000..=0x80ff),
             action: Action::Deny,
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn a_vlan_is_that_of_the_outermost_tag_that_names_one() {
+    fn outermost_nonzero_vlan_counts() {
         let deny =
             |vlan| gate(&[Traffic::Ipv4], vec![Rule { vlan: Some(vlan), action: Action::Deny, ..rule() }]);
         for (tags, vlan) in [
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn every_class_has_its_own_counter() {
+    fn each_class_has_its_own_counter() {
         let names: Vec<_> = Class::names().collect();
         assert_eq!(names.len(), Class::COUNT);
         assert_eq!(names[Class::Other.index()], "other");

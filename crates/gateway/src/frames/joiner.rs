@@ -1,14 +1,16 @@
-//! Joins TCP segments that continue one another into super-frames, the way back of [`crate::frames::offload`].
+//! Joins consecutive TCP segments to super-frames, the reverse of [`crate::frames::offload`].
 //!
-//! Under load the segments of a bulk transfer come out of the tunnel one behind the other. Given to the port one by one, each
-//! costs a system call and a way through the kernel; as one super-frame (`packet(7)`, PACKET_VNET_HDR) all of them cost
-//! about as much as one, and the kernel or the card cuts them again where the wire begins. Nothing waits for a segment that is
-//! not there yet: what is held is given out at the end of the turn that took it.
+//! Under load the segments of a bulk transfer leave the tunnel back to back. Sent one by one, each
+//! costs a system call and a pass through the kernel. As one super-frame (`packet(7)`,
+//! PACKET_VNET_HDR) they cost about as much as one segment, and the kernel or the card cuts them
+//! again. No segment waits for a later one: held segments are sent at the end of the turn that
+//! received them.
 //!
-//! Joined is only what cutting gives back octet by octet: segments (RFC 9293) of IPv4 packets without options (RFC 791) or
-//! of IPv6 packets without extension headers (RFC 8200) that are equal but for lengths, consecutive sequence numbers,
-//! consecutive identifications and checksums, which must be right: a super-frame would hide a wrong one. (A checksum of zero may come back as
-//! all ones, which is the same number.)
+//! Segments are joined only if cutting restores each octet: TCP (RFC 9293) in IPv4 without options
+//! (RFC 791) or IPv6 without extension headers (RFC 8200), with equal headers apart from lengths,
+//! consecutive sequence numbers, consecutive identifications and checksums. The checksums must be
+//! right, as a super-frame would hide a wrong one. (A checksum of zero may return as all ones,
+//! which is the same number.)
 
 use std::ops::Range;
 
@@ -18,9 +20,9 @@ use crate::frames::offload::{PROTOCOL_TCP, SEGMENT_TCP4, SEGMENT_TCP6, half};
 use crate::sys::packet::Offload;
 
 const ETHERNET: usize = 14;
-/// The longest frame whose IP packet still has a length in 16 bits.
+/// The longest frame whose IP packet has a length of 16 bits.
 const LONGEST: usize = ETHERNET + 65_535;
-/// Shorter payloads are not worth it.
+/// The shortest payload that is joined. Joining shorter ones gains nothing.
 const WORTH_JOINING: usize = 256;
 const PSH: u8 = 0x08;
 const ACK: u8 = 0x10;
@@ -29,7 +31,7 @@ const ACK: u8 = 0x10;
 #[derive(Debug, Clone, Copy)]
 struct Segment {
     v6: bool,
-    /// Where the TCP header begins, and the payload.
+    /// Offset of the TCP header, then of the payload.
     transport: usize,
     payload: usize,
     len: usize,
@@ -42,7 +44,7 @@ fn word(frame: &[u8], at: usize) -> Option<u32> {
     frame.get(at..)?.first_chunk().map(|octets| u32::from_be_bytes(*octets))
 }
 
-/// Where the addresses of an IP packet in a frame are.
+/// The address fields of the IP header.
 const fn addresses(v6: bool) -> Range<usize> {
     if v6 { ETHERNET + 8..ETHERNET + 40 } else { ETHERNET + 12..ETHERNET + 20 }
 }
@@ -53,7 +55,7 @@ fn pseudo(frame: &[u8], v6: bool, tcp_octets: usize) -> Sum {
 }
 
 impl Segment {
-    /// Reads a frame; nothing if it is not to be joined.
+    /// Parses a frame. `None` if it cannot be joined.
     #[inline]
     fn read(frame: &[u8]) -> Option<Self> {
         if frame.len() > LONGEST {
@@ -101,7 +103,7 @@ impl Segment {
         tcp.is_consistent() && (self.v6 || Sum::of(&frame[ETHERNET..self.transport]).is_consistent())
     }
 
-    /// Whether what must be equal in the headers of two segments of a super-frame is.
+    /// Whether two segments agree in the header fields that a super-frame has once.
     #[inline]
     fn is_like(&self, first: &[u8], frame: &[u8]) -> bool {
         let same = |range: Range<usize>| first[range.clone()] == frame[range];
@@ -111,23 +113,23 @@ impl Segment {
             same(0..16) && same(20..24) && same(26..self.transport)
         };
         let t = self.transport;
-        // Flags were looked at, but for PSH, which ends a super-frame.
+        // The flags were checked, apart from PSH, which ends a super-frame.
         network && same(t..t + 4) && same(t + 8..t + 13) && same(t + 14..t + 16) && same(t + 18..self.payload)
     }
 }
 
-/// What is held.
+/// The held segments.
 #[derive(Debug, Clone, Copy)]
 struct Run {
     first: Segment,
     count: usize,
-    /// The sequence number and the identification of the segment that would continue it.
+    /// Sequence number and identification of the next segment.
     next: (u32, u16),
-    /// Whether one more may be joined: the last one was neither short nor pushed.
+    /// Whether one more segment may follow: the last one was neither short nor pushed.
     open: bool,
 }
 
-/// Frames that are joined.
+/// A buffer that joins segments.
 #[derive(Debug)]
 pub struct Joiner {
     octets: Box<[u8]>,
@@ -135,28 +137,28 @@ pub struct Joiner {
     run: Option<Run>,
 }
 
-/// What a [`Joiner`] gives out.
+/// The output of a [`Joiner`].
 #[derive(Debug)]
 pub struct Joined<'a> {
-    /// The frame, which is a super-frame if `count` is greater than 1.
+    /// The frame. A super-frame if `count` is greater than 1.
     pub frame: &'a mut [u8],
-    /// Of how many frames.
+    /// Number of segments.
     pub count: usize,
-    /// How it is to be cut again.
+    /// The offload settings to cut it again.
     pub offload: Offload,
     /// Octets of all headers.
     pub headers: usize,
 }
 
 impl Joiner {
-    /// One that holds nothing.
+    /// An empty joiner.
     #[must_use]
     pub fn new() -> Self {
         Self { octets: vec![0; LONGEST].into(), len: 0, run: None }
     }
 
-    /// Takes a copy of a frame if it continues what is held, or begins it. If not, [`Self::take`] what is held and ask again,
-    /// and send the frame itself if it is not taken then either.
+    /// Copies a frame if it starts or continues a super-frame. If not, the caller sends what
+    /// [`Self::take`] returns and tries again, and sends the frame itself if that fails too.
     #[inline]
     pub fn add(&mut self, frame: &[u8]) -> bool {
         let Some(segment) = Segment::read(frame) else { return false };
@@ -190,7 +192,7 @@ impl Joiner {
         continues
     }
 
-    /// Gives out what is held, if anything.
+    /// Takes the held segments, if any.
     #[inline]
     pub fn take(&mut self) -> Option<Joined<'_>> {
         let Run { first, count, .. } = self.run.take()?;
@@ -219,14 +221,14 @@ impl Default for Joiner {
     }
 }
 
-/// The sequence number and the identification of the segment behind this one.
+/// Sequence number and identification of the segment after this one.
 fn following(segment: &Segment) -> (u32, u16) {
     let identification = if segment.v6 { 0 } else { segment.identification.wrapping_add(1) };
     (segment.sequence.wrapping_add(segment.len as u32), identification)
 }
 
-/// Makes the headers of the first segment those of the whole: lengths, IPv4's checksum, and the sum over the pseudo header in
-/// TCP's.
+/// Fits the first segment's headers to the super-frame: lengths, IPv4's checksum, and the pseudo
+/// header's sum in TCP's checksum.
 fn finish(frame: &mut [u8], first: &Segment) {
     let ip = frame.len() - ETHERNET;
     if first.v6 {

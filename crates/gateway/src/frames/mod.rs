@@ -1,8 +1,10 @@
-//! Frames between two ports, whatever protects them.
+//! Frames between two ports, for every kind of protection.
 //!
-//! - [`gate`]: the policy: which frames pass
-//! - [`offload`]: checksums, segments and VLAN tags that the sender's stack left to its hardware
-//! - [`joiner`]: joins TCP segments to super-frames; [`delivery`]: a port that sends them
+//! - [`gate`]: the policy
+//! - [`offload`]: completes checksums, segmentation and VLAN tags that the sender's stack left to
+//!   its hardware
+//! - [`joiner`]: joins TCP segments to super-frames
+//! - [`delivery`]: a port that sends frames and super-frames
 //! - `port`: length, flow, counting and sending of a frame
 
 pub mod delivery;

@@ -1,8 +1,10 @@
-//! Finishes what the sender's network stack left to the hardware: checksums, and the cutting of super-frames.
+//! Completes the work that the sender's network stack left to the hardware: checksums, and the
+//! segmentation of super-frames.
 //!
-//! A virtual port, and any card with offloads, hands a raw socket frames whose TCP or UDP checksum is not computed yet
-//! and TCP or UDP super-frames far longer than the MTU. Both must be finished here, since the frame leaves sealed.
-//! Follows RFC 9293 (TCP), RFC 768 (UDP), RFC 1071 (checksum) and the virtio specification, section 5.1.6.
+//! Virtual ports, and cards with offloads, hand a raw socket frames without a TCP or UDP checksum,
+//! and super-frames far longer than the MTU. Both must be completed before the frame is encrypted.
+//! Follows RFC 9293 (TCP), RFC 768 (UDP), RFC 1071 (checksum) and the virtio specification, section
+//! 5.1.6.
 
 use antedate_wire::EtherType;
 use antedate_wire::checksum::{Sum, complete_partial};
@@ -13,7 +15,7 @@ use crate::sys::packet::{Offload, Received};
 pub(crate) const PROTOCOL_TCP: u8 = 6;
 pub(crate) const PROTOCOL_UDP: u8 = 17;
 const PROTOCOL_SCTP: u8 = 132;
-/// A routing header of IPv6.
+/// The routing header of IPv6.
 const ROUTING: u8 = 43;
 
 /// Kinds of super-frames, as in `struct virtio_net_hdr`.
@@ -21,32 +23,32 @@ pub(crate) const SEGMENT_TCP4: u8 = 1;
 pub(crate) const SEGMENT_TCP6: u8 = 4;
 const SEGMENT_ECN: u8 = 0x80;
 
-/// Segments of a super-frame at most: as many as one has whose segments are as short as Linux makes those of TCP (48 octets), and as the
-/// kernel makes of UDP. More is made up, and would hold up all other frames.
+/// The most segments of a super-frame: Linux makes TCP segments of at least 48 octets, and at most
+/// 128 of UDP. More are forged, and would delay all other frames.
 const MOST_TCP: usize = 65_535 / 48 + 1;
 pub(crate) const MOST_UDP: usize = 128;
 
 const FIN_PSH: u8 = 0x09;
 const CWR: u8 = 0x80;
 
-/// Octets in front of a segment and behind it, so that it can be protected where it is built.
+/// Free octets before and after a segment, so that it can be protected in place.
 const ROOM: usize = 32;
 
-/// Memory for the segments of a super-frame with headers of so many octets.
+/// A buffer for segments with headers of this length.
 pub(crate) fn scratch(headers: usize, offload: Offload) -> Vec<u8> {
     vec![0; headers + usize::from(offload.segment_bytes) + 2 * ROOM]
 }
 
-/// The frame asks for something that is not done here.
+/// The offload is not supported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Unsupported;
 
-/// Passes on each frame that `received` stands for, all finished: itself, or its segments, which are built in `scratch` with
-/// room around them. Returns how many.
+/// Passes on `received`, completed: the frame itself, or its segments, which are built in `scratch`
+/// with free octets around them. Returns their number.
 ///
 /// # Errors
-/// [`Unsupported`] for a super-frame of an unknown kind or of too many segments, for offsets that lie outside the frame and for
-/// SCTP; nothing was passed on then.
+/// [`Unsupported`] for a super-frame of an unknown kind or of too many segments, for offsets
+/// outside the frame and for SCTP. No frame was passed on then.
 #[inline]
 pub fn finish(
     received: Received<'_>,
@@ -60,7 +62,8 @@ pub fn finish(
     finish_rest(received, scratch, pass)
 }
 
-/// As [`finish`], where there is something to do. Apart, so that it does not lie between what most frames need.
+/// [`finish`] for frames with an offload. A function of its own, to keep it out of the common
+/// path's code.
 #[inline(never)]
 fn finish_rest(
     received: Received<'_>,
@@ -77,9 +80,9 @@ fn finish_rest(
     Ok(1)
 }
 
-/// Computes the checksum whose field holds the sum over the pseudo header so far.
+/// Completes a checksum whose field holds the sum over the pseudo header.
 fn complete_checksum(frame: &mut [u8], offload: Offload, shifted: usize) -> Result<(), Unsupported> {
-    // SCTP has a CRC at the offset where nobody else has a checksum.
+    // SCTP has a CRC at this offset; no other protocol has a checksum there.
     let is_crc = offload.checksum_offset == 8 && protocol(frame) == Some(PROTOCOL_SCTP);
     let start = usize::from(offload.checksum_start) + shifted;
     if is_crc || start < 14 {
@@ -92,7 +95,7 @@ pub(crate) fn half(frame: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_be_bytes([*frame.get(at)?, *frame.get(at + 1)?]))
 }
 
-/// The network layer of a frame: its EtherType and where its header begins, behind any VLAN tags.
+/// The EtherType of a frame and the offset of its network header, after VLAN tags.
 fn network(frame: &[u8]) -> Option<(EtherType, usize)> {
     let mut at = 12;
     loop {
@@ -103,8 +106,9 @@ fn network(frame: &[u8]) -> Option<(EtherType, usize)> {
     }
 }
 
-/// Where the header of TCP or UDP lies in IPv6, behind any options and routing headers (RFC 8200, section 4). None if that is
-/// not what comes next, as with a tunnel, or if the address in the header is not yet that of the destination, which the checksum is over.
+/// Offset of the TCP or UDP header in an IPv6 packet, after options and routing headers (RFC 8200,
+/// section 4). `None` if another header follows, as in a tunnel, or if a routing header has stops
+/// left: the checksum is over the final destination.
 fn behind_extensions(frame: &[u8], ip: usize, protocol: u8) -> Option<usize> {
     let (mut next, mut at) = (*frame.get(ip + 6)?, ip + 40);
     while matches!(next, 0 | ROUTING | 60) {
@@ -129,10 +133,10 @@ fn protocol(frame: &[u8]) -> Option<u8> {
 /// How to cut a super-frame.
 #[derive(Debug, Clone, Copy)]
 struct Segments {
-    /// Where the IP header begins, and whether it is version 6.
+    /// Offset of the IP header, and whether it is version 6.
     ip: usize,
     v6: bool,
-    /// Where the TCP or UDP header begins, and the payload.
+    /// Offset of the TCP or UDP header, then of the payload.
     transport: usize,
     payload: usize,
     tcp: bool,
@@ -201,7 +205,7 @@ impl Segments {
         Ok(count)
     }
 
-    /// Makes the copied headers those of segment `index` of `count`, whose payload begins `offset` bytes in.
+    /// Fits the copied headers to segment `index` of `count`, whose payload starts at `offset`.
     fn number(self, segment: &mut [u8], index: usize, count: usize, offset: usize) {
         let ip_bytes = segment.len() - self.ip;
         if self.v6 {
@@ -235,7 +239,7 @@ impl Segments {
         let pseudo =
             Sum::of(&segment[addresses]).and(Sum::of_u16(protocol.into())).and(Sum::of_u16(transport_bytes));
         let sum = pseudo.and(Sum::of(&segment[self.transport..])).checksum();
-        // Zero means "none" in UDP, and is written as its other form.
+        // Zero means "no checksum" in UDP; its other form is written instead.
         let sum = if sum == 0 { 0xffff } else { sum };
         segment[field..field + 2].copy_from_slice(&sum.to_be_bytes());
     }
@@ -245,7 +249,7 @@ impl Segments {
 mod tests {
     use super::*;
 
-    /// An Ethernet, IPv4 and TCP header with `payload` behind, FIN, PSH and CWR set.
+    /// An Ethernet, IPv4 and TCP header with FIN, PSH and CWR set, followed by `payload`.
     fn tcp4(payload: &[u8], vlan: bool) -> Vec<u8> {
         let mut f = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2];
         if vlan {
@@ -298,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tcp_super_frame_becomes_numbered_segments_with_right_checksums() {
+    fn tcp_super_frame_is_cut() {
         let payload: Vec<u8> = (0..2500u32).map(|i| i as u8).collect();
         for vlan in [false, true] {
             let shifted = if vlan { 4 } else { 0 };
@@ -324,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn ipv6_and_udp_super_frames_are_cut_too() {
+    fn ipv6_and_udp_super_frames_are_cut() {
         let payload = [7; 1700];
         let segments = cut(tcp6(&payload), super_frame(SEGMENT_TCP6, 1000, 54, 16), 0).unwrap();
         assert_eq!(segments.iter().map(|s| s.len() - 74).collect::<Vec<_>>(), [1000, 700]);
@@ -340,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn behind_options_a_super_frame_of_ipv6_is_cut_and_inside_of_a_tunnel_it_is_not() {
+    fn ipv6_options_are_cut_and_tunnels_refused() {
         let inside = |next: u8, header: &[u8]| {
             let mut frame = tcp6(&[7; 1700]);
             frame[20] = next;
@@ -350,10 +354,10 @@ mod tests {
         };
         let options = [[60, 0, 1, 4, 0, 0, 0, 0], [6, 0, 1, 4, 0, 0, 0, 0]].concat();
         assert_eq!(inside(0, &options).map(|all| all.len()), Ok(2));
-        // IPv6 in IPv6: the length that the inner header has would be that of all segments together.
+        // IPv6 in IPv6: the inner header's length would be that of all segments together.
         let inner = tcp6(&[])[14..54].to_vec();
         assert_eq!(inside(41, &inner), Err(Unsupported));
-        // Where a routing header names further stops, the checksum is over the last of them.
+        // With stops left in a routing header, the checksum is over the last of them.
         for (left, cut) in [(0, Ok(2)), (1, Err(Unsupported))] {
             let routing = [&[6, 2, 4, left, 0, 0, 0, 0][..], &[0xfd; 16]].concat();
             assert_eq!(inside(43, &routing).map(|all| all.len()), cut);
@@ -361,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn segments_are_never_too_many() {
+    fn too_many_segments_are_refused() {
         let of = |len: usize| tcp4(&vec![7; len], false);
         let tcp = |len, size| cut(of(len), super_frame(SEGMENT_TCP4, size, 34, 16), 0).map(|all| all.len());
         assert_eq!(tcp(65_000, 48), Ok(1_355));
@@ -373,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn a_partial_checksum_is_completed() {
+    fn partial_checksum_is_completed() {
         let mut frame = tcp4(b"hello", false);
         let length = (frame.len() - 34) as u16;
         let pseudo = Sum::of(&frame[26..34]).and(Sum::of_u16(6 + length));
@@ -383,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_outside_the_frame_or_unknown_is_refused() {
+    fn unknown_offloads_are_refused() {
         let frame = || tcp4(&[1; 100], false);
         for offload in [
             super_frame(0, 0, 150, 16),

@@ -8,12 +8,13 @@ use crate::run::counters::PathCounters;
 use crate::sys::packet::Sender;
 use crate::sys::warm::hot;
 
-/// Ethernet header and VLAN tag, which the MTU does not count.
+/// Octets of the Ethernet header. The MTU counts neither it nor a VLAN tag.
 pub(crate) const HEADER: usize = 14;
 const VLAN_TAG: usize = 4;
 
-/// Which flow a frame belongs to, for the rhythm of arrivals: source address, EtherType, and the two octets that follow it
-/// (PROFINET's FrameID), behind a VLAN tag if there is one. What comes then may change from frame to frame.
+/// The flow of a frame, for the statistics of arrivals: a hash of source address, EtherType and the
+/// next two octets (PROFINET's FrameID), after a VLAN tag. Later octets may change from frame to
+/// frame.
 #[inline]
 pub(crate) fn flow(frame: &[u8]) -> u32 {
     let word =
@@ -23,7 +24,7 @@ pub(crate) fn flow(frame: &[u8]) -> u32 {
     (mixed >> 32) as u32
 }
 
-/// What kind of frame it is, if it passes. Both are counted.
+/// The class of a frame, if the policy passes it. Counts the decision.
 #[inline]
 pub(crate) fn admit(gate: &Gate, way: Way, counters: &PathCounters, frame: &[u8]) -> Option<Class> {
     hot(|| {
@@ -37,14 +38,14 @@ pub(crate) fn admit(gate: &Gate, way: Way, counters: &PathCounters, frame: &[u8]
     })
 }
 
-/// Whether a frame, with its VLAN tag if it has one, is longer than a port of that MTU carries.
+/// Whether a frame, without its VLAN tag, is longer than this MTU.
 #[inline]
 pub(crate) fn exceeds(frame: &[u8], mtu: usize) -> bool {
     let tagged = matches!(frame.get(12..14), Some([0x81, 0x00] | [0x88, 0xa8]));
     frame.len() > mtu + HEADER + if tagged { VLAN_TAG } else { 0 }
 }
 
-/// Gives a frame to the port.
+/// Sends a frame and counts it.
 #[inline]
 pub(crate) fn put(counters: &PathCounters, to: &Sender, frame: &[u8]) {
     match to.send(frame) {
@@ -72,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_flow_is_its_source_and_frame_id_whatever_the_data() {
+    fn flow_ignores_the_payload() {
         let frame = |source: u8, id: u8, data: u8, tag: &[u8]| {
             let head =
                 [&[1, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, source][..], tag, &[0x88, 0x92, 0x80, id]].concat();

@@ -1,12 +1,13 @@
 //! Key agreement (IEEE 802.1X-2020 clauses 9 and 11) beside the forwarding threads.
 //!
-//! A thread of its own speaks MKA on a packet socket of the uplink; what a [`Participant`] decides it leaves in the
-//! mailboxes of the forwarding threads, one letter for each key and member. The key comes expanded, with its first packet
-//! numbers prepared, and the old one goes back the same way and is wiped here: the forwarding thread only exchanges them.
-//! This thread says that it receives with a key only when all its letters were answered.
+//! The key-agreement thread speaks MKA on a packet socket of the uplink. It sends the decisions of
+//! a [`Participant`] to the forwarding threads, one message per key and member. A key comes
+//! expanded, with its first packet numbers prepared; the old one returns in the answer and is wiped
+//! here, so the forwarding thread only exchanges the two. This thread announces that it receives
+//! with a key only when all its messages were answered.
 //!
 //! - [`cak`]: the file with the pre-shared key
-//! - [`report`]: what is told of the members and keys
+//! - [`report`]: members and keys in status and log
 
 pub mod report;
 #[cfg(test)]
@@ -40,18 +41,18 @@ use crate::sys::interface::Interface;
 use crate::sys::listener::Listener;
 use crate::sys::thread::wait;
 
-/// The longest that the thread sleeps, so that it sees when it shall stop.
+/// The longest sleep, so that the thread notices its end.
 const ROUND: Duration = Duration::from_millis(100);
-/// How often it looks whether the uplink was replaced.
+/// Interval of checks whether the uplink was replaced.
 const LOOK: Duration = Duration::from_secs(1);
-/// How long the forwarding threads may take to install a key for all members.
+/// The longest wait for a forwarding thread to install a key for all members.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// The longest MKPDU that is read: 63 live and 63 potential peers, all other sets, and room to spare.
+/// Octets of the longest MKPDU: 63 live and 63 potential peers, all other sets, and some spare.
 const LONGEST: usize = 4096;
-/// The most frames that are heard before there is a look at what is to be done.
+/// The most frames that are received before other work.
 const HEARD_AT_ONCE: usize = 64;
 
-/// Key agreement that runs.
+/// Key agreement with its running thread.
 #[derive(Debug)]
 pub struct Agreement {
     stop: Arc<AtomicBool>,
@@ -59,15 +60,15 @@ pub struct Agreement {
     view: View,
 }
 
-/// The state that the thread leaves behind for whoever asks.
+/// The latest state, for other threads.
 pub type View = Arc<Mutex<Option<Status>>>;
 
 impl Agreement {
-    /// Starts to speak on the uplink. `threads` are the forwarding threads' mailboxes: out first, in last. `channels` are the
-    /// gateway's own: the one that all use, and the express one.
+    /// Starts the thread. `threads` are the mailboxes of the forwarding threads: out first, in
+    /// last. `channels` are the gateway's own: the ordinary one, then the express one.
     ///
     /// # Errors
-    /// When there is no socket or no thread to be had.
+    /// When no socket or thread can be opened.
     pub fn start(
         config: Config,
         fragmentation: Fragmentation,
@@ -113,13 +114,13 @@ impl Agreement {
         Ok(Self { stop, thread: Some(thread), view })
     }
 
-    /// Where its state is seen.
+    /// The place of the latest state.
     #[must_use]
     pub fn view(&self) -> View {
         Arc::clone(&self.view)
     }
 
-    /// Whether it ended by itself, which is a mistake of this program.
+    /// Whether the thread ended by itself, which is a bug of this program.
     #[must_use]
     pub fn is_finished(&self) -> bool {
         self.thread.as_ref().is_some_and(JoinHandle::is_finished)
@@ -130,7 +131,7 @@ impl Drop for Agreement {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Release);
         if let Some(thread) = self.thread.take() {
-            // One that panicked has logged that already.
+            // A panic was already logged.
             let _ = thread.join();
         }
     }
@@ -141,7 +142,8 @@ fn listen(uplink: &Interface, config: &Config) -> io::Result<Listener> {
     Listener::open(uplink, EtherType::Eapol.number(), group)
 }
 
-/// Octets of the system's generator. It fails only where a system has none, and then no key is made.
+/// Fills from the system's generator. Waits where it fails, so that no key is made without
+/// randomness.
 fn random(octets: &mut [u8]) {
     while let Err(error) = getrandom::fill(octets) {
         tracing::error!(%error, "the system gives no random numbers: key agreement waits");
@@ -162,16 +164,16 @@ struct Speaker {
     view: View,
     said: report::Said,
     fragmentation: Fragmentation,
-    /// Members whom the forwarding thread knows, for it has a key of theirs.
+    /// Members with a key in the forwarding thread.
     known: Vec<Sci>,
-    /// Those of them whose fragments it takes.
+    /// Those whose fragments it accepts.
     takes_from: Vec<Sci>,
-    /// Keys that the forwarding thread has not said it receives with.
+    /// Keys that the forwarding thread has not yet acknowledged.
     unanswered: Vec<Unanswered>,
     sends_fragments: bool,
 }
 
-/// A key that the forwarding thread is to receive with, and where its answers come, of which so many are left.
+/// A key for receiving, its channel of answers, and the number of missing answers.
 struct Unanswered {
     install: Install,
     answers: mpsc::Receiver<Result<Retired, String>>,
@@ -198,7 +200,7 @@ impl Speaker {
             }
             let pause = self.participant.wake_at(now).saturating_sub(now).min(ROUND);
             match &self.socket {
-                // A pause of nothing would be a busy loop where the clock stands still.
+                // A pause of zero would be a busy loop while the clock does not advance.
                 Some(socket) => {
                     if wait([socket.as_raw_fd()], Some(pause.max(Duration::from_millis(1)))) == [true] {
                         socket.take_error();
@@ -209,7 +211,8 @@ impl Speaker {
         }
     }
 
-    /// Hears what has come, but not all of a flood: MKPDUs are sent, keys installed, and the thread ends meanwhile.
+    /// Receives frames, but not all of a flood: sending, installing keys and stopping continue
+    /// meanwhile.
     fn listen(&mut self, frame: &mut [u8]) {
         let Some(socket) = &self.socket else { return };
         for _ in 0..HEARD_AT_ONCE {
@@ -223,7 +226,7 @@ impl Speaker {
         }
     }
 
-    /// Tells how far the packet numbers have come.
+    /// Reports the packet numbers in use.
     fn progress(&mut self) {
         let encoding = self.shown.encoding.get();
         if let Some(an) = encoding.checked_sub(1).and_then(|an| An::new(u8::try_from(an).ok()?)) {
@@ -236,7 +239,8 @@ impl Speaker {
         while let Some(action) = self.participant.next_action() {
             match action {
                 Action::Send(frame) => {
-                    // A link that is down loses it as any other frame; the next one comes in two seconds.
+                    // A link that is down loses it like any other frame. The next one follows in
+                    // two seconds.
                     if let Some(Err(error)) = self.socket.as_ref().map(|socket| socket.send(&frame)) {
                         tracing::debug!(%error, "an MKPDU is not sent");
                         if let Some(warning) = self.said.unsent(&error, frame.len(), self.start.elapsed()) {
@@ -269,22 +273,22 @@ impl Speaker {
         }
     }
 
-    /// Looks for answers that did not come in time: without its word nobody would ever transmit with a key. The letters lie
-    /// there until the forwarding thread goes on, so none is sent again.
+    /// Checks for late answers: without its acknowledgement no member would ever transmit with a
+    /// key. The messages stay queued, so none is repeated.
     fn hear_late(&mut self) {
         for late in std::mem::take(&mut self.unanswered) {
             self.hear(late, Instant::now());
         }
     }
 
-    /// Has the forwarding thread of the way in receive with a key, and waits until it does.
+    /// Installs a key for receiving, and waits until it is in use.
     fn receive(&mut self, install: Install) {
         let Install { an, ref sak, ref members, .. } = install;
         let Some(mailbox) = self.threads.last() else { return };
         let (answer, answers) = mpsc::channel();
         let mut channels = members.clone();
-        // A gateway of this project may send under a second channel, where frames say which. Where they do not, they are of
-        // the only channel there is.
+        // An Antedate gateway may use a second channel, where frames carry the SCI. Without an SCI
+        // there is only one channel.
         let status = self.participant.status(self.start.elapsed());
         let second = |sci: &Sci| status.members.iter().any(|member| member.sci == *sci && member.antedate);
         let ours = |sci: &Sci| !self.config.pair && second(sci);
@@ -311,12 +315,12 @@ impl Speaker {
         }
     }
 
-    /// Waits until the end for the answers about a key, and says that it is received with when all have come.
+    /// Waits for the answers about a key until `end`. Announces the key when all have arrived.
     fn hear(&mut self, mut late: Unanswered, end: Instant) {
         let Install { key, an, .. } = late.install;
         while late.left > 0 {
             match late.answers.recv_timeout(end.saturating_duration_since(Instant::now())) {
-                // What it replaces is wiped here.
+                // Dropping wipes the replaced key.
                 Ok(Ok(retired)) => drop(retired),
                 Ok(Err(error)) => {
                     return tracing::error!(%error, %an, "a key is not installed for receiving");
@@ -328,18 +332,19 @@ impl Speaker {
         let members = &late.install.members;
         let new = members.iter().map(|(sci, _)| *sci).filter(|sci| !self.known.contains(sci));
         self.known.extend(new.collect::<Vec<_>>());
-        // Before anybody hears that we receive, and may send fragments.
+        // Before the announcement, after which peers may send fragments.
         let status = self.participant.status(self.start.elapsed());
         self.fragments(&status);
         self.participant.receives(key);
         self.participant.tick(self.start.elapsed(), &mut random);
     }
 
-    /// Has the forwarding thread of the way out protect with a key.
+    /// Installs a key for transmitting.
     fn transmit(&mut self, install: Install) {
         let Install { an, sak, ssci, .. } = install;
         let Some(mailbox) = self.threads.first() else { return };
-        // The express channel comes second. A key is agreed upon once, so it begins at 1, and nothing needs to be durable.
+        // The express channel is the second one. An agreed key is new, so it begins at 1 and needs
+        // no durable record.
         let channels = self.channels.iter().zip([ssci, ssci.map(express_ssci)]);
         let ready: Result<Vec<_>, TransmitInstallError> = channels
             .map(|(channel, ssci)| {
@@ -360,25 +365,27 @@ impl Speaker {
         }
     }
 
-    /// Has the forwarding threads take keys out of use, and wipes them.
+    /// Removes keys from the forwarding threads, and wipes them.
     fn wipe(&self, letter: impl Fn(mpsc::Sender<Retired>) -> Letter) {
         let (answer, answers) = mpsc::channel();
         self.post(|| letter(answer.clone()));
         drop(answer);
-        // Ends when all threads have answered. One that does not has ended, or wipes them itself.
+        // Ends when all threads have answered. A thread that does not has ended, or wipes them
+        // itself.
         while let Ok(retired) = answers.recv_timeout(PATIENCE) {
             drop(retired);
         }
     }
 
-    /// Has fragments taken from members that announce them, and sent when all of them do.
+    /// Accepts fragments from members that announce them, and sends them when all members do.
     fn fragments(&mut self, status: &Status) {
         let marks = match self.fragmentation {
             Fragmentation::Off => return,
-            // Whoever names them has said so for all members.
+            // The configuration says so for all members.
             Fragmentation::On(marks) => marks,
-            // Only ours announce them, and read both flags. A switch sends a gateway only what is for it, so packet numbers have
-            // gaps, and a frame behind a gap must not be taken for the last piece of another.
+            // Only Antedate gateways announce fragments, and they read both flags. A switch sends a
+            // gateway only its own frames, so packet numbers have gaps, and a frame after a gap
+            // must not be taken for the last fragment of another.
             Fragmentation::Auto => Marks::Both,
         };
         if marks == Marks::More
@@ -387,7 +394,8 @@ impl Speaker {
             tracing::warn!("{warning}");
         }
         let always = self.fragmentation != Fragmentation::Auto;
-        // One who came later than the key in use is live, and unknown to the forwarding thread until the next key.
+        // A member that joined after the current key is live, but has no key in the forwarding
+        // thread until the next one.
         for member in status.members.iter().filter(|member| member.live && self.known.contains(&member.sci)) {
             if (always || member.fragments) && !self.takes_from.contains(&member.sci) {
                 self.takes_from.push(member.sci);
@@ -402,7 +410,7 @@ impl Speaker {
         }
     }
 
-    /// The thread of the way in is the last one.
+    /// The thread of the inbound direction is the last one.
     fn tell_receiver(&self, letter: Letter) {
         if let Some(mailbox) = self.threads.last() {
             mailbox.post(letter);
@@ -415,7 +423,7 @@ impl Speaker {
         }
     }
 
-    /// Opens the socket again where the uplink was replaced.
+    /// Reopens the socket if the uplink was replaced.
     fn follow(&mut self) {
         if self.uplink.still_there() && self.socket.is_some() {
             return;
@@ -434,7 +442,8 @@ impl Speaker {
     }
 }
 
-/// The participant of a configuration. `own` are its channels: the one that all use, and the express one.
+/// The participant of a configuration. `own` are its channels: the ordinary one, then the express
+/// one.
 #[must_use]
 pub fn participant(
     settings: &Settings,

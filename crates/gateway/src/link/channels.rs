@@ -1,4 +1,4 @@
-//! From a checked configuration to the secure channels and ports of a gateway.
+//! Builds the secure channels and ports of a checked configuration.
 
 use std::fmt;
 use std::io;
@@ -27,21 +27,21 @@ use crate::sys::packet::{Receiver, Sender};
 use antedate_host::fault::Fault;
 use antedate_host::numbers::{NumberFile, NumbersError};
 
-/// The secure channels of a gateway and the ledger of their packet numbers.
+/// The secure channels of a gateway, and the ledger of their packet numbers.
 #[derive(Debug)]
 pub struct Channels {
-    /// Of frames on their way out.
+    /// The transmit channel.
     pub protector: Protector,
-    /// Of express frames on their way out, where there are such.
+    /// The express channel, if any.
     pub express: Option<Box<Transmit>>,
-    /// Of frames on their way in.
+    /// The receive channels.
     pub validator: Validator,
-    /// Of the packet numbers. `None` without protection.
+    /// The packet numbers. `None` with agreed keys or without protection.
     pub ledger: Option<Ledger>,
 }
 
 impl Channels {
-    /// Installs the keys, with the packet numbers that were reserved for this run.
+    /// Installs the keys with reserved packet numbers.
     ///
     /// # Errors
     /// When packet numbers cannot be reserved.
@@ -54,16 +54,16 @@ impl Channels {
             }
             Keyed::Macsec { macsec, keys, own } => Self::macsec(&checked.config, macsec, keys, *own),
             Keyed::Agreed { macsec, own, .. } => {
-                // Each key brings its own.
+                // Each key names its own suite.
                 let suite = checked.protection.suites().first().copied().unwrap_or(CipherSuite::GcmAes128);
                 Self::empty(&checked.config, macsec, suite, *own)
             }
         }
     }
 
-    /// Channels without keys, which come when they are agreed upon.
+    /// Channels without keys, for key agreement.
     fn empty(config: &Config, settings: &Macsec, suite: CipherSuite, own: Sci) -> Result<Self, Fault> {
-        // Its place in the list of members, which comes with each key.
+        // The place in the list of members, which comes with each key.
         let ssci = suite.is_xpn().then_some(0);
         let usual = TransmitConfig { ssci, ..sending(config, settings, suite, own) };
         let refused = |error: macsec::TransmitConfigError| {
@@ -74,7 +74,7 @@ impl Channels {
         let express = config.express.as_ref().map(|_| Transmit::new(express)).transpose().map_err(refused)?;
         let receive = Receive::new(ReceiveConfig {
             replay_window: settings.replay_window,
-            // Each may have an express channel too.
+            // Each peer may have an express channel too.
             max_peers: 2 * mka::MAX_PEERS,
             ..ReceiveConfig::new(suite)
         });
@@ -110,7 +110,8 @@ impl Channels {
         for peer in keys.peers(own) {
             receive.add_peer(peer.sci, peer.ssci).map_err(|e| refused(&e))?;
         }
-        // Behind what the configuration may be refused for, or each start that fails would cost a reservation.
+        // After all checks of the configuration: otherwise each failed start would cost a
+        // reservation.
         let directory = &config.state.directory;
         let state_fault = |error: NumbersError| state::fault(&error, Fault::of_file(directory, "", ""));
         let numbers = NumberFile::open(directory).map_err(state_fault)?;
@@ -118,7 +119,7 @@ impl Channels {
         for sa in ledger.transmit() {
             if !sa.numbers.is_exhausted() {
                 let sak = sak(keys, sa.an).map_err(|e| refused(&e))?;
-                // Both channels use the numbers of one reservation: their SCIs keep the nonces apart.
+                // Both channels share one reservation; their SCIs keep the nonces apart.
                 for transmit in [Some(&mut transmit), express.as_mut()].into_iter().flatten() {
                     transmit
                         .install(sa.an, &sak, sa.numbers.next(), sa.numbers.limit())
@@ -132,7 +133,7 @@ impl Channels {
             }
         }
         if let Some(marks) = settings.fragmentation.agreed() {
-            // Express channels carry whole frames alone.
+            // Express channels carry only whole frames.
             for peer in keys.peers(own).filter(|peer| !is_express_channel(keys, peer)) {
                 receive.set_fragments(peer.sci, Some(marks), Limits::default());
             }
@@ -150,7 +151,7 @@ impl Channels {
     }
 }
 
-/// The transmit channel of a configuration, without its short SCI.
+/// The transmit channel of a configuration, without its SSCI.
 fn sending(config: &Config, settings: &Macsec, suite: CipherSuite, own: Sci) -> TransmitConfig {
     TransmitConfig {
         sci_mode: match settings.sci_mode {
@@ -164,17 +165,17 @@ fn sending(config: &Config, settings: &Macsec, suite: CipherSuite, own: Sci) -> 
     }
 }
 
-/// The key of an association.
+/// The SAK of an association.
 fn sak(keys: &KeyFile, an: An) -> Result<Sak, macsec::SakError> {
     let known = keys.associations.iter().find(|sa| sa.an == an);
     let (key, salt) = known.map_or((&[][..], None), |sa| (sa.key.as_bytes(), sa.salt));
     Sak::new(keys.suite, key, salt)
 }
 
-/// The ports of one direction. In its frames the cipher begins behind `head` octets.
+/// Opens the ports of one direction. The cipher's work begins `head` octets into their frames.
 ///
 /// # Errors
-/// When the kernel refuses, with the remedy where there is one.
+/// When the kernel refuses, with a remedy where there is one.
 pub fn ports(
     config: &Path,
     (from, head): (&Interface, usize),
@@ -187,7 +188,8 @@ pub fn ports(
     open().map_err(|error| no_socket(config, [from, to], &error))
 }
 
-/// What rehearses frames, under a random key. Without random numbers there is none, and nothing else is missing.
+/// The rehearsal of frames with a random key. `None` without random numbers; everything else works
+/// without it.
 #[must_use]
 pub fn rehearsal(suite: CipherSuite) -> Option<Rehearsal> {
     let mut secret = [0; 32];
@@ -195,8 +197,8 @@ pub fn rehearsal(suite: CipherSuite) -> Option<Rehearsal> {
     Some(Rehearsal::new(secret, suite))
 }
 
-/// The rate of the uplink in Mbit/s. An interface that does not say it, as one without a link, is taken for the slowest one:
-/// frames of bulk then leave later than they could, but none lies before an express frame.
+/// The rate of the uplink in Mbit/s. An interface that reports none, as without a link, counts as
+/// the slowest: bulk then leaves later than it could, but never delays an express frame.
 #[must_use]
 pub fn rate(checked: &Checked, rate: Rate) -> u64 {
     match rate {

@@ -1,7 +1,8 @@
-//! The running gateway: starts the forwarding threads, looks after them, and stops them cleanly.
+//! The main thread of a MACsec gateway: starts, supervises and stops the forwarding threads.
 //!
-//! The thread that calls [`run`] becomes the steward. It reserves packet numbers on disk long before they run out, writes
-//! down what was received, follows links and interfaces, and logs; it never touches a frame.
+//! The thread that calls [`run`] becomes the main thread. It reserves packet numbers on disk in
+//! advance, records received packet numbers, follows links and interfaces, and logs. It never
+//! handles frames.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -38,17 +39,19 @@ use crate::run::setup::{self, Granted};
 use crate::sys;
 use crate::sys::interface::{self, Interface};
 
-/// How often the steward looks whether packet numbers must be reserved. At a million frames a second half of a default
-/// reservation lasts half a second. Each look takes the CPU from the forwarding thread for a moment, where they share one.
+/// Interval of checks for a reservation. At a million frames a second, half of a default
+/// reservation lasts half a second. Each check interrupts the forwarding thread if they share a
+/// CPU.
 const ROUND: Duration = Duration::from_millis(100);
-/// The same where less is reserved than by default.
+/// The same for a smaller reservation.
 const SHORT_ROUND: Duration = Duration::from_millis(20);
-/// Between two notes of what was received, and looks at links.
+/// Interval of recording received packet numbers and checking links.
 const NOTE: Duration = Duration::from_secs(1);
-/// Between two lines of what was refused.
+/// Interval of summaries of refused frames.
 const SUMMARY: Duration = Duration::from_secs(60);
 
-/// Runs a gateway with MACsec or without protection until `stop` is set. The calling thread becomes the statistics thread.
+/// Runs a gateway with MACsec or without protection until `stop` is set. The calling thread becomes
+/// the main thread.
 ///
 /// # Errors
 /// When it cannot start, ends by itself, or cannot write its state at the end.
@@ -93,17 +96,17 @@ struct Steward {
     desk: Arc<Desk>,
     field: Watched,
     uplink: Watched,
-    /// The rate in Mbit/s at which bulk leaves, where it is that of the link.
+    /// The rate of bulk in Mbit/s, if it follows the link's.
     link_rate: Option<u64>,
     out: Arc<PathCounters>,
     inward: Arc<PathCounters>,
-    /// What the last summary said.
+    /// The counts of the last summary.
     summed: (u64, u64),
     complained: Option<Instant>,
     _server: Server,
 }
 
-/// An interface that is looked after.
+/// An interface with the state of its link.
 struct Watched {
     interface: Interface,
     up: bool,
@@ -131,9 +134,10 @@ impl Steward {
         let unmade = |error: std::io::Error| Fault::of_thread(&config.file, &error);
         let new = |_| Mailbox::new().map(Arc::new).map_err(unmade);
         let mailboxes = cpus.iter().map(new).collect::<Result<Vec<_>, _>>()?;
-        // What is refused now and then, threads apart, was had by now: packet numbers that are reserved here are lost if the start fails.
+        // All that often fails, threads apart, succeeded by now: packet numbers reserved here are
+        // lost if the start fails.
         let installed = Channels::new(checked)?;
-        // What came meanwhile is old.
+        // Frames received meanwhile are stale.
         [&mut outbound, &mut inbound].into_iter().for_each(|ports| ports.from.discard());
         let mut outbound = Outbound::new(outbound, Arc::clone(&gate), Arc::clone(&out), installed.protector);
         if let Protection::Macsec(macsec) = &config.protection {
@@ -242,7 +246,7 @@ impl Steward {
         Ok(steward)
     }
 
-    /// Reserves more packet numbers when half of the reservation is used.
+    /// Extends the reservation when half of it is used.
     fn reserve(&mut self) {
         let encoding = self.shown.encoding.get();
         let Some(an) = encoding.checked_sub(1).and_then(|an| An::new(u8::try_from(an).ok()?)) else { return };
@@ -260,7 +264,7 @@ impl Steward {
         self.switch_when_exhausted(an, next);
     }
 
-    /// Goes on with the next association when this one is about to run out.
+    /// Changes to the next association shortly before this one's packet numbers end.
     fn switch_when_exhausted(&mut self, an: An, next: u64) {
         let Some(ledger) = &self.ledger else { return };
         let Some(sa) = ledger.transmit().iter().find(|sa| sa.an == an) else { return };
@@ -278,7 +282,7 @@ impl Steward {
         }
     }
 
-    /// Writes down what was received.
+    /// Records the received packet numbers.
     fn note(&mut self) {
         let Some(snapshot) = self.desk.snapshot() else { return };
         let Some(ledger) = &mut self.ledger else { return };
@@ -293,7 +297,7 @@ impl Steward {
         }
     }
 
-    /// Follows the links, and opens the ports again when an interface was replaced or got another MTU.
+    /// Follows the links. Reopens the ports when an interface was replaced or has another MTU.
     fn follow(&mut self) {
         let names = [&mut self.field, &mut self.uplink].map(|port| {
             let up = is_up(&port.interface);
@@ -318,7 +322,8 @@ impl Steward {
         }
     }
 
-    /// Sends bulk at the rate that the link has now. A link that is down has none, and keeps the last one.
+    /// Adapts the rate of bulk to the link. A link that is down reports none, and the last rate
+    /// remains.
     fn follow_rate(&mut self) {
         let Some(known) = self.link_rate else { return };
         let name = &self.uplink.interface.name;
@@ -330,7 +335,7 @@ impl Steward {
         }
     }
 
-    /// Opens all ports again, once both interfaces are there.
+    /// Reopens all ports, once both interfaces exist.
     fn reopen(&mut self) {
         let found = [&self.field, &self.uplink].map(|port| Interface::find(&port.interface.name));
         let [Ok(field), Ok(uplink)] = found else { return };
@@ -360,7 +365,7 @@ impl Steward {
         }
     }
 
-    /// One line about what did not pass since the last one, and one about frames that are too long.
+    /// Logs the frames that were refused, or too long, since the last summary.
     fn summary(&mut self) {
         let refused: u64 = [&self.out, &self.inward]
             .iter()
@@ -383,7 +388,7 @@ impl Steward {
         }
     }
 
-    /// Says what is wrong, at most once a minute.
+    /// Logs an error, at most once a minute.
     fn complain(&mut self, what: &str) {
         let now = Instant::now();
         if self.complained.is_none_or(|last| now - last >= Duration::from_secs(60)) {
@@ -406,12 +411,13 @@ impl Steward {
     }
 
     fn stop(mut self) -> Result<(), Fault> {
-        // It may be waiting for an answer of the forwarding threads, which still give it.
+        // Its thread may wait for answers of the forwarding threads, which still run.
         drop(self.agreement.take());
         self.post(|| Letter::Stop);
         let mut last = Snapshot::default();
         for thread in self.threads.drain(..) {
-            // A thread that panicked has wiped its channels while unwinding, and its numbers stay reserved.
+            // A thread that panicked wiped its channels while unwinding, and its packet numbers
+            // stay reserved.
             let Ok(worker) = thread.join() else { continue };
             let mut worker = worker;
             for transmit in worker.outbound.iter_mut().flat_map(Outbound::channels) {
@@ -425,7 +431,7 @@ impl Steward {
             for sa in &last.receive {
                 ledger.received(sa.sci, sa.an, sa.next_pn);
             }
-            // Numbers that lay prepared are burnt, though nothing was ever protected with them.
+            // Prepared packet numbers are burnt, although none protected a frame.
             let next: Vec<_> = last.transmit.iter().map(|sa| (sa.an, sa.next_pn + SLOTS as u64)).collect();
             let directory = &self.config.state.directory;
             ledger.close(&next).map_err(|error| state::fault(&error, Fault::of_file(directory, "", "")))?;

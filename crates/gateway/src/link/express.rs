@@ -1,15 +1,16 @@
 //! The express channel: cyclic frames do not wait behind full ones.
 //!
-//! A frame of 1518 bytes takes 123 µs on Fast Ethernet, and whatever comes meanwhile waits. So the uplink has two secure
-//! channels. *Express* frames, which the configuration picks, are protected in one of them and sent at once. All others
-//! are *bulk*: they wait here, in order, are cut into fragments of a bounded length in the other channel, and the next
-//! fragment is sent only when the wire is idle again by its rate. What the driver and the card queue is then one fragment
-//! at most, and that is what an express frame waits for. Two channels, for fragments have adjacent packet numbers
-//! ([`antedate_channel::fragment`]), and express frames go between them.
+//! A frame of 1518 bytes takes 123 µs on Fast Ethernet, and a later one has to wait. So the uplink
+//! has two secure channels. *Express* frames, selected by the configuration, are protected in one
+//! of them and sent at once. All others are *bulk*: they are queued here, in order, and cut into
+//! fragments of limited length in the other channel. The next fragment is sent when, by the rate,
+//! the wire is idle. Driver and card then queue at most one fragment, which is the longest wait of
+//! an express frame. There are two channels because fragments have adjacent packet numbers
+//! ([`antedate_channel::fragment`]) and express frames pass between them.
 //!
-//! - [`Selector`]: which frames are express
-//! - [`Pacer`]: when the wire is idle
-//! - [`Express`]: the channel, and the bulk that waits
+//! - [`Selector`]: selects express frames
+//! - [`Pacer`]: the time when the wire is idle
+//! - [`Express`]: the channel, and the queue of bulk
 
 use std::collections::VecDeque;
 
@@ -21,19 +22,22 @@ use crate::config::Express as Settings;
 use crate::config::policy::Class;
 use crate::config::policy::Traffic;
 
-/// What the medium adds to a frame: preamble, frame check sequence and the gap between frames (IEEE 802.3).
+/// Octets that the medium adds to a frame: preamble, frame check sequence and gap (IEEE 802.3).
 const MEDIUM: usize = 8 + 4 + 12;
-/// How early the next fragment may be handed to the kernel, which takes about so long to pass it on.
+/// The next fragment is handed to the kernel this early, in nanoseconds, which is about the
+/// kernel's own time.
 const LEAD: u64 = 2_000;
-/// Bulk goes on so long after its last fragment has left even if express frames alone fill the wire.
+/// Bulk continues this many nanoseconds after its last fragment even if express frames fill the
+/// wire.
 const LONGEST_WAIT: u64 = 2_000_000;
-/// The most that lies before the wire: what was sent beyond its rate for longer is lost on the way, and nobody waits for it.
+/// The longest accounted backlog of the wire in nanoseconds: frames beyond its rate for longer are
+/// lost on the way.
 const BACKLOG: u64 = 100_000_000;
-/// Octets of bulk that may wait: 20 ms of Fast Ethernet.
+/// Octets of the bulk queue: 20 ms of Fast Ethernet.
 const QUEUE: usize = 256 * 1024;
-/// Frames of bulk that may wait.
+/// Frames of the bulk queue.
 const QUEUE_FRAMES: usize = 1024;
-/// Which frames are express.
+/// Selects express frames.
 #[derive(Debug)]
 pub struct Selector {
     classes: [bool; Class::COUNT],
@@ -54,7 +58,7 @@ impl Selector {
         Self { classes, settings }
     }
 
-    /// Is a frame of this kind express?
+    /// Whether a frame of this class is express.
     #[inline]
     #[must_use]
     pub fn picks(&self, class: Class, frame: &[u8]) -> bool {
@@ -78,7 +82,7 @@ impl Selector {
     }
 }
 
-/// When a wire of a known rate is idle. Times are nanoseconds.
+/// The time when a wire of a known rate is idle, in nanoseconds.
 #[derive(Debug, Clone, Copy)]
 pub struct Pacer {
     mbit: u64,
@@ -86,25 +90,25 @@ pub struct Pacer {
 }
 
 impl Pacer {
-    /// A wire of so many Mbit/s.
+    /// A wire of this rate.
     #[must_use]
     pub fn new(mbit: u64) -> Self {
         Self { mbit: mbit.max(1), free_at: 0 }
     }
 
-    /// A frame of `len` octets was handed over.
+    /// Records that a frame of `len` octets was handed over.
     #[inline]
     pub fn sent(&mut self, now: u64, len: usize) {
         self.free_at = (self.free_at.max(now) + self.time(len)).min(now + BACKLOG);
     }
 
-    /// How long a frame is on the wire.
+    /// The time of a frame on the wire.
     #[inline]
     fn time(&self, len: usize) -> u64 {
         (len + MEDIUM) as u64 * 8_000 / self.mbit
     }
 
-    /// When the next frame may be handed over.
+    /// The time for handing over the next frame.
     #[inline]
     #[must_use]
     pub fn free_at(&self) -> u64 {
@@ -112,41 +116,42 @@ impl Pacer {
     }
 }
 
-/// The express channel, and the bulk that waits.
+/// The express channel, and the queue of bulk.
 #[derive(Debug)]
 pub struct Express {
     /// The secure channel of express frames.
     pub transmit: Box<Transmit>,
     selector: Selector,
     pacer: Pacer,
-    /// Whole frames, and their octets in all.
+    /// Whole frames, and their total octets.
     queue: VecDeque<Vec<u8>>,
     octets: usize,
-    /// Buffers to be used again.
+    /// Buffers for reuse.
     spare: Vec<Vec<u8>>,
-    /// The protected fragments of the frame whose turn it is, one behind the other, and the lengths of those left.
+    /// The protected fragments of the current frame, concatenated, and the lengths of the remaining
+    /// ones.
     fragments: Vec<u8>,
     lengths: VecDeque<usize>,
     at: usize,
-    /// When the next fragment goes even if the wire is not idle.
+    /// The time of the next fragment even if the wire is not idle.
     latest: u64,
 }
 
-/// The other secure channel, and what it needs to know.
+/// The other secure channel with its settings.
 #[derive(Debug)]
 pub struct Bulk<'a> {
     /// The channel.
     pub transmit: &'a mut Transmit,
-    /// Whether its receivers put fragments together.
+    /// The marks of fragments, if its receivers reassemble them.
     pub fragments: Option<Marks>,
-    /// The longest frame that the uplink carries.
+    /// Octets of the longest frame on the uplink.
     pub longest: usize,
-    /// Where the cipher writes.
+    /// The output buffer of the cipher.
     pub scratch: &'a mut [u8],
 }
 
 impl Express {
-    /// An empty queue before a wire of so many Mbit/s.
+    /// An empty queue before a wire of this rate.
     #[must_use]
     pub fn new(transmit: Box<Transmit>, settings: Settings, mbit: u64) -> Self {
         Self {
@@ -163,25 +168,25 @@ impl Express {
         }
     }
 
-    /// The wire has so many Mbit/s from now on.
+    /// Changes the rate of the wire.
     pub fn set_rate(&mut self, mbit: u64) {
         self.pacer.mbit = mbit.max(1);
     }
 
-    /// Is the frame express, and does the uplink carry it whole?
+    /// Whether the frame is express and fits the uplink whole.
     #[inline]
     #[must_use]
     pub fn picks(&self, class: Class, frame: &[u8], longest: usize) -> bool {
         self.selector.picks(class, frame) && self.transmit.protected_len(frame.len()) <= longest
     }
 
-    /// An express frame of `len` octets was handed to the kernel.
+    /// Records that an express frame of `len` octets was handed to the kernel.
     #[inline]
     pub fn sent(&mut self, now: u64, len: usize) {
         self.pacer.sent(now, len);
     }
 
-    /// Queues a frame of bulk. False if there is no room.
+    /// Queues a frame of bulk. False if the queue is full.
     pub fn enqueue(&mut self, frame: &[u8]) -> bool {
         if self.octets + frame.len() > QUEUE || self.queue.len() >= QUEUE_FRAMES {
             return false;
@@ -194,7 +199,7 @@ impl Express {
         true
     }
 
-    /// When the next fragment of bulk may be sent, if there is one.
+    /// The time of the next fragment of bulk, if any.
     #[inline]
     #[must_use]
     pub fn due(&self) -> Option<u64> {
@@ -202,10 +207,10 @@ impl Express {
         waiting.then(|| self.pacer.free_at().min(self.latest))
     }
 
-    /// Hands the next fragment of bulk to `send` if the wire is idle. Gives whether it did, or why a frame was dropped.
+    /// Passes the next fragment of bulk to `send` if the wire is idle. Returns whether it did.
     ///
     /// # Errors
-    /// What the channel says of the frame whose turn it was.
+    /// When the channel refused the frame, which is dropped.
     pub fn pump(&mut self, now: u64, bulk: Bulk<'_>, send: impl FnOnce(&[u8])) -> Result<bool, ProtectError> {
         if self.due().is_none_or(|due| due > now) {
             return Ok(false);
@@ -223,7 +228,8 @@ impl Express {
         Ok(true)
     }
 
-    /// Protects the next frame of bulk, all of its fragments under adjacent numbers, whatever is sent between them.
+    /// Protects the next frame of bulk: all its fragments with adjacent packet numbers, whatever is
+    /// sent between them.
     fn cut(&mut self, bulk: Bulk<'_>) -> Result<(), ProtectError> {
         let Some(frame) = self.queue.pop_front() else { return Ok(()) };
         self.octets -= frame.len();
@@ -287,14 +293,14 @@ mod tests {
     }
 
     #[test]
-    fn the_express_channel_is_another_one_with_its_own_nonces() {
+    fn express_channel_has_its_own_nonces() {
         assert_eq!(express_sci(SCI), Sci([2, 0, 0, 0, 0, 1, 0x80, 1]));
         assert_eq!(express_sci(express_sci(SCI)), SCI);
         assert_ne!(express_ssci(1), 1);
     }
 
     #[test]
-    fn frames_are_picked_by_kind_ethertype_and_priority() {
+    fn frames_are_picked_by_each_criterion() {
         let selector = Selector::new(settings());
         assert!(selector.picks(Class::Named(Traffic::ProfinetRt), &frame(0, 64)));
         assert!(!selector.picks(Class::Named(Traffic::Ipv4), &frame(0, 64)));
@@ -320,7 +326,8 @@ mod tests {
         }
     }
 
-    /// Runs a wire of 100 Mbit/s for `end` nanoseconds, offering what `offer` gives, and tells what was sent when.
+    /// Simulates a wire of 100 Mbit/s for `end` nanoseconds with frames from `offer`. Returns the
+    /// sent frames with their times.
     fn run(end: u64, offer: impl FnMut(u64, &mut Express, &mut Vec<(u64, Vec<u8>)>)) -> Vec<(u64, Vec<u8>)> {
         run_at(100, end, offer)
     }
@@ -348,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn an_express_frame_waits_for_one_fragment_at_most_and_bulk_fills_the_rest() {
+    fn express_frame_waits_for_one_fragment() {
         let mut number = 0;
         let sent = run(20_000_000, |now, express, sent| {
             while express.enqueue(&frame(number, 1514)) {
@@ -376,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn bulk_leaves_at_the_rate_that_the_link_has_now() {
+    fn bulk_follows_the_link_rate() {
         let mut slow = 0;
         let sent = run(20_000_000, |now, express, sent| {
             if now == 0 {
@@ -392,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn bulk_is_not_starved_by_express_frames_that_fill_the_wire() {
+    fn express_frames_do_not_starve_bulk() {
         let sent = run(20_000_000, |now, express, sent| {
             let _ = express.enqueue(&frame(1, 1514));
             sent.push((now, vec![0; 64]));
@@ -403,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn bulk_alone_does_not_leave_faster_than_a_slow_wire_carries() {
+    fn bulk_does_not_exceed_the_wire_rate() {
         for mbit in [1, 2] {
             let sent = run_at(mbit, 500_000_000, |_, express, _| while express.enqueue(&frame(1, 1514)) {});
             let used: u64 = sent.iter().map(|(_, frame)| (frame.len() + MEDIUM) as u64 * 8_000 / mbit).sum();
@@ -412,12 +419,12 @@ mod tests {
     }
 
     #[test]
-    fn bulk_goes_on_soon_after_more_express_frames_than_the_wire_carries() {
+    fn bulk_resumes_after_express_overload() {
         let mut before = 0;
         let sent = run(1_400_000_000, |now, express, sent| {
             let _ = express.enqueue(&frame(1, 1514));
             if now < 1_200_000_000 {
-                // Ten times the rate, as a wire without a link takes it too.
+                // Ten times the rate, which a wire without a link accepts too.
                 express.sent(now, 101);
             } else if now == 1_300_000_000 {
                 before = sent.len();
@@ -428,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_is_bounded() {
+    fn bulk_queue_is_bounded() {
         let mut express = Express::new(channel(express_sci(SCI)), settings(), 100);
         let queued = (0..10_000).filter(|_| express.enqueue(&frame(1, 1514))).count();
         assert_eq!(queued, QUEUE / 1514);

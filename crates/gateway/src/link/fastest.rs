@@ -1,8 +1,8 @@
-//! Which cipher suite is the fastest on this CPU, measured (`cipher = "auto"`).
+//! Measures which cipher suite is the fastest on this CPU (`cipher = "auto"`).
 //!
-//! A frame is sealed and opened with nothing prepared: that is the work there is in all, of which preparation moves a part
-//! into idle time. Frame sizes have the weights of Lackorzynski et al. 2020, table IV. The least of several short batches
-//! counts, so that what else runs on the machine does not.
+//! A frame is sealed and opened without preparation: preparation only moves part of this work into
+//! idle time. The weights of the frame sizes are those of Lackorzynski et al. 2020, table IV. The
+//! minimum of several short batches counts, which excludes other load.
 
 use std::time::{Duration, Instant};
 
@@ -15,12 +15,12 @@ use antedate_channel::macsec::{An, CipherSuite, FlowShape, Sak, Sci, Transmit, T
 /// Frame sizes in octets and their weights.
 pub const WEIGHTS: [(usize, f64); 6] =
     [(128, 0.5), (256, 0.2), (512, 0.1), (1024, 0.1), (1400, 0.05), (1518, 0.05)];
-/// Addresses and SecTAG, which are authenticated and not encrypted.
+/// Octets of addresses and SecTAG, which are authenticated only.
 const HEADER: usize = 28;
 /// Octets of the addresses.
 const ADDRESSES: usize = 12;
 
-/// How long to measure.
+/// The effort of a measurement.
 #[derive(Debug, Clone, Copy)]
 pub struct Effort {
     /// Batches of each size.
@@ -30,33 +30,33 @@ pub struct Effort {
 }
 
 impl Effort {
-    /// What the daemon does when it starts: some hundredths of a second for all suites.
+    /// At the start of the daemon: some hundredths of a second for all suites.
     pub const START: Self = Self { batches: 8, frames: 4 };
 }
 
-/// Nanoseconds that it takes to seal and open a frame.
+/// Nanoseconds to seal and open a frame.
 #[derive(Debug, Clone, Copy)]
 pub struct Times {
-    /// Of each size of [`WEIGHTS`].
+    /// For each size of [`WEIGHTS`].
     pub each: [f64; WEIGHTS.len()],
-    /// In the mean of the weights.
+    /// The weighted mean.
     pub weighted: f64,
 }
 
-/// The order of suites: the fastest first. Says in the log what was measured.
+/// Sorts the suites, the fastest first, and logs the times.
 pub fn order(suites: &mut [CipherSuite]) {
     let begin = Instant::now();
     let measured: Vec<(CipherSuite, f64)> =
         suites.iter().map(|suite| (*suite, of(*suite, Backend::detect(), Effort::START).weighted)).collect();
     let time =
         |suite: &CipherSuite| measured.iter().find(|(known, _)| known == suite).map_or(0.0, |(_, ns)| *ns);
-    // XPN costs nothing and is not asked for: of suites with one cipher, the plain one comes first.
+    // XPN costs nothing and was not requested: of suites with one cipher the plain one comes first.
     suites.sort_by(|a, b| a.is_xpn().cmp(&b.is_xpn()).then(time(a).total_cmp(&time(b))));
     let told: Vec<String> = suites.iter().map(|suite| format!("{suite} {:.0} ns", time(suite))).collect();
     tracing::info!(took = ?begin.elapsed(), "cipher suites, the fastest first: {}", told.join(", "));
 }
 
-/// What a suite takes with a backend that this CPU has.
+/// The times of a suite with a backend of this CPU.
 #[must_use]
 pub fn of(suite: CipherSuite, backend: Backend, effort: Effort) -> Times {
     let times = match suite {
@@ -85,7 +85,7 @@ where
         for _ in 0..effort.batches {
             let begin = Instant::now();
             for _ in 0..effort.frames {
-                // The same nonce each time, for nothing here is sent or secret.
+                // The nonce repeats: no frame is sent, and the key is not secret.
                 let nonce = S::NonceBytes::default();
                 let tag = key.seal(Nonce::assume_unique(nonce), &header, &data, &mut sealed);
                 let genuine = key.open(nonce, &header, &sealed, &mut opened, tag.as_bytes());
@@ -99,8 +99,8 @@ where
     Ok(times)
 }
 
-/// Whether flow tables are faster on this CPU, by a frame of 128 octets with four blocks that vary, that of the packet number
-/// included. Says in the log what was measured.
+/// Measures whether flow tables are faster on this CPU, for a frame of 128 octets with four varying
+/// blocks, the packet number's included. Logs the times.
 #[must_use]
 pub fn tables_pay() -> bool {
     let [ordinary, tables] = [false, true].map(|tables| one_flow(tables).as_nanos());
@@ -109,7 +109,7 @@ pub fn tables_pay() -> bool {
     pay
 }
 
-/// The least time for a frame of one flow, all prepared.
+/// The minimum time for a prepared frame of one flow.
 fn one_flow(tables: bool) -> Duration {
     const LEN: usize = 128;
     let frame = |number: u8| {
@@ -122,7 +122,7 @@ fn one_flow(tables: bool) -> Duration {
     let sak = Sak::new(suite, &[0x5a; 16], None).ok();
     let transmit = Transmit::new(TransmitConfig::new(suite, Sci([2, 0, 0, 0, 0, 1, 0, 1]))).ok();
     let (Some(sak), Some(mut transmit)) = (sak, transmit) else { return Duration::MAX };
-    // The frames go nowhere, and the key protects nothing else.
+    // The frames are not sent, and the key protects nothing else.
     if transmit.install(An::ALL[0], &sak, 1, u64::MAX).is_err() {
         return Duration::MAX;
     }
@@ -149,14 +149,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_flow_is_measured_with_and_without_tables() {
+    fn flow_is_measured_with_both_ways() {
         for tables in [false, true] {
             assert!(one_flow(tables) < Duration::from_secs(1), "{tables}");
         }
     }
 
     #[test]
-    fn all_suites_stay_in_the_list_and_extended_packet_numbers_come_last() {
+    fn ordering_keeps_all_and_puts_xpn_last() {
         let mut suites = CipherSuite::ALL;
         order(&mut suites);
         assert!(CipherSuite::ALL.iter().all(|suite| suites.contains(suite)));
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn every_suite_is_measured_with_every_backend() {
+    fn all_suites_run_on_all_backends() {
         let effort = Effort { batches: 1, frames: 1 };
         for suite in CipherSuite::ALL {
             for backend in Backend::available() {

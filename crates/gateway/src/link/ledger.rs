@@ -1,10 +1,10 @@
-//! The packet numbers of static keys: which may be used, which are durable, when to reserve more.
+//! The packet numbers of static keys: reserved, durable, and when to reserve more.
 //!
-//! The forwarding threads count up to a limit and never wait. The statistics thread calls [`Ledger::refill`] and
-//! [`Ledger::commit`] often enough that the limit moves before they reach it.
+//! The forwarding threads count up to a limit and never wait. The main thread calls
+//! [`Ledger::refill`] and [`Ledger::commit`] often enough to move the limit before they reach it.
 //!
-//! A bound of receiving is written about every second, so frames of the last second before a crash could be replayed
-//! after it (IEEE 802.1AE-2018, 10.6.2).
+//! The bounds of receiving are written about once a second, so frames of the last second before a
+//! crash could be replayed after it (IEEE 802.1AE-2018, 10.6.2).
 
 use antedate_host::numbers::{
     Bound, Directory, Disk, KeyId, NumberFile, NumbersError, NumbersErrorKind, Place, Reservation,
@@ -37,7 +37,7 @@ pub struct Transmit {
 }
 
 impl Transmit {
-    /// Whether it is time to go on with another association, when `next` is the next packet number.
+    /// Whether to change to another association, with `next` the next packet number.
     #[must_use]
     pub fn is_near_end(&self, next: u64) -> bool {
         next >= self.numbers.end() - MARGIN
@@ -47,7 +47,7 @@ impl Transmit {
 /// A receive association.
 #[derive(Debug, Clone, Copy)]
 pub struct Receive {
-    /// The channel.
+    /// Its SCI.
     pub sci: Sci,
     /// Its association number.
     pub an: An,
@@ -57,10 +57,10 @@ pub struct Receive {
 }
 
 impl<D: Disk> Ledger<D> {
-    /// Reserves a first block for each association, on the medium when this returns.
+    /// Reserves a first block for each association, durably.
     ///
     /// # Errors
-    /// When nothing could be reserved, or no association has a packet number left.
+    /// When the reservation fails, or no association has a packet number left.
     pub fn open(
         mut file: NumberFile<D>,
         keys: &KeyFile,
@@ -97,16 +97,16 @@ impl<D: Disk> Ledger<D> {
         &self.receive
     }
 
-    /// The association to transmit with: the first that is not near its end, else the first that has packet numbers
-    /// left.
+    /// The association to transmit with: the first one not near its end, otherwise the first one
+    /// with packet numbers left.
     #[must_use]
     pub fn encoding(&self) -> Option<An> {
         let fresh = self.transmit.iter().find(|sa| !sa.is_near_end(sa.numbers.next()));
         fresh.or_else(|| self.transmit.iter().find(|sa| !sa.numbers.is_exhausted())).map(|sa| sa.an)
     }
 
-    /// The association to go on with when `used` comes to its end. One that is near its own end takes over only when
-    /// `used` has nothing left, so that two of them do not take turns.
+    /// The successor of association `used`. One that is near its own end takes over only when
+    /// `used` is exhausted, so that two of them do not alternate.
     #[must_use]
     pub fn after(&self, used: An) -> Option<An> {
         let spent = self.transmit.iter().any(|sa| sa.an == used && sa.numbers.is_exhausted());
@@ -117,18 +117,18 @@ impl<D: Disk> Ledger<D> {
         self.transmit.iter().find(fits).map(|sa| sa.an)
     }
 
-    /// Reserves more when the association has come to the middle of its reservation. Returns the new limit once it is
-    /// on the medium, `None` when there was no need.
+    /// Reserves more when half of the association's reservation is used. Returns the new, durable
+    /// limit, or `None` when there was no need.
     ///
     /// # Errors
-    /// When it could not be made durable. The old limit holds then; call again.
+    /// When the write did not become durable. The old limit remains in force; call again.
     pub fn refill(&mut self, an: An, next: u64) -> Result<Option<u64>, NumbersError> {
         let Some(sa) = self.transmit.iter_mut().find(|sa| sa.an == an) else { return Ok(None) };
         sa.numbers.spend_below(next);
         sa.numbers.refill(&mut self.file, self.reserve)
     }
 
-    /// Takes note of the lowest packet number that a receive association still accepts.
+    /// Records the lowest packet number that a receive association accepts.
     pub fn received(&mut self, sci: Sci, an: An, lowest: u64) {
         if let Some(sa) = self.receive.iter_mut().find(|sa| sa.sci == sci && sa.an == an)
             && lowest > sa.lowest
@@ -138,10 +138,10 @@ impl<D: Disk> Ledger<D> {
         }
     }
 
-    /// Writes the bounds of receiving if one has risen since the last call.
+    /// Writes the bounds of receiving if one has risen.
     ///
     /// # Errors
-    /// When they could not be made durable; call again.
+    /// When the write did not become durable; call again.
     pub fn commit(&mut self) -> Result<(), NumbersError> {
         if self.unwritten {
             let bounds = self.bounds();
@@ -151,17 +151,18 @@ impl<D: Disk> Ledger<D> {
         Ok(())
     }
 
-    /// The clean stop, after the last frame was sent. `next` has the next packet number of each association that was used.
+    /// Stops cleanly, after the last frame was sent. `next` holds the next packet number of each
+    /// used association.
     ///
     /// # Errors
-    /// When it could not be made durable. Numbers are lost then, none is used twice.
+    /// When the write did not become durable. Numbers are lost, none is used twice.
     pub fn close(mut self, next: &[(An, u64)]) -> Result<(), NumbersError> {
         for (an, next) in next {
             if let Some(sa) = self.transmit.iter_mut().find(|sa| sa.an == *an) {
                 sa.numbers.spend_below(*next);
             }
         }
-        // An association without a number here keeps its whole reservation.
+        // An association that is not in `next` keeps its whole reservation.
         let named = |sa: &&Transmit| next.iter().any(|(an, _)| *an == sa.an);
         let exact: Vec<_> =
             self.transmit.iter().filter(named).map(|sa| (sa.numbers.key(), sa.numbers.next())).collect();

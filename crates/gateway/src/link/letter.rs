@@ -1,4 +1,5 @@
-//! Requests of other threads to a forwarding thread, and its state that they see without asking.
+//! Messages of other threads to a forwarding thread, and its state that they read without a
+//! message.
 
 use std::sync::mpsc::Sender as Answer;
 
@@ -9,69 +10,70 @@ use super::snapshot::Snapshot;
 use crate::run::counters::Counter;
 use crate::sys::packet::{Receiver, Sender};
 
-/// The two ends of one direction.
+/// The two ports of one direction.
 #[derive(Debug)]
 pub struct Ports {
-    /// Where frames come from.
+    /// The receiving port.
     pub from: Receiver,
-    /// Where they leave.
+    /// The sending port.
     pub to: Sender,
-    /// The MTU of the port where they leave.
+    /// The MTU of the sending port.
     pub mtu: usize,
 }
 
-/// What the other threads ask of a forwarding thread.
+/// A message to a forwarding thread.
 #[derive(Debug)]
 pub enum Letter {
-    /// Packet numbers below `limit` are reserved on disk now.
+    /// Packet numbers below `limit` are reserved on disk.
     Reserve {
         /// The association.
         an: An,
         /// The first number that is not reserved.
         limit: u64,
     },
-    /// Protect with another association from now on.
+    /// Protect with another association.
     Switch(An, Answer<Result<(), SwitchError>>),
-    /// Tell the state of all there is.
+    /// Send a snapshot of the state.
     Snapshot(Answer<Snapshot>),
-    /// Send frames in fragments from now on, where all receivers take them, or not at all.
+    /// Send long frames in fragments, or not at all.
     SendFragments(Option<Marks>),
-    /// Take fragments from a peer that announced them, or not any more.
+    /// Accept fragments from a peer, or no longer.
     TakeFragments(Sci, Option<Marks>),
-    /// Receive from a member with a key that was made ready; a member that is new is added. What the key replaces comes back.
+    /// Receive from a member with a prepared key. Adds a new member. The answer returns the
+    /// replaced key.
     InstallReceive(Box<ReadyReceive>, Answer<Result<Retired, String>>),
-    /// Protect with keys that were made ready from the next frame on: the channel that all use comes first, the express one
-    /// second. What they replace comes back.
+    /// Protect with prepared keys from the next frame on: first the ordinary channel's, then the
+    /// express one's. The answer returns the replaced keys.
     InstallTransmit(Vec<ReadyTransmit>, Answer<Result<Retired, String>>),
-    /// Receive nothing below this packet number on this channel any more, for it is late.
+    /// Accept no lower packet number on this channel.
     Lowest(Sci, An, u64),
-    /// Neither receive nor protect with the keys of this association any more. They come back.
+    /// Remove the keys of this association. The answer returns them.
     RemoveSa(An, Answer<Retired>),
-    /// Receive nothing from this channel any more. Its keys come back.
+    /// Remove this peer. The answer returns its keys.
     ForgetPeer(Sci, Answer<Retired>),
-    /// Send bulk at so many Mbit/s from now on.
+    /// Send bulk at this rate in Mbit/s.
     Rate(u64),
-    /// Use these ports from now on, for the interface was replaced.
+    /// Use these ports: the interface was replaced.
     Outbound(Ports),
     /// As [`Self::Outbound`], for the other direction.
     Inbound(Ports),
-    /// Send no more and end.
+    /// Stop forwarding and end.
     Stop,
 }
 
-/// What a thread shows to all others at any time, without being asked.
+/// The state of a thread that others read without a message.
 #[derive(Debug, Default)]
 pub struct Shown {
-    /// The association that protects, plus one; 0 when nothing does.
+    /// The encoding association plus one; 0 for none.
     pub encoding: Counter,
-    /// Its next packet number, in the channel that all use.
+    /// Its next packet number in the ordinary channel.
     pub usual_pn: Counter,
-    /// The same in the express channel; 0 when there is none.
+    /// The same in the express channel; 0 without one.
     pub express_pn: Counter,
 }
 
 impl Shown {
-    /// The higher one of the next packet numbers.
+    /// The higher of the next packet numbers.
     #[must_use]
     pub fn next_pn(&self) -> u64 {
         self.usual_pn.get().max(self.express_pn.get())

@@ -1,11 +1,12 @@
 //! MACsec on the uplink (IEEE 802.1AE), or no protection.
 //!
 //! - [`path`]: the data path of both directions; [`express`]: frames that do not wait behind others
-//! - [`worker`]: the forwarding thread; [`letter`], [`snapshot`]: requests to it and its state
-//! - `warm`: preparation and rehearsal
+//! - [`worker`]: the forwarding thread; [`letter`], [`snapshot`]: messages to it and its state
+//! - `warm`: preparation and rehearsal of the data path
 //! - [`agreement`]: MACsec Key Agreement; [`fastest`]: the order of cipher suites on this CPU
-//! - [`ledger`]: packet numbers of static keys, reserved on disk ahead of use
-//! - [`channels`]: secure channels and ports from a configuration; [`daemon`], [`report`]: supervision, status
+//! - [`ledger`]: packet numbers of static keys, reserved on disk in advance
+//! - [`channels`]: secure channels and ports of a configuration
+//! - [`daemon`]: the main thread; [`report`]: the status
 
 pub mod agreement;
 pub mod channels;

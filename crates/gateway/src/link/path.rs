@@ -1,8 +1,9 @@
-//! The data path: what happens to a frame between the port that it comes from and the port that it leaves by.
+//! The data path of both directions.
 //!
-//! From the machines to the uplink: finish what the sender's stack left undone ([`crate::frames::offload`]), ask the policy
-//! ([`crate::frames::gate`]), protect, send. From the uplink to the machines: validate, ask the policy, send. A frame is run to
-//! completion before the next one is looked at, and it is copied once at most: by the cipher.
+//! From the machines to the uplink: complete offloads ([`crate::frames::offload`]), apply the
+//! policy ([`crate::frames::gate`]), protect, send. From the uplink to the machines: validate,
+//! apply the policy, send. Each frame runs to completion before the next, and is copied at most
+//! once, by the cipher.
 
 use std::mem;
 use std::sync::Arc;
@@ -27,30 +28,31 @@ use crate::sys::packet::{Next, Received, Sender};
 use crate::sys::thread;
 use crate::sys::warm::hot;
 
-/// Frames that one direction handles before the other has its turn.
+/// The most frames of one direction in a turn.
 const TURN: usize = 16;
-/// The longest frame: 64 KiB of a super-frame never leave as one, 9018 bytes of a jumbo frame and a SecTAG may.
+/// Octets of the longest protected frame: super-frames of 64 KiB never leave as one, jumbo frames
+/// of 9018 bytes with a SecTAG may.
 const LONGEST: usize = 16 * 1024;
-/// Octets of a machine's frame in front of those that the cipher goes over: the addresses.
+/// Octets before the cipher's work in a machine's frame: the addresses.
 pub const MACHINES_HEAD: usize = 12;
-/// The same of a protected frame: the addresses and the SecTAG.
+/// Octets before the cipher's work in a protected frame: the addresses and the SecTAG.
 pub const PROTECTED_HEAD: usize = MACHINES_HEAD + TAG_LEN_LONG;
 
-/// What protects frames on their way out.
+/// The protection of outgoing frames.
 #[derive(Debug)]
 pub enum Protector {
     /// IEEE 802.1AE.
     Macsec(Box<Transmit>),
-    /// Nothing.
+    /// None.
     Plain,
 }
 
-/// What checks frames on their way in.
+/// The validation of incoming frames.
 #[derive(Debug)]
 pub enum Validator {
     /// IEEE 802.1AE.
     Macsec(Box<Receive>),
-    /// Nothing.
+    /// None.
     Plain,
 }
 
@@ -61,9 +63,9 @@ pub struct Outbound {
     pub ports: Ports,
     /// Its secure channel.
     pub protector: Protector,
-    /// Whether frames that the uplink does not carry leave in fragments, and how these are marked.
+    /// The marks of fragments for frames longer than the uplink's MTU. `None`: no fragments.
     pub fragments: Option<Marks>,
-    /// The express channel and the bulk that waits behind it, where there is one.
+    /// The express channel with the queue of bulk, if any.
     pub express: Option<Box<Express>>,
     exit: Exit,
 }
@@ -78,15 +80,15 @@ pub struct Inbound {
     exit: Exit,
 }
 
-/// The part of both directions behind the cipher or before it.
+/// The part of a direction without the cipher.
 #[derive(Debug)]
 struct Exit {
     way: Way,
     gate: Arc<Gate>,
     counters: Arc<PathCounters>,
-    /// Frames that the cipher cannot write in place.
+    /// Output of the cipher where it does not work in place.
     built: Box<[u8]>,
-    /// Where segments of super-frames are put together.
+    /// Segments of super-frames.
     scratch: Box<[u8]>,
 }
 
@@ -95,14 +97,15 @@ fn buffer() -> Box<[u8]> {
 }
 
 impl Outbound {
-    /// A direction with its own counters.
+    /// A direction with these counters.
     #[must_use]
     pub fn new(ports: Ports, gate: Arc<Gate>, counters: Arc<PathCounters>, protector: Protector) -> Self {
         let exit = Exit { way: Way::Out, gate, counters, built: buffer(), scratch: buffer() };
         Self { ports, protector, fragments: None, express: None, exit }
     }
 
-    /// Handles what stands ready, a bounded number of frames. `heard` is told the flow of each. Returns how many.
+    /// Handles a bounded number of frames. Calls `heard` with the flow of each. Returns their
+    /// number.
     #[inline]
     pub fn turn(&mut self, heard: impl FnMut(u32)) -> usize {
         if self.express.is_some() {
@@ -117,7 +120,8 @@ impl Outbound {
         })
     }
 
-    /// As [`Self::turn`], express frames at once, and then the next fragment of bulk if the wire is idle.
+    /// As [`Self::turn`], with express frames at once, and then the next fragment of bulk if the
+    /// wire is idle.
     #[inline(never)]
     fn turn_in_two_channels(&mut self, heard: impl FnMut(u32)) -> usize {
         let Self { ports, protector, fragments, express, exit } = self;
@@ -142,14 +146,14 @@ impl Outbound {
         }
     }
 
-    /// When the next fragment of bulk may be sent, if one waits.
+    /// The time of the next fragment of bulk, if any.
     #[inline]
     #[must_use]
     pub fn due(&self) -> Option<u64> {
         self.express.as_ref().and_then(|express| express.due())
     }
 
-    /// The secure channels: the one that all use, and the express one.
+    /// The secure channels: the ordinary one, then the express one.
     pub fn channels(&mut self) -> impl Iterator<Item = &mut Transmit> {
         let Self { protector, express, .. } = self;
         let usual = match protector {
@@ -159,7 +163,8 @@ impl Outbound {
         usual.into_iter().chain(express.as_mut().map(|express| &mut *express.transmit))
     }
 
-    /// The association that protects, and the next packet numbers of the channel that all use and of the express one.
+    /// The encoding association, and the next packet numbers of the ordinary and of the express
+    /// channel.
     #[inline]
     #[must_use]
     pub fn encoding(&self) -> Option<(An, u64, Option<u64>)> {
@@ -169,7 +174,8 @@ impl Outbound {
         Some((an, next, express.map(|(_, next)| next)))
     }
 
-    /// Prepares for the next frames, at most `budget` steps. Returns how many were done; none when all is prepared.
+    /// Does at most `budget` steps of preparation. Returns the number of steps; 0 when all is
+    /// prepared.
     pub fn idle(&mut self, budget: u32) -> u32 {
         if let Some(express) = &mut self.express {
             let done = express.transmit.idle(budget);
@@ -191,14 +197,15 @@ impl Outbound {
 }
 
 impl Inbound {
-    /// A direction with its own counters.
+    /// A direction with these counters.
     #[must_use]
     pub fn new(ports: Ports, gate: Arc<Gate>, counters: Arc<PathCounters>, validator: Validator) -> Self {
         let exit = Exit { way: Way::In, gate, counters, built: buffer(), scratch: buffer() };
         Self { ports, validator, exit }
     }
 
-    /// Handles what stands ready, a bounded number of frames. `heard` is told the flow of each. Returns how many.
+    /// Handles a bounded number of frames. Calls `heard` with the flow of each. Returns their
+    /// number.
     #[inline]
     pub fn turn(&mut self, heard: impl FnMut(u32)) -> usize {
         let Self { ports, validator, exit } = self;
@@ -216,7 +223,8 @@ impl Inbound {
         })
     }
 
-    /// Prepares for the next frames, at most `budget` steps. Returns how many were done; none when all is prepared.
+    /// Does at most `budget` steps of preparation. Returns the number of steps; 0 when all is
+    /// prepared.
     pub fn idle(&mut self, budget: u32) -> u32 {
         match &mut self.validator {
             Validator::Macsec(receive) => receive.idle(budget),
@@ -231,8 +239,7 @@ impl Inbound {
     }
 }
 
-/// Runs what stands ready in the ring to completion, [`TURN`] frames at most: `handle` does what the direction does
-/// with a frame. Returns how many frames there were.
+/// Runs at most [`TURN`] frames of the ring to completion with `handle`. Returns their number.
 #[inline]
 fn turn(
     ports: &mut Ports,
@@ -263,14 +270,14 @@ fn turn(
 }
 
 impl Exit {
-    /// Hands on what the frame stands for once its checksums and segments are finished (see [`offload::finish`]).
+    /// Passes on the frame or its segments, completed (see [`offload::finish`]).
     #[inline]
     fn finished(
         &mut self,
         received: Received<'_>,
         mut each: impl FnMut(&mut Self, Received<'_>),
     ) -> Result<usize, offload::Unsupported> {
-        // The scratch is lent out so that `each` may have the rest.
+        // Taken out, so that `each` can borrow the rest.
         let mut scratch = mem::take(&mut self.scratch);
         let result = offload::finish(received, &mut scratch, |frame| each(self, frame));
         self.scratch = scratch;
@@ -291,7 +298,7 @@ impl Exit {
         self.passes_as(frame).is_some()
     }
 
-    /// What kind of frame it is, if it passes.
+    /// The class of the frame, if the policy passes it.
     #[inline]
     fn passes_as(&self, frame: &[u8]) -> Option<Class> {
         admit(&self.gate, self.way, &self.counters, frame)
@@ -335,7 +342,7 @@ impl Exit {
             Protector::Plain => return self.send(to, mtu, frame),
             Protector::Macsec(transmit) => transmit,
         };
-        // Known before a packet number is spent.
+        // Checked before a packet number is spent.
         if transmit.protected_len(frame.len()) > mtu + HEADER {
             if let Some(marks) = fragments {
                 return self.fragmented(frame, transmit, marks, to, mtu + HEADER);
@@ -343,7 +350,7 @@ impl Exit {
             self.counters.too_long.count();
             return transmit.count_too_long();
         }
-        // Where it lies, if there is room around it: then no third place of a frame's length is touched.
+        // In place, if there is space around the frame: the cipher then touches no further memory.
         let around = transmit.protected_len(frame.len()) - frame.len();
         let Received { space, place, .. } = received;
         let has_room = around <= place.start.min(space.len() - place.end);
@@ -382,7 +389,7 @@ impl Exit {
     #[inline]
     fn inbound(&mut self, frame: &mut [u8], receive: &mut Receive, to: &Sender, mtu: usize) {
         let Self { gate, counters, way, built, .. } = self;
-        // What is refused is counted there, by its reason.
+        // The channel counts refused frames by reason.
         let Some(opened) = accept(receive, frame, &mut built[..]) else { return };
         if admit(gate, *way, counters, opened).is_some() {
             send(counters, to, mtu, opened);
@@ -400,7 +407,7 @@ impl Exit {
     }
 }
 
-/// Sends a frame in the clear, if the port carries it.
+/// Sends a frame unprotected, if it fits the port's MTU.
 #[inline]
 fn send(counters: &PathCounters, to: &Sender, mtu: usize, frame: &[u8]) {
     if exceeds(frame, mtu) {

@@ -1,4 +1,4 @@
-//! What a running gateway tells: snapshots of the forwarding threads, put together to the [`Status`].
+//! The status of a MACsec gateway, from snapshots of its forwarding threads.
 
 use std::sync::mpsc::{self, Receiver};
 use std::sync::{Arc, Mutex};
@@ -21,36 +21,38 @@ use crate::run::report::forwarding;
 use crate::run::report::port;
 use crate::run::status::{Macsec, ReceiveSa, Status, TransmitSa};
 
-/// How long a forwarding thread may take to answer: it looks at its letters after 16 frames at most.
+/// The longest wait for a forwarding thread's answer. It reads its messages after at most 16
+/// frames.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// Answers for the daemon.
+/// Answers requests of the control socket.
 #[derive(Debug)]
 pub struct Desk {
-    /// What does not change.
+    /// The constant part of the status.
     pub about: About,
-    /// The forwarding threads, in the order of [`Self::places`]: out first, in last.
+    /// The mailboxes of the forwarding threads, in the order of [`Self::places`]: out first, in
+    /// last.
     pub mailboxes: Vec<Arc<Mailbox<Letter>>>,
     /// From the machines to the uplink.
     pub out: Arc<PathCounters>,
     /// From the uplink to the machines.
     pub inward: Arc<PathCounters>,
-    /// Where the threads run.
+    /// CPU and priority of the threads.
     pub places: Vec<Arc<Mutex<Place>>>,
-    /// What key agreement tells of itself.
+    /// The state of key agreement, if in use.
     pub agreement: Mutex<Option<agreement::View>>,
     /// Packet numbers below these are reserved.
     pub limits: Mutex<Vec<(An, u64)>>,
-    /// What may change of the ports: field, uplink.
+    /// Names and MTUs of the ports: field, uplink.
     pub ports: Mutex<[Carries; 2]>,
-    /// State of the links, and how often they went down: field, uplink.
+    /// For field and uplink: whether the link is up, and how often it went down.
     pub links: Mutex<[(bool, u64); 2]>,
-    /// What the threads used of late.
+    /// Recent CPU shares of the threads.
     pub shares: Shares,
 }
 
 impl Desk {
-    /// Asks all forwarding threads. `None` when one does not answer.
+    /// Collects snapshots of all forwarding threads. `None` when one does not answer.
     #[must_use]
     pub fn snapshot(&self) -> Option<Snapshot> {
         let ask = |mailbox: &Arc<Mailbox<Letter>>| -> Receiver<Snapshot> {
@@ -69,7 +71,7 @@ impl Desk {
     /// Protects with another association from the next frame on.
     ///
     /// # Errors
-    /// What the channel says, or that nothing answers.
+    /// When the channel refuses, or the forwarding thread does not answer.
     pub fn switch(&self, an: An) -> Result<(), String> {
         let mailbox = self.mailboxes.first().ok_or("there is no forwarding thread")?;
         let (answer, receiver) = mpsc::channel();
@@ -83,7 +85,7 @@ impl Desk {
         }
     }
 
-    /// Takes note of the links: field, uplink.
+    /// Records the state of the links: field, uplink.
     pub fn link_changes(&self, up: [bool; 2]) {
         for ((known, downs), now) in lock(&self.links).iter_mut().zip(up) {
             if *known && !now {
@@ -102,7 +104,7 @@ impl Desk {
         let transmit = snapshot.transmit.iter().map(|sa| TransmitSa {
             an: sa.an.number(),
             next_pn: sa.next_pn,
-            // A key that was agreed upon needs no reservation.
+            // An agreed key needs no reservation.
             reserved_until: if agreement.is_some() { sa.limit } else { limit(sa.an) },
         });
         let transmit: Vec<_> = transmit.collect();

@@ -1,4 +1,4 @@
-//! The state of forwarding threads at one moment.
+//! Snapshots of the forwarding threads.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::sys::thread;
 /// The state of forwarding threads at one moment.
 #[derive(Debug, Clone, Default)]
 pub struct Snapshot {
-    /// The association that protects.
+    /// The encoding association.
     pub encoding: Option<An>,
     /// The transmit associations.
     pub transmit: Vec<TransmitSaStatus>,
@@ -23,14 +23,14 @@ pub struct Snapshot {
     pub sealing: Preparation,
     /// Packet numbers prepared for receiving.
     pub opening: Preparation,
-    /// MACsec's counters by the standard's names.
+    /// MACsec's counters, with the standard's names.
     pub counters: BTreeMap<String, u64>,
     /// How the threads waited.
     pub waits: Vec<Waits>,
 }
 
 impl Snapshot {
-    /// What the calling forwarding thread knows.
+    /// The state of the calling forwarding thread.
     #[must_use]
     pub fn take(transmit: Option<&Transmit>, receive: Option<&Receive>, governor: &Governor) -> Self {
         let mut snapshot = Self::default();
@@ -60,7 +60,8 @@ impl Snapshot {
         self.counters.extend(transmit.counters().named().map(|(name, value)| (name.to_owned(), value)));
     }
 
-    /// Adds what the express channel counts and has prepared to that of the channel that all use.
+    /// Adds counters and prepared packet numbers of the express channel to those of the ordinary
+    /// one.
     pub fn express(&mut self, transmit: &Transmit) {
         for (name, value) in transmit.counters().named() {
             *self.counters.entry(name.to_owned()).or_default() += value;
@@ -79,12 +80,12 @@ impl Snapshot {
         self.counters.extend(counters.map(|(name, value)| (name.to_owned(), value)));
     }
 
-    /// Adds what another thread knows.
+    /// Adds the state of another thread.
     pub(super) fn merge(&mut self, other: Self) {
         self.encoding = self.encoding.or(other.encoding);
         self.transmit.extend(other.transmit);
         self.receive.extend(other.receive);
-        // Each direction is the business of one thread; the other knows nothing of it.
+        // Each direction belongs to one thread. The other one's values are empty.
         for (mine, theirs) in [(&mut self.sealing, other.sealing), (&mut self.opening, other.opening)] {
             if theirs.target > 0 {
                 *mine = theirs;
@@ -104,7 +105,7 @@ mod tests {
     use antedate_wire::Sci;
 
     #[test]
-    fn frames_of_the_express_channel_are_counted_with_those_of_the_other() {
+    fn express_frames_are_counted_too() {
         let sci = Sci([2, 0, 0, 0, 0, 1, 0, 1]);
         let sending = |sci: Sci, frames: usize| {
             let suite = CipherSuite::GcmAes128;

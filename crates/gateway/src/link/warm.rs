@@ -10,7 +10,7 @@ use crate::run::warm::{HASTE, REHEARSAL, Warm, haste_of};
 use crate::sys::thread;
 use crate::sys::warm::hot;
 
-/// Nanoseconds of preparation between two looks at the ports: the longest wait of a frame for it.
+/// Nanoseconds of preparation between two polls of the ports: the longest wait of a frame for it.
 const LONGEST_PREPARATION: u64 = 200;
 /// Steps of preparation that are taken at once where a step is cheapest.
 const MOST_STEPS: u32 = 64;
@@ -132,11 +132,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn neither_direction_takes_all_steps_from_the_other() {
+    fn both_directions_get_steps() {
         let (mut turn, mut done) = (false, [0; 2]);
         let [first, second] = &mut done;
         for _ in 0..6 {
-            // Both have more to do than there is time for.
+            // Both have more work than time.
             let [mut of_first, mut of_second] = [0; 2];
             let all = |done: &mut u32, steps| {
                 *done = steps;
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn the_second_direction_has_what_the_first_leaves() {
+    fn second_direction_gets_the_rest() {
         let does = |left: u32| move |steps: u32| steps.min(left);
         let done = [(0, 0), (3, 0), (0, 3), (3, 4), (9, 9)].map(|(one, other)| {
             let mut asked = None;

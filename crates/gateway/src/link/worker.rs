@@ -1,4 +1,4 @@
-//! The forwarding thread of a pair of gateways, and what the other threads ask of it.
+//! The forwarding thread of a MACsec gateway.
 
 use std::hint;
 use std::ops::ControlFlow;
@@ -17,27 +17,27 @@ use crate::run::mailbox::Mailbox;
 use crate::sys::packet::Receiver;
 use crate::sys::thread;
 
-/// One direction or both, and how to wait.
+/// A forwarding thread of one direction or both.
 #[derive(Debug)]
 pub struct Worker {
     /// From the machines to the uplink.
     pub outbound: Option<Outbound>,
     /// From the uplink to the machines.
     pub inbound: Option<Inbound>,
-    /// How to wait.
+    /// How it waits.
     pub mode: Mode,
-    /// Rehearses frames while none comes, where they are protected.
+    /// The rehearsal, if frames are protected.
     pub rehearsal: Option<Rehearsal>,
-    /// Which direction was prepared for first the last time.
+    /// The direction that was prepared first in the last call.
     pub inbound_first: bool,
-    /// Letters from the others.
+    /// Messages of other threads.
     pub mailbox: Arc<Mailbox<Letter>>,
-    /// What the others see.
+    /// State that other threads read.
     pub shown: Arc<Shown>,
 }
 
 impl Worker {
-    /// Forwards until it is told to stop; the channels are in the returned value.
+    /// Forwards until a message stops it. Returns itself with its channels.
     #[must_use]
     pub fn run(mut self) -> Self {
         let mode = self.mode;
@@ -66,11 +66,12 @@ impl Duty for Worker {
 
     #[inline]
     fn show(&self) {
-        // Who only receives has nothing to show.
+        // A receiving thread has nothing to show.
         let Some(outbound) = &self.outbound else { return };
         match outbound.encoding() {
             Some((an, next_pn, express)) => {
-                // The association last: whoever reads it first has numbers that are its own, or lower ones.
+                // The association last, so that a reader of it sees packet numbers of this
+                // association, or lower ones.
                 self.shown.usual_pn.set(next_pn);
                 self.shown.express_pn.set(express.unwrap_or(0));
                 self.shown.encoding.set(u64::from(an.number()) + 1);
@@ -101,7 +102,7 @@ impl Duty for Worker {
         let uplink: RawFd = fd(self.inbound.as_ref().map(|i| &i.ports.from));
         let [from_field, from_uplink, _] =
             thread::wait([field, uplink, self.mailbox.as_raw_fd()], Some(pause));
-        // A link that went down leaves an error, which would end every wait at once until it is taken.
+        // A link that went down leaves an error, which would end every wait at once.
         if let (true, Some(outbound)) = (from_field, &self.outbound)
             && !outbound.ports.from.ready()
         {
@@ -116,7 +117,8 @@ impl Duty for Worker {
 }
 
 impl Worker {
-    /// Adds what the kernel dropped since the last time. The steward asks for a snapshot every second.
+    /// Counts the frames that the kernel dropped since the last call. The main thread requests a
+    /// snapshot every second.
     fn census(&self) {
         if let Some(outbound) = &self.outbound {
             outbound.counters().overruns.add(outbound.ports.from.overruns());
@@ -133,7 +135,7 @@ impl Worker {
         }
     }
 
-    /// Does what a letter asks, and tells whether to go on.
+    /// Executes a message. Returns whether to continue.
     #[cold]
     fn read(&mut self, letter: Letter, governor: &Governor) -> ControlFlow<()> {
         match letter {
@@ -147,7 +149,7 @@ impl Worker {
                 if let Some(result) =
                     channels.map(|transmit| transmit.set_encoding_sa(an)).reduce(Result::and)
                 {
-                    // Whoever asked may have gone; nothing depends on it.
+                    // The requester may be gone.
                     let _ = answer.send(result);
                 }
                 self.show();
@@ -240,7 +242,7 @@ impl Worker {
     }
 }
 
-/// Installs a key that is agreed upon, and protects with it from the next frame on. Gives what it replaces.
+/// Installs an agreed key, and protects with it from the next frame on. Returns the replaced one.
 fn protect_with(transmit: &mut Transmit, ready: ReadyTransmit) -> Result<Retired, String> {
     let an = ready.an();
     let retired = transmit.adopt(ready).map_err(|error| error.to_string())?;

@@ -1,4 +1,4 @@
-//! Seals packets and puts them where they are sent from: a frame whole, in pieces of ours, or in fragments of IP.
+//! Encrypts packets into the outbox: a frame whole, in pieces, or in IP fragments.
 
 use std::net::SocketAddr;
 
@@ -11,22 +11,22 @@ use super::peers::Peer;
 use super::uplink::Outward;
 use crate::run::counters::PathCounters;
 
-/// The IPv4 header of a fragment.
+/// Octets of the IPv4 header of a fragment.
 const IP: usize = HEADER_LEN - UDP_VXLAN_LEN;
 
-/// Seals packets and puts them where they are sent from.
+/// Encrypts packets into the outbox.
 pub(super) struct Carrier<'a> {
     pub(super) now: u64,
     pub(super) device: &'a mut Device,
     pub(super) uplink: &'a mut Outward,
-    /// Where a copy goes.
+    /// The second uplink, with the address of the copy.
     pub(super) second: Option<(&'a mut Outward, SocketAddr)>,
     pub(super) out: &'a PathCounters,
     pub(super) class: u8,
 }
 
 impl Carrier<'_> {
-    /// Seals a packet of `len` octets, which `write` puts where it belongs.
+    /// Encrypts a packet of `len` octets, which `write` fills in.
     #[inline]
     pub(super) fn carry(
         &mut self,
@@ -45,7 +45,7 @@ impl Carrier<'_> {
     }
 }
 
-/// Sends a frame in pieces under adjacent counters.
+/// Sends a frame in pieces with adjacent counters.
 pub(super) fn pieces(
     carrier: &mut Carrier<'_>,
     peer: &Peer,
@@ -66,7 +66,7 @@ pub(super) fn pieces(
     Ok(())
 }
 
-/// Sends a frame in a packet that is cut by the rules of IP.
+/// Sends a frame in IP fragments.
 pub(super) fn fragments(
     carrier: &mut Carrier<'_>,
     peer: &mut Peer,

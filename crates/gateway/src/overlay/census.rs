@@ -14,7 +14,7 @@ use crate::run::status::{Overlay as Document, OverlayPeer, Preparation, ReleaseC
 use crate::sys::thread;
 
 impl Snapshot {
-    /// What the calling forwarding thread knows.
+    /// The state of the calling forwarding thread.
     #[must_use]
     pub fn take(path: &Path, governor: &Governor) -> Self {
         let (overlay, device, now) = (path.overlay(), path.device(), thread::now());
@@ -61,7 +61,7 @@ impl Snapshot {
                 received: doubles.received,
                 first: doubles.first,
                 eliminated: doubles.eliminated,
-                // The steward knows the link.
+                // The main thread adds the state of the link.
                 ..SecondUplink::default()
             }),
             release_clock: path.clock().map(|clock| release_clock(clock, overlay)),
@@ -138,7 +138,7 @@ fn row(peer: &Peer, overlay: &Overlay, device: Option<&Device>, macs: usize, now
     }
 }
 
-/// How long frames go to a peer, and why, in a sentence.
+/// How long frames are sent to a peer, and why, as a sentence.
 fn long(peer: &Peer, overlay: &Overlay, secured: bool) -> String {
     use antedate_channel::overlay::encapsulation::HEADER_LEN;
     if !secured {

@@ -1,10 +1,11 @@
-//! The class of a frame, carried outward in the DSCP of its datagram (RFC 2474).
+//! The DSCP of a datagram, from the frame in it (RFC 2474).
 
 use antedate_wire::{EtherType, VlanTagStack};
 
 use crate::config::overlay::Dscp;
 
-/// The octet with DSCP and ECN of the datagram around a frame. ECN stays 0: the tunnel does not carry congestion marks back.
+/// The octet with DSCP and ECN of the datagram with this frame. ECN is 0: the tunnel does not
+/// return congestion marks.
 #[inline]
 #[must_use]
 pub fn of(frame: &[u8], dscp: Dscp) -> u8 {
@@ -15,7 +16,7 @@ pub fn of(frame: &[u8], dscp: Dscp) -> u8 {
     class << 2
 }
 
-/// The priority of the VLAN tag as class selector; without a tag that of the IP packet; otherwise 0.
+/// The VLAN priority as class selector; without a tag the IP packet's DSCP; otherwise 0.
 #[inline]
 fn copied(frame: &[u8]) -> u8 {
     let Ok(stack) = VlanTagStack::parse(frame) else { return 0 };
@@ -41,7 +42,7 @@ mod tests {
     }
 
     #[test]
-    fn vlan_priority_and_ip_class_are_carried_outward() {
+    fn vlan_priority_and_dscp_are_copied() {
         let copy = |behind: &[u8]| of(&frame(behind), Dscp::Copy);
         assert_eq!(copy(&[0x81, 0, 0xc0, 0, 0x88, 0x92]), 48 << 2, "priority 6 is CS6");
         assert_eq!(copy(&[0x08, 0, 0x45, 0xb9]), 46 << 2, "EF, without ECN");

@@ -1,5 +1,5 @@
-//! The steward of an overlay: starts the forwarding thread, follows links and interfaces, writes keys down where that is wanted,
-//! and stops it all.
+//! The main thread of an overlay: starts and stops the other threads, follows links and interfaces,
+//! writes the key log.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -40,12 +40,13 @@ use crate::run::{Ended, lock};
 use crate::sys::interface::{self, Interface};
 use crate::sys::packet::Receiver;
 
-/// How often the steward looks whether it shall stop, and writes the keys of sessions where that is asked for.
+/// Interval of the main loop, which checks for the end and writes the key log.
 const ROUND: Duration = Duration::from_millis(100);
-/// Rounds between two looks at the links.
+/// Rounds between two checks of the links.
 const ROUNDS_PER_LOOK: u64 = 5;
 
-/// Runs an overlay until `stop` is set. With `key_log` the keys of all sessions are written there.
+/// Runs an overlay until `stop` is set. With `key_log` the keys of all sessions are written to this
+/// file.
 ///
 /// # Errors
 /// When it cannot start, or ends by itself.
@@ -73,7 +74,8 @@ pub fn run(checked: &Checked, key_log: Option<&FilePath>, stop: &AtomicBool) -> 
     }
     steward.mailbox.post(Letter::Stop);
     let threads = steward.wires.into_iter().map(|wire| wire.next_hops).chain([steward.handshakes]);
-    // The forwarding thread ends first: nobody asks the others then, and they end too.
+    // The forwarding thread ends first. Without it the channels of the others close, and they end
+    // too.
     let ended = steward.thread.join().and_then(|()| threads.into_iter().try_for_each(JoinHandle::join));
     if let Some(log) = &mut steward.key_log {
         log.drain();
@@ -90,7 +92,7 @@ struct Steward {
     handshakes: JoinHandle<()>,
     desk: Arc<Desk>,
     field: Interface,
-    /// The uplink, and the second one if there is one.
+    /// The uplink, then the second one, if any.
     wires: Vec<Wire>,
     key_log: Option<KeyLog>,
     _server: Server,
@@ -194,7 +196,7 @@ impl Steward {
         }
     }
 
-    /// Follows the links, and opens a port again whose interface was replaced or has another MTU.
+    /// Follows the links. Reopens a port whose interface was replaced or has another MTU.
     fn follow(&mut self) {
         let ports = std::iter::once(&self.field).chain(self.wires.iter().map(|wire| &wire.interface));
         for (port, (known, downs)) in ports.zip(&mut *lock(&self.desk.links)) {
@@ -232,7 +234,7 @@ impl Steward {
     }
 }
 
-/// The second uplink, if there is one.
+/// Opens the second uplink, if any.
 #[allow(clippy::type_complexity)]
 fn second(
     config: &Config,
@@ -252,7 +254,7 @@ fn second(
     Ok(Some((wire, port, ask, mtu)))
 }
 
-/// The tunnels' end.
+/// Makes the WireGuard device with its peers.
 fn device(
     config: &Config,
     overlay: &Overlay,
@@ -277,10 +279,10 @@ fn device(
     Ok(device)
 }
 
-/// Both directions of a port: what comes from it, and what it is given.
+/// Opens a port for receiving and sending.
 ///
 /// # Errors
-/// When the kernel refuses, with the remedy where there is one.
+/// When the kernel refuses, with a remedy where there is one.
 fn both_ways(config: &FilePath, port: &Interface, bypass: bool) -> Result<(Receiver, Delivery), Fault> {
     let open = || io::Result::Ok((Receiver::open(port, 0)?, Delivery::open(port, bypass)?));
     open().map_err(|error| no_socket(config, [port, port], &error))
@@ -290,7 +292,7 @@ fn field_port(config: &Config, field: &Interface) -> Result<(Receiver, Delivery)
     both_ways(&config.file, field, config.run.qdisc_bypass)
 }
 
-/// The file with the keys of all sessions, in the form that tshark's WireGuard dissector reads.
+/// The file with the keys of all sessions, in the format of tshark's WireGuard dissector.
 struct KeyLog {
     file: File,
     post: mpsc::Sender<Vec<KeyLogEntry>>,
@@ -304,7 +306,7 @@ impl KeyLog {
             Fault::of_io(file, "write the key log", &error, "give --keylog a file that you can write to")
         };
         let open = open.map_err(cannot)?;
-        // One that was there before may be anybody's.
+        // An existing file may belong to another user.
         let about = open.metadata().map_err(cannot)?;
         if about.mode() & 0o077 != 0 || about.uid() != ThisMachine.user() {
             let what = "others than this user have rights on this file, and keys would be written into it";
@@ -315,7 +317,7 @@ impl KeyLog {
         Ok(Self { file: open, post, came })
     }
 
-    /// Writes down what came.
+    /// Writes the received keys.
     fn drain(&mut self) {
         for entry in self.came.try_iter().flatten() {
             let mut text = zeroize::Zeroizing::new(String::with_capacity(512));
@@ -344,7 +346,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     #[test]
-    fn keys_are_written_into_no_file_that_others_have_rights_on() {
+    fn key_log_refuses_shared_files() {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("keys.log");
         drop(KeyLog::open(&file).map_err(|fault| fault.to_string()).unwrap());

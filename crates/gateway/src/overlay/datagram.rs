@@ -1,4 +1,4 @@
-//! Datagrams as frames of the uplink: Ethernet, IPv4 (RFC 791) and UDP (RFC 768) around them.
+//! Datagrams as Ethernet frames: headers of Ethernet, IPv4 (RFC 791) and UDP (RFC 768).
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 
@@ -13,21 +13,22 @@ const ETHERNET: usize = 14;
 const UDP: usize = ETHERNET + 20;
 const TIME_TO_LIVE: u8 = 64;
 
-/// What a frame of the uplink is.
+/// A frame from the uplink.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Came<'a> {
-    /// A datagram, and who sent it.
+    /// A datagram and its sender.
     Datagram(&'a mut [u8], SocketAddrV4),
-    /// The first of several pieces of one from that address, which the kernel puts together.
+    /// The first IP fragment of a datagram from this address. The kernel reassembles it.
     FirstPiece(Ipv4Addr),
-    /// Its lengths or checksums are wrong.
+    /// Wrong lengths or checksums.
     Damaged,
 }
 
-/// Reads a frame that the filter let pass. UDP's checksum is looked at with `check` alone: what WireGuard sealed needs none.
+/// Parses a frame that passed the filter. `check` verifies the UDP checksum; WireGuard packets do
+/// not need it.
 #[inline]
 pub(super) fn read(frame: &mut [u8], check: bool) -> Came<'_> {
-    // A priority tag (VLAN 0) may stand in front.
+    // There may be a priority tag (VLAN 0).
     let start = if frame.get(12..14) == Some(&[0x81, 0x00]) { ETHERNET + 4 } else { ETHERNET };
     let Some(packet) = frame.get_mut(start..) else { return Came::Damaged };
     let Ok(view) = ipv4::Packet::new_checked(&*packet) else { return Came::Damaged };
@@ -53,11 +54,11 @@ pub(super) fn read(frame: &mut [u8], check: bool) -> Came<'_> {
     Came::Datagram(&mut packet[header + udp::HEADER_LEN..header + len], SocketAddrV4::new(source, port))
 }
 
-/// The headers in front of datagrams from our port to a peer, over a next hop.
+/// The headers of datagrams to one peer, over one next hop.
 #[derive(Debug, Clone)]
 pub(super) struct Headers {
     octets: [u8; FRAME_HEADER],
-    /// Sums of what does not change: IPv4's header, and UDP's with its pseudo header.
+    /// Sums of the constant parts: the IPv4 header, and the UDP header with its pseudo header.
     sums: [Sum; 2],
 }
 
@@ -68,7 +69,8 @@ impl Headers {
         octets[6..12].copy_from_slice(&link);
         octets[12..14].copy_from_slice(&[0x08, 0x00]);
         octets[14] = 0x45;
-        // Never in fragments: what is too long is left to the kernel. So its identification says nothing (RFC 6864).
+        // "Don't fragment", so the identification is not used (RFC 6864). The kernel sends longer
+        // datagrams.
         octets[20] = 0x40;
         octets[22] = TIME_TO_LIVE;
         octets[23] = Protocol::Udp.number();
@@ -81,7 +83,7 @@ impl Headers {
         Self { octets, sums }
     }
 
-    /// Writes them in front of a datagram. `class` is the octet with DSCP and ECN.
+    /// Writes the headers of a datagram. `class` is the octet with DSCP and ECN.
     #[inline]
     pub(super) fn write(&self, out: &mut [u8; FRAME_HEADER], datagram: &[u8], class: u8) {
         *out = self.octets;
@@ -92,9 +94,9 @@ impl Headers {
         out[16..18].copy_from_slice(&total.to_be_bytes());
         out[24..26].copy_from_slice(&sum.checksum().to_be_bytes());
         out[38..40].copy_from_slice(&len.to_be_bytes());
-        // The length stands in the header and in the pseudo header.
+        // The length is in both the header and the pseudo header.
         let sum = self.sums[1].and(Sum::of_u16(len)).and(Sum::of_u16(len)).and(Sum::of(datagram));
-        // A zero would say that there is none.
+        // Zero means "no checksum".
         let checksum = match sum.checksum() {
             0 => 0xffff,
             sum => sum,
@@ -117,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_datagram_is_read_as_it_was_written() {
+    fn written_datagram_reads_back() {
         for len in [0usize, 1, 2, 31, 32, 148, 1472] {
             let datagram: Vec<u8> = (0..len).map(|at| (at * 7) as u8).collect();
             let mut frame = frame(&datagram, 0xb8);
@@ -137,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn damage_is_noticed_and_pieces_are_told() {
+    fn damage_and_fragments_are_noticed() {
         let good = frame(&[9; 50], 0);
         for at in 14..34 {
             let mut bad = good.clone();

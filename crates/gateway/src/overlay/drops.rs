@@ -1,4 +1,4 @@
-//! What an overlay drops, by reason.
+//! Counters of dropped frames and packets, by reason.
 
 macro_rules! drops {
     ($( $(#[$meta:meta])* $field:ident, $name:literal; )*) => {
@@ -16,19 +16,19 @@ macro_rules! drops {
 }
 
 drops! {
-    /// frames to groups and unknown addresses beyond the limit, from the field
+    /// frames to groups and unknown addresses above the limit, from the field
     storm_out, "storm-out";
-    /// and from the peers
+    /// the same, from the peers
     storm_in, "storm-in";
-    /// frames for a machine that is on the field itself
+    /// frames to a machine on the field itself
     local, "local";
-    /// frames from one peer for a machine behind another one, where nothing is relayed
+    /// frames from one peer to a machine behind another, without relay
     not_relayed, "not-relayed";
-    /// frames whose source is known to be elsewhere
+    /// frames from a source with another known place
     elsewhere, "source-elsewhere";
-    /// datagrams from an address of no peer, without WireGuard or by the second uplink
+    /// datagrams from unknown addresses, without WireGuard or on the second uplink
     stranger, "stranger";
-    /// packets whose source is not the peer's address in the tunnel, or whose destination is not ours
+    /// packets with another tunnel address than the peer's or ours
     foreign_address, "foreign-address";
     /// packets that are not IPv4
     not_ipv4, "not-ipv4";
@@ -36,8 +36,8 @@ drops! {
     not_vxlan, "not-vxlan";
     /// packets with wrong lengths or checksums
     damaged, "damaged";
-    /// packets of another network
+    /// packets of another VXLAN network
     other_vni, "other-vni";
-    /// messages between Antedate ends that are not understood
+    /// unknown messages between Antedate peers
     unknown_message, "unknown-message";
 }

@@ -1,5 +1,5 @@
-//! The thread that works handshakes out: multiplications on the curve take a tenth of a millisecond each few, and no frame
-//! waits for them.
+//! The handshake thread. It does the curve multiplications of handshakes, which take tenths of a
+//! millisecond, so that no frame waits for them.
 
 use std::io;
 use std::sync::{Arc, mpsc};
@@ -11,13 +11,14 @@ use super::letter::Letter;
 use crate::run::mailbox::Mailbox;
 use crate::run::setup;
 
-/// Parts of handshakes that wait for the thread, or come back from it. Those beyond wait in the device, which bounds them.
+/// The most jobs in the thread. Further ones wait in the device, which limits them.
 pub(super) const IN_FLIGHT: usize = 8;
 
-/// Starts it. It ends when nobody can ask it any more.
+/// Starts the thread. It ends when all senders are dropped.
 ///
-/// It has the forwarding thread's priority, for below it would not run at all beside one that polls, and no CPU of its own: it
-/// runs wherever nobody with that priority does, and otherwise when the forwarding thread yields.
+/// It has the forwarding thread's priority: with a lower one it would never run beside a thread
+/// that polls. It is not pinned to a CPU, so it runs on any CPU without a thread of that priority,
+/// or when the forwarding thread yields.
 pub(super) fn start(
     priority: Option<u8>,
     mailbox: Arc<Mailbox<Letter>>,

@@ -1,8 +1,9 @@
-//! Next hops: over which neighbour each peer's address is reached, so that datagrams can leave past the kernel's IP stack.
+//! The next hops of the peers' addresses, for datagrams that bypass the kernel's IP stack.
 //!
-//! The kernel knows neighbours, and keeps their link addresses fresh as long as it sends to them itself. So a datagram goes by
-//! the socket every few seconds: a neighbour that is gone is noticed by the kernel then, and as long as it knows no link
-//! address all datagrams go by the socket. The steward asks the kernel; this thread is told.
+//! The kernel keeps the link address of a neighbour fresh only while it sends to it. So one
+//! datagram every few seconds is sent through the socket: the kernel then notices a neighbour that
+//! is gone, and while it has no link address all datagrams pass the socket. The next-hops thread
+//! asks the kernel; the forwarding thread receives its answers.
 
 use std::net::SocketAddrV4;
 use std::sync::mpsc::Sender as Post;
@@ -10,9 +11,9 @@ use std::sync::mpsc::Sender as Post;
 use super::datagram::Headers;
 use crate::sys::route::Hop;
 
-/// How often a datagram goes by the socket, in nanoseconds.
+/// Interval of datagrams through the socket, in nanoseconds.
 const NUDGE: u64 = 5_000_000_000;
-/// Addresses that are remembered. Peers have as many as they roamed to.
+/// The most addresses in the table. A peer has one for each address that it roamed to.
 const MOST: usize = 512;
 
 struct Entry {
@@ -21,23 +22,24 @@ struct Entry {
     nudge: u64,
 }
 
-/// What is known.
+/// The known next hops.
 pub(super) struct Hops {
     link: [u8; 6],
     port: u16,
     ask: Post<SocketAddrV4>,
     entries: Vec<Entry>,
-    /// Where the next search begins: at the last one that was found, for the next one is the same, or the one behind it.
+    /// Start of the next search: the last match, since the next packet usually goes to the same
+    /// address or the one after it.
     next: usize,
 }
 
 impl Hops {
-    /// Nothing is known yet of what leaves from that link address and port.
+    /// An empty table for datagrams from this link address and port.
     pub(super) const fn new(link: [u8; 6], port: u16, ask: Post<SocketAddrV4>) -> Self {
         Self { link, port, ask, entries: Vec::new(), next: 0 }
     }
 
-    /// The headers of a datagram that leaves now; none if the kernel is to send it.
+    /// The headers of a datagram to `to`. `None` if the kernel is to send it.
     #[inline]
     pub(super) fn find(&mut self, now: u64, to: SocketAddrV4) -> Option<&Headers> {
         let count = self.entries.len();
@@ -46,12 +48,12 @@ impl Hops {
             self.wanted(now, to);
             return None;
         };
-        // A single peer is found at once the next time, and the one behind it at the second look.
+        // So a single peer is found at once, and the next of several at the second step.
         self.next = at;
         let entry = &mut self.entries[at];
         if now >= entry.nudge {
             entry.nudge = now + NUDGE;
-            // The steward may have ended; nothing depends on it.
+            // The next-hops thread may have ended.
             let _ = self.ask.send(to);
             return None;
         }
@@ -67,14 +69,14 @@ impl Hops {
         let _ = self.ask.send(to);
     }
 
-    /// The next hop towards an address, or that there is none.
+    /// Stores the next hop of an address, or that there is none.
     pub(super) fn learn(&mut self, to: SocketAddrV4, hop: Option<Hop>) {
         if let Some(entry) = self.entries.iter_mut().find(|entry| entry.to == to) {
             entry.headers = hop.map(|hop| Headers::new(self.link, hop, self.port, to));
         }
     }
 
-    /// Addresses with a next hop.
+    /// Number of addresses with a next hop.
     pub(super) fn known(&self) -> usize {
         self.entries.iter().filter(|entry| entry.headers.is_some()).count()
     }
@@ -89,7 +91,7 @@ mod tests {
     const TO: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(192, 0, 2, 2), 51820);
 
     #[test]
-    fn the_kernel_sends_until_a_hop_is_known_and_once_in_a_while() {
+    fn kernel_sends_at_first_and_regularly() {
         let (ask, asked) = mpsc::channel();
         let mut hops = Hops::new([2; 6], 51820, ask);
         assert!(hops.find(0, TO).is_none() && hops.find(1, TO).is_none());
@@ -105,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn many_addresses_are_found_and_memory_is_bounded() {
+    fn addresses_are_found_and_bounded() {
         let (ask, _asked) = mpsc::channel();
         let mut hops = Hops::new([2; 6], 51820, ask);
         let at = |port| SocketAddrV4::new(Ipv4Addr::new(192, 0, 2, 2), port);

@@ -1,4 +1,4 @@
-//! From the peers to the field: open where the datagram lies, take the headers off, ask the policy, send.
+//! From the peers to the field: decrypt in place, remove the headers, apply the policy, send.
 
 use std::net::SocketAddr;
 
@@ -20,7 +20,7 @@ use crate::frames::port::{admit, exceeds, flow};
 use crate::sys::thread;
 
 impl Core {
-    /// A datagram came by an uplink.
+    /// Handles a datagram from an uplink.
     #[inline]
     pub(super) fn inbound(
         &mut self,
@@ -36,7 +36,7 @@ impl Core {
             return self.inbound_bare(now, datagram, from, heard);
         };
         let number = |at: usize| datagram.get(at..).and_then(<[u8]>::first_chunk::<8>).copied();
-        // The index of the session and the counter, which the tag proves below.
+        // Session index and counter. The tag authenticates both below.
         let session = number(4).map_or(0, |octets| u64::from_le_bytes(octets) as u32);
         let counter = number(8).map_or(0, u64::from_le_bytes);
         let mut answer = [0; LONGEST_HANDSHAKE];
@@ -67,7 +67,7 @@ impl Core {
                 self.reply(by, &answer[..COOKIE_LEN], from);
             }
             Err(Dropped::Replayed) => self.doubles.eliminated += u64::from(self.second.is_some()),
-            // Counted there, by its reason.
+            // The device counts it by reason.
             Err(_) => {}
         }
     }
@@ -87,7 +87,7 @@ impl Core {
         }
     }
 
-    /// A packet of a peer that was authenticated.
+    /// Handles an authenticated packet of a peer.
     #[inline]
     fn opened(
         &mut self,
@@ -122,7 +122,7 @@ impl Core {
             }
             return;
         };
-        // Lent out while the frame in it is looked at.
+        // Taken out while the frame in it is in use.
         let Some(mut reassembly) = peer.reassembly.take() else { return };
         let of = Whole::Packet(fragment.ident);
         let part = Part { of, offset: fragment.offset, octets: &octets[read.payload], last: !fragment.more };
@@ -145,7 +145,7 @@ impl Core {
         *counter += 1;
     }
 
-    /// Something that only an Antedate says.
+    /// Handles a message between Antedate peers.
     fn message(
         &mut self,
         now: u64,
@@ -180,7 +180,7 @@ impl Core {
         }
     }
 
-    /// A frame of a peer is whole.
+    /// Delivers a complete frame of a peer.
     #[inline]
     fn deliver(&mut self, now: u64, place: usize, frame: &mut [u8], heard: &mut impl FnMut(u32)) {
         heard(flow(frame));
@@ -205,7 +205,7 @@ impl Core {
                 }
                 return;
             }
-            // It is where it came from.
+            // The machine is behind the sender itself.
             Some(Place::Peer(_)) => {
                 self.drops.not_relayed += 1;
                 return;
@@ -232,7 +232,7 @@ impl Core {
             }
             self.release(now);
         }
-        // Others do not wait for bulk that is joined.
+        // Other frames do not wait for joined bulk.
         match kind {
             Class::Named(Traffic::Ipv4 | Traffic::Ipv6) => self.to_field.join(&self.inward, frame),
             _ => self.to_field.put(&self.inward, frame),

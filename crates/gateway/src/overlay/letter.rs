@@ -1,4 +1,4 @@
-//! Requests of other threads to the forwarding thread of an overlay.
+//! Messages of other threads to the forwarding thread of an overlay.
 
 use std::net::SocketAddrV4;
 use std::sync::mpsc::Sender as Answer;
@@ -12,20 +12,20 @@ use crate::frames::delivery::Delivery;
 use crate::sys::packet::Receiver;
 use crate::sys::route::Hop;
 
-/// What the other threads ask.
+/// A message to the forwarding thread.
 pub enum Letter {
-    /// Tell the state of all there is.
+    /// Send a snapshot of the state.
     Snapshot(Answer<Snapshot>),
-    /// Make new sessions with all peers now.
+    /// Start new sessions with all peers.
     Rekey,
-    /// Use this field port from now on, for the interface was replaced or has another MTU.
+    /// Use this field port: the interface was replaced or has another MTU.
     Field(Receiver, Delivery, usize),
-    /// Use this uplink from now on, likewise.
+    /// Use this uplink, for the same reasons.
     Uplink(Which, Port, usize),
-    /// A part of a handshake is done.
+    /// A job of a handshake is done.
     Handshake(Done),
-    /// The next hop towards an address, or that the kernel knows none.
+    /// The next hop to an address. `None` if the kernel knows none.
     Hop(Which, SocketAddrV4, Option<Hop>),
-    /// Send no more and end.
+    /// Stop forwarding and end.
     Stop,
 }

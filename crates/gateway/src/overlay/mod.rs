@@ -1,28 +1,29 @@
-//! An overlay: the field of machines on one side, other sites behind UDP on the other.
+//! An overlay: machines of the field on one side, peers behind UDP on the other.
 //!
-//! A frame's way out, in one thread from the ring of the field port to the socket: policy, which peers it is for ([`table`]),
-//! VXLAN's headers in front, sealed by WireGuard with what was prepared, sent. The way in mirrors it.
+//! One thread takes a frame from the ring of the field port, applies the policy, finds the peers
+//! ([`table`]), writes VXLAN's headers, encrypts with prepared key stream and sends. The other
+//! direction mirrors it.
 //!
-//! - [`path`]: a turn of that way, both directions
+//! - [`path`]: one turn of both directions
 //! - `outbound`, `carrier`: from the field to the peers, whole or in parts
 //! - `inbound`: from the peers to the field
-//! - `state`: what both directions share, and what is done when it is due
-//! - `uplink`: where datagrams come from and leave by: the interface itself, and a socket for what needs the kernel
-//! - `handshakes`: the thread that works handshakes out
-//! - `datagram`: the headers around datagrams on the interface
-//! - `wires`: what the steward knows of an uplink
-//! - `hops`, `neighbours`: over whom a peer is reached
-//! - [`drops`]: what is dropped, by reason
+//! - `state`: the state that both directions share, and timers
+//! - `uplink`: the packet ring and the socket of an uplink
+//! - `datagram`: headers of datagrams on the interface
+//! - `wires`: opens and reopens an uplink
+//! - `hops`, `neighbours`: next hops of the peers
+//! - `handshakes`: the handshake thread
+//! - [`drops`]: counters of dropped frames
 //! - `world`: clocks and random numbers
-//! - [`peers`]: what is known of the other ends, and what two Antedate ends agree on
-//! - [`table`]: which machine is behind which peer
-//! - [`release`]: a buffer that takes the jitter out of cyclic frames
+//! - [`peers`]: the state of each peer, and messages between Antedate peers
+//! - [`table`]: the address table
+//! - [`release`]: a buffer that removes the jitter of cyclic frames
 //! - [`second`]: a second uplink, with a copy of each datagram
-//! - [`storm`]: a bound on frames that go to everybody
-//! - [`class`]: the class of a frame, carried outward
-//! - [`worker`]: the forwarding thread, and what others ask of it
-//! - [`daemon`]: the steward of an overlay
-//! - [`report`]: what it tells of itself
+//! - [`storm`]: the limit on frames to groups and unknown addresses
+//! - [`class`]: the DSCP of datagrams
+//! - [`worker`]: the forwarding thread; `message`: messages to it
+//! - [`daemon`]: the main thread
+//! - [`report`], `snapshot`, `census`: the status
 
 mod carrier;
 mod census;

@@ -1,4 +1,4 @@
-//! The thread that asks the kernel for the next hop towards each peer.
+//! The next-hops thread, which asks the kernel for the next hop to each peer.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddrV4};
@@ -14,9 +14,9 @@ use crate::run::mailbox::Mailbox;
 use crate::run::setup;
 use crate::sys::route::{Hop, Routes};
 
-/// How often the kernel is asked again.
+/// Interval of queries to the kernel.
 const AGAIN: Duration = Duration::from_millis(100);
-/// How long after the last question an address is still followed.
+/// How long an address is queried after the last request for it.
 const FOLLOWED: Duration = Duration::from_secs(15);
 
 struct Known {
@@ -25,20 +25,21 @@ struct Known {
     hop: Option<Hop>,
 }
 
-/// Addresses that were asked for, and what the kernel said.
+/// The requested addresses with the kernel's answers.
 struct Neighbours {
-    /// The index of the uplink's interface, which changes where it is replaced.
+    /// The index of the uplink's interface. It changes when the interface is replaced.
     index: Arc<AtomicI32>,
-    /// The address that datagrams leave from, if it is one alone.
+    /// The source address of datagrams, if it is a fixed one.
     from: Option<Ipv4Addr>,
     known: Vec<Known>,
     looked: Instant,
 }
 
-/// Starts it for one uplink. It ends when nobody can ask it any more.
+/// Starts the thread for one uplink. It ends when all senders are dropped.
 ///
-/// Like the handshakes' thread it has the forwarding thread's priority and no CPU of its own: below, it would not be heard where
-/// each CPU has a thread that polls, and all datagrams would go through the kernel's IP stack for good.
+/// Like the handshake thread it has the forwarding thread's priority and is not pinned: with a
+/// lower priority it would never run where each CPU has a polling thread, and all datagrams would
+/// pass the kernel's IP stack.
 pub(super) fn start(
     which: Which,
     priority: Option<u8>,
@@ -47,7 +48,8 @@ pub(super) fn start(
     mailbox: Arc<Mailbox<Letter>>,
 ) -> io::Result<(mpsc::Sender<SocketAddrV4>, JoinHandle<()>)> {
     let (ask, asked) = mpsc::channel();
-    // Whoever listens on one address is answered there, so it sends from that, whichever the kernel would take.
+    // Peers answer to the configured local address, so datagrams must leave from it, whatever the
+    // kernel would choose.
     let from = match listen {
         IpAddr::V4(own) if !own.is_unspecified() => Some(own),
         _ => None,
@@ -73,7 +75,7 @@ impl Neighbours {
         }
     }
 
-    /// Answers what was asked, and tells what is new of what was asked before.
+    /// Answers new requests, and reports changes of earlier answers.
     fn follow(&mut self, asked: &[SocketAddrV4], mut tell: impl FnMut(SocketAddrV4, Option<Hop>)) {
         let now = Instant::now();
         let look = now.duration_since(self.looked) >= AGAIN;

@@ -1,5 +1,5 @@
-//! From the field to the peers: ask the policy, find the peers, put VXLAN's headers and the frame behind the room for WireGuard's,
-//! seal in place.
+//! From the field to the peers: apply the policy, find the peers, write VXLAN's headers and the
+//! frame after the space for WireGuard's header, encrypt in place.
 
 use antedate_channel::overlay::clamp::clamp_mss;
 use antedate_channel::overlay::encapsulation::{HEADER_LEN, source_port};
@@ -18,7 +18,7 @@ use crate::frames::gate::Way;
 use crate::frames::port::admit;
 
 impl Core {
-    /// From the field to the peers.
+    /// Handles a frame from the field.
     #[inline]
     pub(super) fn outbound(&mut self, now: u64, frame: &mut [u8]) {
         let Some(kind) = admit(&self.gate, Way::Out, &self.out, frame) else { return };
@@ -52,7 +52,8 @@ impl Core {
         let mtu = match self.overlay.tcp_mss {
             Clamp::Off => return,
             Clamp::At(segment) => usize::from(segment) + 40,
-            // The frame's own header, with its VLAN tags, and VXLAN's stand around the IP packet.
+            // The segment shares the packet with the frame's header, VLAN tags included, and
+            // VXLAN's headers.
             Clamp::Auto => {
                 let header = VlanTagStack::parse(frame).map_or(14, |stack| stack.payload);
                 limit(&self.overlay, self.mtus).saturating_sub(HEADER_LEN + header)
@@ -61,7 +62,7 @@ impl Core {
         clamp_mss(frame, mtu);
     }
 
-    /// Sends a frame to a peer, in the way that its length wants.
+    /// Sends a frame to a peer, whole or in parts.
     #[inline]
     pub(super) fn send(&mut self, now: u64, place: usize, frame: &[u8]) {
         let class = class::of(frame, self.overlay.dscp);
@@ -75,7 +76,7 @@ impl Core {
         if way == Long::Refused {
             return self.out.too_long.count();
         }
-        // So that pieces and fragments are all or nothing.
+        // Checked first, so that pieces and fragments are sent all or none.
         if !device.is_ready(now, peer.id) {
             device.want_handshake(now, peer.id);
             peer.hold(now, frame);
@@ -120,7 +121,7 @@ impl Core {
         let Some(peer) = self.peers.get_mut(place) else { return };
         let (Some(to), Some(room)) = (peer.endpoint, self.uplink.place(&self.out)) else { return };
         let end = vxlan::HEADER_LEN + frame.len();
-        // What a hub passes on may have come in a longer datagram than it sends.
+        // A relayed frame may come from a longer datagram than this uplink allows.
         let Some(room) = room.get_mut(..end) else { return self.out.too_long.count() };
         room[..vxlan::HEADER_LEN].copy_from_slice(&vxlan::header(self.overlay.vni));
         room[vxlan::HEADER_LEN..].copy_from_slice(frame);

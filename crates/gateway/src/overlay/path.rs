@@ -1,9 +1,9 @@
-//! What happens to a frame between the field port and the uplink: a turn takes what stands ready in both directions, a bounded
-//! number of frames.
+//! One turn of the forwarding thread: handles a bounded number of frames in both directions.
 //!
-//! Out: finish what the sender's stack left undone, ask the policy, find the peers, put VXLAN's headers and the frame behind the
-//! room for WireGuard's, seal in place, send. In: open where the datagram lies, take the headers off, ask the policy, send. A
-//! frame is copied once on its way out and not at all on its way in, unless it came in parts.
+//! Out: complete offloads, apply the policy, find the peers, write VXLAN's headers and the frame
+//! after the space for WireGuard's header, encrypt in place, send. In: decrypt in place, remove the
+//! headers, apply the policy, send. An outgoing frame is copied once, an incoming one only if it
+//! came in parts.
 
 use std::net::SocketAddrV4;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ use crate::sys::packet::{Next, Receiver};
 use crate::sys::route::Hop;
 use crate::sys::thread;
 
-/// Frames that one direction handles before the other has its turn.
+/// The most frames of one direction in a turn.
 const TURN: usize = 16;
 
 /// Both directions.
@@ -38,36 +38,36 @@ pub struct Path {
     from_field: Receiver,
     from_uplink: Inward,
     from_second: Option<Inward>,
-    /// Who is asked for next hops, on each uplink.
+    /// The next-hops thread of each uplink.
     ask: [Option<Post<SocketAddrV4>>; 2],
     scratch: Box<[u8]>,
     core: Core,
 }
 
-/// What a path is made of.
+/// The parts of a [`Path`].
 pub struct Parts {
-    /// The field port.
+    /// The field port and its MTU.
     pub field: (Receiver, Delivery, usize),
-    /// The uplink, who is asked for next hops there, and what it carries.
+    /// The uplink, its next-hops thread, and its MTU.
     pub uplink: (Port, Post<SocketAddrV4>, usize),
-    /// The second uplink, if there is one, likewise.
+    /// The same of the second uplink, if any.
     pub second: Option<(Port, Post<SocketAddrV4>, usize)>,
-    /// Sessions; none without WireGuard.
+    /// The WireGuard device. `None` without WireGuard.
     pub device: Option<Box<Device>>,
-    /// What the file says.
+    /// The settings of `[overlay]`.
     pub overlay: Overlay,
     /// The policy.
     pub gate: Arc<Gate>,
-    /// From the field, and to it.
+    /// The counters of frames from the field, and to it.
     pub counters: [Arc<PathCounters>; 2],
-    /// Who works handshakes out.
+    /// The handshake thread.
     pub jobs: Post<Job>,
-    /// Where keys go, if they are to be written down.
+    /// The key log, if any.
     pub key_log: Option<Post<Vec<KeyLogEntry>>>,
 }
 
 impl Path {
-    /// A path of these parts.
+    /// Builds a path.
     #[must_use]
     pub fn new(parts: Parts) -> Self {
         let Parts {
@@ -114,7 +114,8 @@ impl Path {
         Self { from_field, from_uplink, from_second, ask, scratch: vec![0; 16 * 1024].into(), core }
     }
 
-    /// Handles what stands ready in both directions, a bounded number of frames. `heard` is told the flow of each.
+    /// Handles a bounded number of frames in both directions. Calls `heard` with the flow of each.
+    /// Returns their number.
     #[inline]
     pub(super) fn turn(&mut self, mut heard: impl FnMut(u32)) -> usize {
         let done = self.turn_out(&mut heard) + self.turn_in(&mut heard);
@@ -158,7 +159,7 @@ impl Path {
             }
             from_field.release();
         }
-        // One alone leaves at once; several share a system call.
+        // Sends a single frame at once, and several in one system call.
         core.flush();
         count
     }
@@ -179,7 +180,7 @@ impl Path {
         count + second
     }
 
-    /// When the release clock gives out its next frame.
+    /// The time of the release clock's next frame.
     pub(super) fn due(&self) -> Option<u64> {
         self.core.release.as_ref().and_then(Release::due)
     }
@@ -188,7 +189,7 @@ impl Path {
         self.core.release.as_ref()
     }
 
-    /// Prepares, at most `budget` steps. Returns how many were done.
+    /// Does at most `budget` steps of preparation. Returns the number of steps.
     #[inline]
     pub(super) fn idle(&mut self, budget: u32) -> u32 {
         match &mut self.core.crypt {
@@ -197,7 +198,7 @@ impl Path {
         }
     }
 
-    /// Makes new sessions with all peers.
+    /// Starts new sessions with all peers.
     pub(super) fn rekey(&mut self) {
         let now = thread::now();
         if let Crypt::Wireguard(device) = &mut self.core.crypt {
@@ -206,13 +207,13 @@ impl Path {
         self.core.look = 0;
     }
 
-    /// Uses another field port from now on.
+    /// Replaces the field port.
     pub(super) fn replace_field(&mut self, from: Receiver, to: Delivery, mtu: usize) {
         self.from_field = from;
         (self.core.to_field, self.core.field_mtu) = (to, mtu);
     }
 
-    /// Uses another uplink from now on, or the same with another MTU.
+    /// Replaces an uplink or its MTU.
     pub(super) fn replace_uplink(&mut self, which: Which, port: Port, mtu: usize) {
         let [first, second] = &self.ask;
         let ask = if which == Which::First { first } else { second };
@@ -231,13 +232,13 @@ impl Path {
         self.core.peers.iter_mut().for_each(|peer| peer.limit = longest);
     }
 
-    /// A part of a handshake is done.
+    /// Finishes a job of a handshake.
     pub(super) fn handshake(&mut self, done: Done) {
         self.core.handshake(thread::now(), done);
         self.core.flush();
     }
 
-    /// The next hop towards an address of a peer, or that there is none.
+    /// Stores the next hop of a peer's address, or that there is none.
     pub(super) fn learn_hop(&mut self, which: Which, to: SocketAddrV4, hop: Option<Hop>) {
         match (which, &mut self.core.second) {
             (Which::First, _) => self.core.uplink.learn(to, hop),
@@ -250,12 +251,13 @@ impl Path {
         (&self.from_field, &self.from_uplink, self.from_second.as_ref())
     }
 
-    /// What the second uplink did, if there is one.
+    /// The counters of the second uplink, if any.
     pub(super) fn doubles(&self) -> Option<Doubles> {
         self.from_second.as_ref().map(|_| self.core.doubles)
     }
 
-    /// How datagrams come, and to how many addresses they leave past the kernel's IP stack.
+    /// The way of incoming datagrams, the number of addresses that bypass the kernel's IP stack,
+    /// and the damaged datagrams.
     pub(super) fn uplink(&self) -> (&'static str, usize, u64) {
         (self.from_uplink.way(), self.core.uplink.direct(), self.from_uplink.damaged)
     }
@@ -283,7 +285,7 @@ impl Path {
         }
     }
 
-    /// Adds what the kernel dropped since the last time.
+    /// Counts the frames that the kernel dropped since the last call.
     pub(super) fn census(&self) {
         self.core.out.overruns.add(self.from_field.overruns());
         self.core.inward.overruns.add(self.from_uplink.overruns());

@@ -1,4 +1,4 @@
-//! What is known of each other end, and what two Antedate ends agree on.
+//! The state of each peer, and the capabilities that Antedate peers announce.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -12,78 +12,78 @@ use crate::config::overlay::{LongFrames, Overlay};
 use crate::config::{self};
 use crate::sys::udp::headers;
 
-/// Octets that WireGuard adds to a packet: header and tag, padding not counted.
+/// Octets that WireGuard adds to a packet: header and tag, without padding.
 const WIREGUARD: usize = 32;
-/// Frames that wait for a session.
+/// The most frames that wait for a session of a peer.
 const WAITING: usize = 16;
-/// How long they do.
+/// The longest wait in nanoseconds.
 const WAIT: u64 = 1_000_000_000;
-/// Times that a peer is asked whether it is an Antedate,
+/// The most requests to a peer for its capabilities.
 const ASKED: u8 = 3;
-/// and how long an answer may take.
+/// Time for the answer in nanoseconds.
 const ANSWER: u64 = 1_000_000_000;
 
-/// Frames of a peer.
+/// Counters of a peer's frames.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Traffic {
-    /// Frames sent to it, and their octets.
+    /// Frames sent to it.
     pub sent: u64,
     /// Their octets.
     pub octets_sent: u64,
-    /// Frames that came from it.
+    /// Frames received from it.
     pub received: u64,
     /// Their octets.
     pub octets_received: u64,
     /// Frames that were sent in pieces.
     pub in_pieces: u64,
-    /// Frames whose packet was fragmented.
+    /// Frames that were sent in IP fragments.
     pub in_fragments: u64,
-    /// Frames that were dropped since there was no session.
+    /// Frames dropped without a session.
     pub no_session: u64,
 }
 
-/// How a frame goes that is too long for a datagram.
+/// The way of a frame that is too long for a datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Long {
-    /// In pieces of ours.
+    /// In pieces.
     Pieces,
     /// In IP fragments inside the tunnel.
     Inside,
-    /// Whole: the kernel fragments the datagram.
+    /// Whole; the kernel fragments the datagram.
     Outside,
-    /// Not at all.
+    /// Dropped.
     Refused,
 }
 
-/// Another end.
+/// A peer.
 pub struct Peer {
-    /// What the file says.
+    /// Its settings.
     pub settings: config::overlay::Peer,
-    /// Which one it is to WireGuard.
+    /// Its number in the WireGuard device.
     pub id: PeerId,
-    /// The headers in front of its frames.
+    /// The headers of frames to it.
     pub template: Template,
-    /// Octets of the longest packet that fits a datagram.
+    /// Octets of the longest packet that fits in a datagram.
     pub limit: usize,
-    /// Where it is, without WireGuard.
+    /// Its UDP address, without WireGuard.
     pub endpoint: Option<SocketAddr>,
-    /// Frames that are not whole yet. Taken while one of them is looked at.
+    /// Incomplete frames. Taken out while a complete one is in use.
     pub reassembly: Option<Box<Reassembly>>,
-    /// What it said that it can do.
+    /// The capabilities that it announced.
     pub hello: Option<Hello>,
     /// The identification of the next fragmented packet.
     pub ident: u16,
-    /// Its frames.
+    /// Its counters.
     pub traffic: Traffic,
-    /// Handshakes when the session was greeted.
+    /// Number of handshakes at the last greeting.
     greeted: u64,
-    /// When it is asked again, and how often it was.
+    /// Time of the next request for its capabilities, and number of requests so far.
     ask: Option<(u64, u8)>,
     waiting: VecDeque<(u64, Box<[u8]>)>,
 }
 
 impl Peer {
-    /// A peer of an overlay whose datagrams, with their IP header, have at most so many octets on each uplink.
+    /// A peer of an overlay whose uplinks have these MTUs.
     #[must_use]
     pub fn new(
         overlay: &Overlay,
@@ -107,7 +107,7 @@ impl Peer {
         }
     }
 
-    /// How a long frame of so many octets goes.
+    /// The way of a long frame of `len` octets.
     #[must_use]
     pub fn long(&self, fragmentation: LongFrames, len: usize) -> Long {
         match fragmentation {
@@ -121,8 +121,8 @@ impl Peer {
         }
     }
 
-    /// There is a session after so many handshakes. Tells whether it is a new one, which is to be greeted: the end may have
-    /// become another one since.
+    /// Whether `handshakes` indicates a new session. It has to be greeted, as the peer's software
+    /// may have changed.
     #[inline]
     pub fn is_new_session(&mut self, handshakes: u64, now: u64) -> bool {
         if self.greeted == handshakes {
@@ -134,7 +134,7 @@ impl Peer {
         true
     }
 
-    /// Whether it is to be asked now whether it is an Antedate.
+    /// Whether to ask it for its capabilities now.
     pub fn asks(&mut self, now: u64) -> bool {
         match self.ask {
             Some((due, tries)) if now >= due => {
@@ -145,13 +145,13 @@ impl Peer {
         }
     }
 
-    /// It said what it can do.
+    /// Stores the capabilities that it announced.
     pub fn answered(&mut self, hello: Hello) {
         self.hello = Some(hello);
         self.ask = None;
     }
 
-    /// Keeps a frame until there is a session.
+    /// Stores a frame until there is a session.
     #[cold]
     pub fn hold(&mut self, now: u64, frame: &[u8]) {
         if self.waiting.len() >= WAITING {
@@ -161,7 +161,7 @@ impl Peer {
         self.waiting.push_back((now, frame.into()));
     }
 
-    /// The next frame that waited and is not too old.
+    /// The next stored frame that is not too old.
     pub fn held(&mut self, now: u64) -> Option<Box<[u8]>> {
         while let Some((since, frame)) = self.waiting.pop_front() {
             if now.saturating_sub(since) < WAIT {
@@ -173,8 +173,8 @@ impl Peer {
     }
 }
 
-/// Octets of the longest packet of the tunnel for which a datagram fits both uplinks, which carry so much: a multiple of 16,
-/// since WireGuard pads to it. What fits one of them alone would be lost with that one.
+/// Octets of the longest tunnel packet whose datagram fits both uplinks; a longer one would be lost
+/// with the other uplink. A multiple of 16, since WireGuard pads to it.
 #[must_use]
 pub fn limit(overlay: &Overlay, mtus: [Option<usize>; 2]) -> usize {
     let second = overlay.second_uplink.as_ref().map(|second| second.listen);
@@ -193,7 +193,7 @@ mod tests {
     use crate::config::overlay::SecondUplink;
 
     #[test]
-    fn a_packet_fits_both_uplinks() {
+    fn packet_fits_both_uplinks() {
         let mut overlay = Overlay {
             listen: ([0; 4], 51820).into(),
             direct: true,

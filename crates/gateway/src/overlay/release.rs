@@ -1,11 +1,12 @@
-//! The egress release clock: a small playout buffer that gives cyclic frames out on their own period, so that the jitter of the
-//! way between the sites stays in the buffer. It trades delay for it, and tells how much.
+//! The release clock: a playout buffer that sends cyclic frames with their own period, so that the
+//! jitter of the path between the sites ends in the buffer. It adds delay, and reports how much.
 //!
-//! Each flow has a clock, a second-order loop that follows the arrivals: its phase slowly, its period more slowly, both fast at
-//! first. A frame is given out when its beat of that clock is over by the playout delay, which follows what the latest frames of
-//! the last thousands were late by, up to a bound. What comes later than that is given out at once and counted. Adaptive
-//! playout is from R. Ramjee, J. Kurose, D. Towsley and H. Schulzrinne, "Adaptive Playout Mechanisms for Packetized Audio
-//! Applications in Wide-Area Networks" (INFOCOM 1994); here the period is learned as well.
+//! Each flow has a clock, a second-order loop that follows the arrivals: the phase slowly, the
+//! period more slowly, both fast at first. A frame is released at its beat plus the playout delay.
+//! The delay follows the lateness of the latest among the last few thousand frames, up to a limit.
+//! A later frame is released at once and counted. Adaptive playout is from R. Ramjee, J. Kurose, D.
+//! Towsley and H. Schulzrinne, "Adaptive Playout Mechanisms for Packetized Audio Applications in
+//! Wide-Area Networks" (INFOCOM 1994); here the period is learned as well.
 //!
 //! Times are nanoseconds of the monotonic clock.
 
@@ -13,13 +14,13 @@ mod clock;
 
 use clock::{Clock, LEARN};
 
-/// Flows that have a clock. Others pass as they come.
+/// The most flows with a clock. Further flows are not held.
 const FLOWS: usize = 64;
-/// Frames that wait at a time.
+/// The most frames that are held at a time.
 const PLACES: usize = 128;
-/// Octets of the longest frame that waits.
+/// Octets of the longest frame that is held.
 const LONGEST: usize = 1522;
-/// How far the intervals of a flow were off the period, in microseconds.
+/// Deviations of a flow's intervals from its period, in microseconds.
 #[derive(Debug, Clone)]
 pub struct Histogram {
     counts: Box<[u64; 2048]>,
@@ -40,7 +41,7 @@ impl Histogram {
         self.total += 1;
     }
 
-    /// The microsecond below which so many of a thousand were, rounded up.
+    /// The quantile at `share` of a thousand in microseconds, rounded up.
     #[must_use]
     pub fn per_mille(&self, share: u64) -> u64 {
         let wanted = (self.total * share).div_ceil(1_000);
@@ -55,26 +56,26 @@ impl Histogram {
     }
 }
 
-/// What the clock did.
+/// The counters of the release clock.
 #[derive(Debug, Clone, Default)]
 pub struct Counts {
-    /// Frames that were held back, and the nanoseconds of all of them.
+    /// Frames that were held.
     pub held: u64,
-    /// Nanoseconds that they were held.
+    /// Nanoseconds that they were held, in total.
     pub delayed: u64,
-    /// The longest of them.
+    /// The longest hold in nanoseconds.
     pub longest: u64,
-    /// Frames of a flow with a clock that came too late for it.
+    /// Frames that arrived too late for their clock.
     pub late: u64,
-    /// Frames for which there was no place.
+    /// Frames that found the buffer full.
     pub full: u64,
-    /// Deviations of the intervals between arrivals,
+    /// Deviations of the intervals between arrivals.
     pub before: Histogram,
-    /// and between departures.
+    /// Deviations of the intervals between departures.
     pub after: Histogram,
 }
 
-/// A flow that is learned, or has a clock.
+/// A flow that is being learned, or has a clock.
 #[derive(Debug, Clone)]
 struct Flow {
     id: u32,
@@ -88,7 +89,7 @@ struct Flow {
 #[derive(Clone)]
 struct Waiting {
     due: u64,
-    /// Of those that are due at once, the one with the least number leaves first.
+    /// Order among frames that are due at the same time.
     number: u64,
     arrived: u64,
     flow: usize,
@@ -97,22 +98,22 @@ struct Waiting {
     octets: Box<[u8; LONGEST]>,
 }
 
-/// The buffer.
+/// The buffer of the release clock.
 pub struct Release {
     most: i64,
     flows: Vec<Flow>,
-    /// Those that wait are in front, in no order.
+    /// Held frames come first, unordered.
     places: Vec<Waiting>,
     waiting: usize,
-    /// Frames that were held so far.
+    /// Frames held so far.
     number: u64,
     next: u64,
-    /// What it did.
+    /// The counters.
     pub counts: Counts,
 }
 
 impl Release {
-    /// A buffer that delays no frame by more than so many nanoseconds.
+    /// A buffer that holds no frame for more than `most` nanoseconds.
     #[must_use]
     pub fn new(most: u64) -> Self {
         let place =
@@ -128,27 +129,27 @@ impl Release {
         }
     }
 
-    /// When the next frame is to leave.
+    /// The time of the next release.
     #[inline]
     #[must_use]
     pub fn due(&self) -> Option<u64> {
         (self.waiting > 0).then_some(self.next)
     }
 
-    /// Flows that have a clock.
+    /// Number of flows with a clock.
     #[must_use]
     pub fn clocks(&self) -> usize {
         self.flows.iter().filter(|flow| flow.clock.is_some()).count()
     }
 
-    /// The longest delay that a clock has now, in nanoseconds.
+    /// The longest current playout delay in nanoseconds.
     #[must_use]
     pub fn delay(&self) -> u64 {
         self.flows.iter().filter_map(|flow| flow.clock.as_ref()).map(Clock::delay).max().unwrap_or(0) as u64
     }
 
-    /// A cyclic frame of a flow came. Tells whether it is held; otherwise it is to leave now, behind all that [`Self::take`]
-    /// gives now: no frame passes one of its own flow.
+    /// Handles a cyclic frame. Returns whether it is held. If not, the caller sends it now, after
+    /// all frames that [`Self::take`] returns: no frame overtakes another of its flow.
     pub fn hold(&mut self, now: u64, id: u32, frame: &[u8]) -> bool {
         let Some(at) = self.flow(now, id) else { return false };
         let flow = &mut self.flows[at];
@@ -164,11 +165,11 @@ impl Release {
                     Some(_) => self.counts.before.record(off(interval, clock.period())),
                     None => (flow.clock, flow.learned) = (None, 0),
                 }
-                // Whoever comes before its beat waits no longer than the bound either.
+                // A frame ahead of its beat is held no longer than the limit either.
                 due.map(|due| due.min(now + self.most as u64))
             }
         };
-        // No frame passes one of its own flow that waits, whatever the clock says of it.
+        // No frame overtakes a held one of its flow, even if the clock would allow it.
         let waiting = self.places[..self.waiting].iter().filter(|place| place.id == id);
         let before = waiting.map(|place| place.due).max();
         let late = due.is_some_and(|due| due <= now) || frame.len() > LONGEST;
@@ -191,7 +192,7 @@ impl Release {
         true
     }
 
-    /// Gives a frame that is to leave by now, if there is one, to be called until there is none.
+    /// Passes one due frame to `give`. Call it until it returns false.
     pub fn take(&mut self, now: u64, give: impl FnOnce(&mut [u8])) -> bool {
         if self.waiting == 0 || now < self.next {
             return false;
@@ -213,7 +214,7 @@ impl Release {
         true
     }
 
-    /// Makes those of a flow that wait due now.
+    /// Makes the held frames of a flow due now.
     #[cold]
     fn hurry(&mut self, id: u32, now: u64) {
         for place in self.places[..self.waiting].iter_mut().filter(|place| place.id == id) {
@@ -223,7 +224,7 @@ impl Release {
     }
 
     fn leave(&mut self, flow: usize, id: u32, now: u64) {
-        // The place may be another flow's by now.
+        // Another flow may have this index by now.
         let Some(flow) = self.flows.get_mut(flow).filter(|flow| flow.id == id) else { return };
         let before = std::mem::replace(&mut flow.left, now);
         if let (Some(clock), true) = (&flow.clock, before > 0) {
@@ -231,7 +232,7 @@ impl Release {
         }
     }
 
-    /// The flow with that number; a new one takes the place of one that was silent for long.
+    /// The index of a flow. A new flow replaces one that was silent for long.
     fn flow(&mut self, now: u64, id: u32) -> Option<usize> {
         if let Some(at) = self.flows.iter().position(|flow| flow.id == id) {
             return Some(at);
@@ -249,7 +250,7 @@ impl Release {
 }
 
 impl Flow {
-    /// An interval of a flow without a clock.
+    /// Learns an interval of a flow without a clock.
     fn learn(&mut self, now: u64, interval: u64) {
         self.intervals[self.learned] = interval;
         self.learned += 1;
@@ -260,7 +261,7 @@ impl Flow {
     }
 }
 
-/// How far an interval is off a number of whole periods.
+/// The deviation of an interval from a whole number of periods.
 fn off(interval: u64, period: u64) -> u64 {
     let beats = ((interval + period / 2) / period.max(1)).max(1);
     interval.abs_diff(beats * period)
@@ -272,8 +273,9 @@ mod tests {
 
     const US: u64 = 1_000;
 
-    /// Frames of one flow with a period that differs from the nominal one, delayed by `jitter`; given out as soon as they are due.
-    /// Tells the deviations of the departures' intervals in the second half, and the buffer.
+    /// Frames of one flow with a period that differs from the nominal one, delayed by `jitter` and
+    /// released when due. Returns the deviations of the departures' intervals in the second half,
+    /// and the buffer.
     fn run(period: f64, count: u64, most: u64, jitter: impl Fn(u64) -> Option<u64>) -> (Vec<u64>, Release) {
         let mut release = Release::new(most);
         let mut arrivals: Vec<(u64, u64)> = (0..count)
@@ -316,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn jitter_stays_in_the_buffer_and_the_delay_is_told() {
+    fn jitter_is_removed_for_a_known_delay() {
         for (period, jitter) in [(4_000_000.0, 300 * US), (1_000_000.0, 200 * US), (500_013.7, 100 * US)] {
             let (offs, release) = run(period, 20_000, 2_000_000, |n| Some(random(n, jitter)));
             assert!(worst(&offs, 0.999) <= 30 * US, "{period}: {} ns", worst(&offs, 0.999));
@@ -334,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn the_clock_is_found_whatever_the_first_frames_are_late_by() {
+    fn clock_is_found_behind_late_frames() {
         for seed in 0..90 {
             let spread = [100, 200, 300][seed as usize % 3] * US;
             let (offs, release) =
@@ -345,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn beats_that_jump_by_half_a_period_are_found_again() {
+    fn beats_are_found_after_a_jump() {
         for jump in [300, 450, 500, 550, 700] {
             let (offs, release) = run(1_000_000.0, 20_000, 2_000_000, |n| {
                 Some(if n < 5_000 { jump * US } else { 0 } + random(n, 200 * US))
@@ -356,8 +358,9 @@ mod tests {
     }
 
     #[test]
-    fn no_sequence_of_arrivals_breaks_a_clock() {
-        // Steady beats at the shortest period and above, then arrivals of any spacing, closer and closer.
+    fn arbitrary_arrivals_break_no_clock() {
+        // Steady beats at the shortest period and above, then arrivals with any spacing, closer and
+        // closer.
         for seed in 0..50 {
             let mut release = Release::new(2_000_000);
             let mut now = 1_000_000;
@@ -377,18 +380,18 @@ mod tests {
     }
 
     #[test]
-    fn a_flow_without_jitter_is_hardly_delayed() {
+    fn steady_flow_is_hardly_delayed() {
         let (offs, release) = run(1_000_000.0, 5_000, 2_000_000, |_| Some(0));
         assert!(worst(&offs, 0.999) <= 2 * US);
         assert!(release.delay() <= 25 * US, "{}", release.delay());
     }
 
     #[test]
-    fn lost_frames_are_no_jitter_and_late_ones_pass_at_once() {
+    fn late_frames_pass_at_once() {
         let lost = |n: u64| (random(n, 50) != 0).then(|| random(n + 1, 100 * US));
         let (offs, _) = run(1_000_000.0, 20_000, 2_000_000, lost);
         assert!(worst(&offs, 0.999) <= 30 * US, "{}", worst(&offs, 0.999));
-        // Beyond the bound: nothing is delayed by more than that.
+        // Beyond the limit: no frame is held longer.
         let (_, release) = run(4_000_000.0, 20_000, 100 * US, |n| Some(random(n, 300 * US)));
         assert!(
             release.counts.longest <= 100 * US && release.delay() <= 100 * US,
@@ -399,8 +402,8 @@ mod tests {
     }
 
     #[test]
-    fn an_outage_and_the_burst_behind_it_leave_the_clock_as_it_is() {
-        // Every 2000 beats nothing comes for 5, 40 or 150 of them, and then all at once.
+    fn outage_does_not_move_the_clock() {
+        // Every 2000 beats 5, 40 or 150 frames are held up, and then arrive together.
         let outage = |n: u64| {
             let (within, long) = (n % 2_000, [5, 40, 150][(n / 2_000 % 3) as usize]);
             let held = (1_000..1_000 + long).contains(&within);
@@ -413,10 +416,10 @@ mod tests {
         let (offs, release) = run(1_000_000.0, 20_000, 2_000_000, outage);
         assert!(worst(&offs, 0.90) <= 30 * US, "{}", worst(&offs, 0.90));
         assert_eq!(release.clocks(), 1);
-        // Those of the bursts, and few beside them.
+        // The frames of the bursts, and few others.
         let late = release.counts.late;
         assert!((550..1_000).contains(&late), "{late} late");
-        // Later frames are lost for good, and after that nothing is taken for one that is late.
+        // Later frames are lost, and after that none counts as late.
         let lost = |n: u64| (!(10_000..10_030).contains(&n)).then(|| random(n, 100 * US));
         let (offs, release) = run(1_000_000.0, 30_000, 2_000_000, lost);
         assert!(worst(&offs, 0.999) <= 30 * US, "{}", worst(&offs, 0.999));
@@ -424,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn another_period_is_learned_after_a_pause() {
+    fn new_period_is_learned_after_pause() {
         let mut release = Release::new(2_000_000);
         let mut now = 0;
         for _ in 0..200 {
@@ -433,14 +436,14 @@ mod tests {
             release.take(now + 100_000, |_| ());
         }
         assert_eq!(release.clocks(), 1);
-        // Four times as fast: what was learned does not fit, and is given up.
+        // Four times as fast: the clock does not fit, and is dropped.
         for _ in 0..200 {
             now += 250_000;
             release.hold(now, 1, &[0; 64]);
             while release.take(now + 200_000, |_| ()) {}
         }
         assert_eq!(release.flows[0].clock.as_ref().map(Clock::period), Some(250_000));
-        // Nothing regular: no clock, and nothing is held.
+        // Irregular arrivals: no clock, and no frame is held.
         for n in 0..500 {
             now += 1 + random(n, 10_000_000);
             assert!(!release.hold(now, 2, &[0; 64]));
@@ -449,7 +452,7 @@ mod tests {
     }
 
     #[test]
-    fn no_frame_passes_another_one_when_the_clock_is_given_up_or_late() {
+    fn frames_never_overtake_in_a_flow() {
         let mut release = Release::new(2_000_000);
         let mut now = 0;
         for _ in 0..200 {
@@ -459,7 +462,7 @@ mod tests {
         }
         assert_eq!(release.clocks(), 1);
         assert!(release.hold(now + 1_000_000, 1, &[1; 64]), "the clock holds it");
-        // Far before its beat, so that the clock is given up, and one that nothing is known of then.
+        // Far ahead of its beat, so that the clock is dropped; then a frame without a clock.
         let held = [2u8, 3].map(|n| release.hold(now + 1_000_001, 1, &[n; 64]));
         now += 1_000_000_000;
         assert!(release.hold(now, 1, &[4; 64]), "those before still wait");
@@ -470,7 +473,7 @@ mod tests {
     }
 
     #[test]
-    fn intervals_are_counted_for_longer_than_fifty_days() {
+    fn intervals_count_past_fifty_days() {
         let mut histogram = Histogram::default();
         let days = u32::MAX.into();
         (histogram.counts[0], histogram.total) = (days, days);
@@ -479,7 +482,7 @@ mod tests {
     }
 
     #[test]
-    fn places_and_flows_are_bounded() {
+    fn buffer_and_flows_are_bounded() {
         let mut release = Release::new(2_000_000);
         for n in 0..40u64 {
             for id in 0..200u32 {

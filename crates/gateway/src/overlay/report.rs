@@ -1,4 +1,4 @@
-//! What an overlay tells of itself.
+//! The status of an overlay.
 
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex};
@@ -13,19 +13,19 @@ use crate::run::mailbox::Mailbox;
 use crate::run::report::{About, Carries, Place, Shares, forwarding, port};
 use crate::run::status::Status;
 
-/// How long the forwarding thread may take to answer.
+/// The longest wait for the forwarding thread's answer.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// Answers for the daemon.
+/// Answers requests of the control socket.
 pub(super) struct Desk {
     pub(super) about: About,
     pub(super) mailbox: Arc<Mailbox<Letter>>,
     pub(super) out: Arc<PathCounters>,
     pub(super) inward: Arc<PathCounters>,
     pub(super) place: Arc<Mutex<Place>>,
-    /// What the ports carry: field, uplink.
+    /// Names and MTUs of the ports: field, uplink.
     pub(super) ports: Mutex<[Carries; 2]>,
-    /// State of the links of field, uplink and second uplink, and how often they went down.
+    /// For field, uplink and second uplink: whether the link is up, and how often it went down.
     pub(super) links: Mutex<[(bool, u64); 3]>,
     pub(super) shares: Shares,
 }

@@ -1,4 +1,4 @@
-//! The state of the forwarding thread of an overlay at one moment.
+//! A snapshot of an overlay's forwarding thread.
 
 use crate::run::report::Waits;
 use crate::run::status::Overlay as Document;

@@ -1,5 +1,5 @@
-//! What both directions of an overlay share: sessions, peers, the table, the uplink's sending side, and what is done when it is
-//! due.
+//! The state that both directions of an overlay share: sessions, peers, the address table, the
+//! uplink's sending side; and the timers.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -26,37 +26,37 @@ use crate::run::counters::PathCounters;
 
 /// Octets of the longest frame: a jumbo frame with two VLAN tags.
 pub(super) const LONGEST: usize = 9_018 + 4;
-/// How often timers are looked at when nothing is due.
+/// The longest interval of the timers, in nanoseconds.
 const LOOK: u64 = 100_000_000;
-/// How often addresses are aged.
+/// The interval of ageing, in nanoseconds.
 const AGE: u64 = 1_000_000_000;
-/// Which of the bounds.
+/// Indices of the storm limits.
 pub(super) const OUT: usize = 0;
 pub(super) const IN: usize = 1;
 
-/// What protects.
+/// The protection of datagrams.
 pub(super) enum Crypt {
     Wireguard(Box<Device>),
     Bare,
 }
 
-/// What became of copies.
+/// Counters of the second uplink.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Doubles {
-    /// Datagrams that came by the second uplink.
+    /// Datagrams from the second uplink.
     pub received: u64,
-    /// Those of them that came before their copy by the first one, or without it.
+    /// Those that arrived before, or without, the copy on the first uplink.
     pub first: u64,
-    /// Copies that were refused, on either uplink, for the other one had come.
+    /// Second copies, dropped on either uplink.
     pub eliminated: u64,
 }
 
-/// All but where frames come from.
+/// The state of both directions, without the receiving ports.
 pub(super) struct Core {
     pub(super) to_field: Delivery,
     pub(super) field_mtu: usize,
     pub(super) uplink: Outward,
-    /// The second uplink, by which a copy of each datagram goes to peers that have an address there.
+    /// The second uplink, which sends a copy of each datagram to peers with an address there.
     pub(super) second: Option<Outward>,
     pub(super) doubles: Doubles,
     pub(super) crypt: Crypt,
@@ -68,15 +68,15 @@ pub(super) struct Core {
     pub(super) inward: Arc<PathCounters>,
     pub(super) bounds: [Bound; 2],
     pub(super) release: Option<Release>,
-    /// What each uplink carries.
+    /// The MTU of each uplink.
     pub(super) mtus: [Option<usize>; 2],
     pub(super) drops: Drops,
     pub(super) cookies: u64,
-    /// When timers are looked at next.
+    /// Time of the next timers.
     pub(super) look: u64,
     pub(super) aged: u64,
     pub(super) jobs: Post<Job>,
-    /// Parts of handshakes that are worked out.
+    /// Jobs in the handshake thread.
     pub(super) in_flight: usize,
     pub(super) key_log: Option<Post<Vec<KeyLogEntry>>>,
 }
@@ -86,7 +86,7 @@ pub(super) fn address(frame: &[u8], at: usize) -> EthernetAddress {
 }
 
 impl Core {
-    /// A session is new: the other end is asked whether it is an Antedate, and what waited is sent.
+    /// Starts a new session: asks the peer for its capabilities, and sends the frames that waited.
     #[cold]
     pub(super) fn greet(&mut self, now: u64, place: usize) {
         if self.peers.get_mut(place).is_some_and(|peer| peer.asks(now)) {
@@ -104,12 +104,12 @@ impl Core {
         let octets = hello.emit();
         let second = self.second.as_mut().zip(peer.settings.second_endpoint);
         let mut carrier = Carrier { now, device, uplink: &mut self.uplink, second, out: &self.out, class: 0 };
-        // Without a session it is said in the next one.
+        // Without a session the next one repeats it.
         let _ =
             carrier.carry(peer.id, octets.len(), |packet| packet[..octets.len()].copy_from_slice(&octets));
     }
 
-    /// Sends an answer to where a datagram came from.
+    /// Sends an answer to the source of a datagram.
     #[cold]
     pub(super) fn reply(&mut self, by: Which, octets: &[u8], to: SocketAddr) {
         let uplink = match by {
@@ -124,7 +124,7 @@ impl Core {
         }
     }
 
-    /// Gives parts of handshakes to the thread that works them out, as many as it may have.
+    /// Sends jobs to the handshake thread, up to its limit.
     #[cold]
     pub(super) fn hand_over(&mut self) {
         let Crypt::Wireguard(device) = &mut self.crypt else { return };
@@ -136,7 +136,7 @@ impl Core {
         }
     }
 
-    /// A part of a handshake is done.
+    /// Finishes a job of a handshake.
     #[cold]
     pub(super) fn handshake(&mut self, now: u64, done: Done) {
         self.in_flight = self.in_flight.saturating_sub(1);
@@ -148,14 +148,14 @@ impl Core {
                 self.repeat(outgoing.peer, &octets[..outgoing.len]);
             }
             Ok(Finished::Session { peer }) => self.session(now, peer),
-            // Counted there, by its reason.
+            // The device counts it by reason.
             Err(_) => {}
         }
         self.look = 0;
         self.hand_over();
     }
 
-    /// Something came in a session, which may be a new one.
+    /// Handles a packet of a session, which may be a new one.
     #[inline]
     pub(super) fn session(&mut self, now: u64, peer: PeerId) {
         let Crypt::Wireguard(device) = &self.crypt else { return };
@@ -167,13 +167,13 @@ impl Core {
         }
     }
 
-    /// Does what is due.
+    /// Runs the timers.
     #[cold]
     pub(super) fn timers(&mut self, now: u64) {
         let mut next = now + LOOK;
         if let Crypt::Wireguard(device) = &mut self.crypt {
             let mut octets = [0; LONGEST_HANDSHAKE];
-            // Bounded by what fits the outbox; the rest is sent in the next turn.
+            // At most a full outbox; the rest is sent in the next turn.
             while !self.uplink.is_full() {
                 let Some(outgoing) = device.poll(&mut World, &mut octets) else { break };
                 if let Some(room) = self.uplink.place(&self.out) {
@@ -189,7 +189,7 @@ impl Core {
             if let Some(post) = &self.key_log {
                 let keys = device.take_key_log();
                 if !keys.is_empty() {
-                    // Who writes them down may have stopped; nothing depends on it.
+                    // The main thread may have stopped.
                     let _ = post.send(keys);
                 }
             }
@@ -206,7 +206,7 @@ impl Core {
         }
     }
 
-    /// Asks the peers that are to be asked.
+    /// Asks peers for their capabilities, where it is time.
     pub(super) fn ask(&mut self, now: u64) {
         for place in 0..self.peers.len() {
             if self.peers[place].asks(now) {
@@ -215,7 +215,7 @@ impl Core {
         }
     }
 
-    /// Whether there is a peer at an address.
+    /// Whether a peer has this address.
     pub(super) fn is_peer(&self, ip: IpAddr) -> bool {
         let at = |peer: &Peer| match &self.crypt {
             Crypt::Wireguard(device) => device.endpoint(peer.id),
@@ -224,7 +224,7 @@ impl Core {
         self.peers.iter().any(|peer| at(peer).is_some_and(|endpoint| endpoint.ip() == ip))
     }
 
-    /// Gives out the frames that the release clock held until now.
+    /// Sends the frames that the release clock releases now. Returns their number.
     #[inline]
     pub(super) fn release(&mut self, now: u64) -> usize {
         let Some(release) = &mut self.release else { return 0 };
@@ -235,7 +235,7 @@ impl Core {
         count
     }
 
-    /// Sends what is ready.
+    /// Sends the datagrams in the outbox.
     #[inline]
     pub(super) fn flush(&mut self) {
         self.uplink.flush(&self.out);

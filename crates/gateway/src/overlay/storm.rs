@@ -1,15 +1,15 @@
-//! A bound on frames that go to everybody: broadcast, groups, and addresses that nobody knows. A loop or a broken machine on one
-//! site must not fill the links of all others.
+//! A rate limit on broadcast, group and unknown-destination frames. A loop or a faulty machine on
+//! one site must not fill the links of all others.
 
-/// So long a burst may be saved up for, in nanoseconds.
+/// The longest saving for a burst, in nanoseconds.
 const SAVINGS: u64 = 100_000_000;
-/// Frames that a burst may have at least.
+/// The smallest burst, in frames.
 const LEAST: u64 = 64;
 
-/// Lets so many frames pass a second.
+/// A token bucket.
 #[derive(Debug, Clone)]
 pub struct Bound {
-    /// Nanoseconds that a frame costs; 0: nothing.
+    /// Nanoseconds per frame. 0: no limit.
     cost: u64,
     most: u64,
     saved: u64,
@@ -17,7 +17,7 @@ pub struct Bound {
 }
 
 impl Bound {
-    /// `rate` frames a second; 0: as many as come.
+    /// A limit of `rate` frames a second. 0: no limit.
     #[must_use]
     pub fn new(rate: u32, now: u64) -> Self {
         let cost = if rate == 0 { 0 } else { 1_000_000_000 / u64::from(rate) };
@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_storm_is_bounded_and_what_is_usual_passes() {
+    fn storm_is_limited() {
         let mut bound = Bound::new(1000, 0);
         let storm = (0..1_000_000u64).filter(|i| bound.passes(i * 1000)).count();
         assert!((1000..=1101).contains(&storm), "{storm} in a second");

@@ -1,35 +1,37 @@
-//! Which machine is where: on the field, or behind which peer. As the filtering database of a bridge (IEEE 802.1Q, 8.8):
-//! learned from source addresses, forgotten when not heard for long, with static entries that nothing moves.
+//! The address table: the field or the peer that each machine is behind. As the filtering database
+//! of a bridge (IEEE 802.1Q, 8.8): learned from source addresses, aged when silent, with static
+//! entries that never move.
 //!
-//! A bound on all addresses, and one on those on the field and behind a peer, keep whoever invents addresses from pushing out
-//! others: what is not learned is sent to everybody, as by any bridge.
+//! Limits on all addresses, on those of the field and on those of each peer keep a sender of random
+//! addresses from evicting others. Frames to addresses that were not learned are flooded, as in any
+//! bridge.
 
 use std::collections::HashMap;
 
 use antedate_wire::EthernetAddress;
 
-/// Nanoseconds in which a machine that was heard on the field is not believed to be behind a peer.
+/// Nanoseconds in which a machine of the field cannot move behind a peer.
 const HOLD: u64 = 5_000_000_000;
-/// An address is not touched again within this time.
+/// Nanoseconds between two updates of an entry.
 const FRESH: u64 = 1_000_000_000;
 
-/// Where a machine is.
+/// The place of a machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
-    /// On our own field.
+    /// The local field.
     Field,
     /// Behind a peer.
     Peer(usize),
 }
 
-/// What the table says to a source address.
+/// The result for a source address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Heard {
-    /// It is there.
+    /// The place agrees.
     Fine,
-    /// There is no room to remember it.
+    /// The table is full.
     Full,
-    /// It is elsewhere: static, or heard on the field a moment ago.
+    /// The machine is in another place: a static entry, or recently on the field.
     Elsewhere,
 }
 
@@ -40,7 +42,7 @@ struct Entry {
     fixed: bool,
 }
 
-/// The table.
+/// The address table.
 #[derive(Debug)]
 pub struct Table {
     entries: HashMap<EthernetAddress, Entry>,
@@ -52,18 +54,18 @@ pub struct Table {
     of_peer: Vec<usize>,
     /// Machines that moved.
     pub moved: u64,
-    /// Addresses that there was no room for.
+    /// Addresses that were not learned for lack of space.
     pub full: u64,
-    /// Frames whose source is elsewhere.
+    /// Frames from a source with another place.
     pub elsewhere: u64,
 }
 
 impl Table {
-    /// An empty table for so many peers and addresses; `ageing` in nanoseconds.
+    /// An empty table for this many peers and addresses; `ageing` in nanoseconds.
     #[must_use]
     pub fn new(peers: usize, most: usize, ageing: u64) -> Self {
-        // The field may have all but what peers need, and one peer all but what a field needs; several share, each at least a
-        // sixteenth.
+        // The field may use all but the peers' share, a single peer all but the field's share.
+        // Several peers share, each at least a sixteenth.
         let most_of_field = most - most / 8;
         let most_of_peer = most_of_field / peers.clamp(1, 14);
         Self {
@@ -80,12 +82,12 @@ impl Table {
         }
     }
 
-    /// Adds a machine that never moves.
+    /// Adds a static entry.
     pub fn fix(&mut self, address: EthernetAddress, peer: usize) {
         self.entries.insert(address, Entry { place: Place::Peer(peer), seen: 0, fixed: true });
     }
 
-    /// A frame came from that address there. With `learn` it is remembered.
+    /// Handles the source address of a frame. With `learn` it is stored.
     #[inline]
     pub fn heard(&mut self, address: EthernetAddress, place: Place, learn: bool, now: u64) -> Heard {
         if let Some(entry) = self.entries.get_mut(&address) {
@@ -125,7 +127,7 @@ impl Table {
         Heard::Fine
     }
 
-    /// Where a machine is, if that is known.
+    /// The place of a machine, if known.
     #[inline]
     #[must_use]
     pub fn find(&self, address: EthernetAddress, now: u64) -> Option<Place> {
@@ -133,7 +135,7 @@ impl Table {
         (entry.fixed || now.saturating_sub(entry.seen) < self.ageing + FRESH).then_some(entry.place)
     }
 
-    /// Forgets what was not heard for long.
+    /// Removes aged entries.
     pub fn age(&mut self, now: u64) {
         let (ageing, of_field, of_peer) = (self.ageing, &mut self.of_field, &mut self.of_peer);
         self.entries.retain(|_, entry| {
@@ -149,7 +151,7 @@ impl Table {
         });
     }
 
-    /// Addresses on the field, and behind each peer.
+    /// Number of addresses on the field, and behind each peer.
     #[must_use]
     pub fn census(&self) -> (usize, Vec<usize>) {
         let mut behind = vec![0; self.of_peer.len()];
@@ -190,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn machines_are_learned_move_and_are_forgotten() {
+    fn machines_are_learned_moved_and_aged() {
         let mut table = Table::new(2, 64, 300 * S);
         assert_eq!(table.find(mac(1), 0), None);
         assert_eq!(table.heard(mac(1), Place::Peer(0), true, 0), Heard::Fine);
@@ -204,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_of_the_field_is_not_stolen_and_a_static_one_never_moves() {
+    fn static_and_field_machines_stay() {
         let mut table = Table::new(2, 64, 300 * S);
         table.fix(mac(9), 1);
         for place in [Place::Field, Place::Peer(0)] {
@@ -221,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_peer_that_invents_addresses_takes_no_room_from_others() {
+    fn flooding_peer_evicts_no_others() {
         let mut table = Table::new(2, 64, 300 * S);
         let learned = |table: &mut Table, place, range: std::ops::Range<u32>| {
             range.filter(|n| table.heard(mac(*n), place, true, 0) == Heard::Fine).count()
@@ -234,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_field_that_invents_addresses_leaves_room_for_the_peers() {
+    fn flooding_field_leaves_peers_their_share() {
         let mut table = Table::new(2, 64, 300 * S);
         let learned = |table: &mut Table, place, range: std::ops::Range<u32>| {
             range.filter(|n| table.heard(mac(*n), place, true, 0) == Heard::Fine).count()

@@ -1,9 +1,9 @@
-//! The uplink: where datagrams come from and leave by.
+//! The ports of an uplink.
 //!
-//! A UDP socket has the port, and for IPv4 a packet socket each for coming and going beside it: datagrams are taken from the
-//! interface's ring, where a look costs a read of memory, and put on the interface with their headers in front. That is the
-//! way that the frames of a plain gateway go, and saves the kernel's way through IP and UDP twice. The socket is left with
-//! what needs that way: datagrams in fragments, neighbours whose link address is not known, IPv6.
+//! A UDP socket owns the port. With IPv4, a packet socket beside it receives datagrams from the
+//! interface's ring, where polling costs a memory read, and another sends them with their headers.
+//! Both save the kernel's IP and UDP stack. The socket remains for fragmented datagrams, neighbours
+//! without a known link address, and IPv6.
 
 use std::net::{IpAddr, SocketAddr, SocketAddrV4};
 use std::os::fd::{AsRawFd, RawFd};
@@ -23,9 +23,10 @@ use crate::sys::route::Hop;
 use crate::sys::segmenter::Segmenter;
 use crate::sys::udp::{BATCH, Inbox, ROOM, UdpSocket, headers};
 
-/// Datagrams that are taken in a turn.
+/// The most datagrams in a turn.
 const TURN: usize = 16;
-/// How long datagrams come by the socket after one of a peer came in fragments, in nanoseconds.
+/// How long datagrams are received from the socket after a fragmented one of a peer, in
+/// nanoseconds.
 const BY_SOCKET: u64 = 10_000_000_000;
 
 /// The sockets of an uplink.
@@ -39,9 +40,9 @@ pub struct Port {
 }
 
 impl Port {
-    /// A socket and, with `direct`, the packet sockets beside it, of an interface on which a packet has at
-    /// most `mtu` octets; frames skip the queueing discipline with `bypass`. With `bare` there is no WireGuard to tell what was
-    /// damaged on the way, so checksums are looked at.
+    /// Opens a port on an interface with packets of at most `mtu` octets: the socket and, with
+    /// `direct`, the packet sockets. With `bypass` frames skip the queueing discipline. With `bare`
+    /// there is no WireGuard to detect damage, so checksums are verified.
     ///
     /// # Errors
     /// When the kernel refuses a packet socket.
@@ -54,7 +55,8 @@ impl Port {
     ) -> std::io::Result<Self> {
         let direct = if direct && listen.is_ipv4() {
             let ring = Receiver::open_filtered(interface, &filter(listen, Datagrams::All))?;
-            // From now on the socket has only what the ring does not take. What it took before is read from it.
+            // From here on the socket receives only datagrams that the ring does not. Earlier ones
+            // are still read from it.
             socket.filter(&longer(mtu))?;
             let sender = Sender::open(interface, bypass)?;
             Some((ring, outbox::Interface::new(sender, Segmenter::open(interface, bypass)?)))
@@ -64,7 +66,7 @@ impl Port {
         Ok(Self { socket, direct, listen, link: interface.address, mtu, bare })
     }
 
-    /// Its two sides. Addresses whose next hop is wanted are told to `ask`.
+    /// Splits the port. `ask` receives addresses that need a next hop.
     pub(super) fn sides(self, ask: Post<SocketAddrV4>) -> (Inward, Outward) {
         let (ring, sender) = self.direct.map_or((None, None), |(ring, sender)| (Some(ring), Some(sender)));
         let outward = Outward {
@@ -90,7 +92,7 @@ impl Port {
     }
 }
 
-/// What a ring takes.
+/// The filter of a ring.
 fn filter(listen: SocketAddr, which: Datagrams) -> Filter {
     let address = match listen.ip() {
         IpAddr::V4(ip) if !ip.is_unspecified() => Some(ip),
@@ -99,39 +101,41 @@ fn filter(listen: SocketAddr, which: Datagrams) -> Filter {
     Filter::datagrams(listen.port(), address, which)
 }
 
-/// What a socket takes beside a ring: a datagram that is too long for a packet came in fragments.
+/// The filter of a socket beside a ring: datagrams longer than a packet were fragmented.
 fn longer(mtu: usize) -> Filter {
     Filter::longer_than(mtu.saturating_sub(28))
 }
 
-/// Where datagrams come from.
+/// The receiving side.
 pub(super) struct Inward {
     socket: Arc<UdpSocket>,
     ring: Option<Receiver>,
     listen: SocketAddr,
     mtu: usize,
     bare: bool,
-    /// Until when datagrams come by the socket, though there is a ring; 0: they come by the ring.
+    /// The end of receiving from the socket although there is a ring. 0: datagrams come from the
+    /// ring.
     by_socket: u64,
-    /// When the socket was looked at last, while they come by the ring.
+    /// The last poll of the socket beside the ring.
     looked: u64,
     inbox: Inbox,
-    /// How many datagrams are asked of the socket at a time: one where they come singly.
+    /// Datagrams per read of the socket: one while they arrive singly.
     ask: usize,
     /// Packets with wrong lengths or checksums.
     pub(super) damaged: u64,
 }
 
-/// How often the socket is looked at beside the ring.
+/// Interval of polling the socket beside the ring, in nanoseconds.
 const LOOK: u64 = 10_000_000;
 
 impl Inward {
-    /// What a thread waits on: the ring, if there is one, and the socket.
+    /// The descriptors to wait on: the ring, if any, and the socket.
     pub(super) fn descriptors(&self) -> [RawFd; 2] {
         [self.ring.as_ref().map_or(-1, AsRawFd::as_raw_fd), self.socket.as_raw_fd()]
     }
 
-    /// After a wait: a link that went down leaves an error, which would end every wait at once until it is taken.
+    /// Clears an error after a wait. A link that went down leaves one, which would end every wait
+    /// at once.
     pub(super) fn take_error(&self) {
         if let Some(ring) = &self.ring
             && !ring.ready()
@@ -140,12 +144,12 @@ impl Inward {
         }
     }
 
-    /// Datagrams that the kernel dropped because the ring was full, since the last call.
+    /// Datagrams that the kernel dropped since the last call because the ring was full.
     pub(super) fn overruns(&self) -> u64 {
         self.ring.as_ref().map_or(0, Receiver::overruns)
     }
 
-    /// By which way datagrams come.
+    /// The way of incoming datagrams.
     pub(super) fn way(&self) -> &'static str {
         match (&self.ring, self.by_socket) {
             (None, _) => "socket",
@@ -154,8 +158,8 @@ impl Inward {
         }
     }
 
-    /// Shows each datagram that stands ready, a bounded number. Returns how many. `is_peer` tells whether there is a peer at
-    /// an address.
+    /// Passes a bounded number of datagrams to `each`. Returns their number. `is_peer` returns
+    /// whether a peer has an address.
     #[inline]
     pub(super) fn turn<C>(
         &mut self,
@@ -169,12 +173,12 @@ impl Inward {
         while count < TURN {
             match ring.peek() {
                 Next::Empty => break,
-                // The tunnel's replay window and counters do without it.
+                // The tunnel's replay window and counters tolerate the loss.
                 Next::Truncated => self.damaged += 1,
                 Next::Frame(received) => {
                     let offload = received.offload;
-                    // A checksum that the sender's stack left to the hardware is of no use here, and those of a
-                    // super-frame's datagrams were left, or looked at when it was joined.
+                    // A checksum that the sender's stack left to the hardware is not there to
+                    // verify. Those of a super-frame were left too, or verified when it was joined.
                     let check = self.bare && !offload.needs_checksum && offload.segmentation == 0;
                     let len = usize::from(offload.segment_bytes);
                     match (read(received.into_frame(), check), offload.segmentation) {
@@ -201,7 +205,7 @@ impl Inward {
         count
     }
 
-    /// What comes by the socket beside the ring; and changes from one to the other.
+    /// Receives from the socket beside the ring, and switches between the two.
     #[cold]
     fn aside(&mut self, now: u64, fragments: bool, each: impl FnMut(&mut [u8], SocketAddr)) -> usize {
         self.looked = now;
@@ -213,7 +217,8 @@ impl Inward {
         if fragments {
             self.by_socket = now + BY_SOCKET;
         }
-        // In this order a datagram may come twice, and the second one is refused as a replay, but none is lost.
+        // In this order a datagram may arrive twice, and the replay window drops the second; none
+        // is lost.
         if let (Some(which), Some(ring)) = (which, &self.ring) {
             let socket = if which == Datagrams::All { longer(self.mtu) } else { Filter::everything() };
             let ring = || ring.filter(&filter(self.listen, which));
@@ -233,7 +238,7 @@ impl Inward {
     #[inline]
     fn read_socket(&mut self, mut each: impl FnMut(&mut [u8], SocketAddr)) -> usize {
         let Self { socket, inbox, ask, .. } = self;
-        // What the network said of a datagram that was sent before is no reason to stop.
+        // An error that the network reported for an earlier datagram is no reason to stop.
         let count = inbox.receive(socket, *ask).unwrap_or(0);
         *ask = if count == *ask && count > 0 { BATCH } else { 1 };
         for at in 0..count {
@@ -245,7 +250,7 @@ impl Inward {
     }
 }
 
-/// Where datagrams leave by.
+/// The sending side.
 pub(super) struct Outward {
     socket: Arc<UdpSocket>,
     sender: Option<outbox::Interface>,
@@ -255,7 +260,7 @@ pub(super) struct Outward {
 }
 
 impl Outward {
-    /// Where the next datagram is put together. What is ready is sent before, if there is no place left.
+    /// The buffer of the next datagram. Sends the outbox first if it is full.
     #[inline]
     pub(super) fn place(&mut self, counters: &PathCounters) -> Option<&mut [u8; ROOM]> {
         if self.outbox.is_full() {
@@ -264,7 +269,8 @@ impl Outward {
         self.outbox.place()
     }
 
-    /// The datagram in the place has so many octets, and is to go to a peer. `class` is the octet with DSCP and ECN.
+    /// Queues the datagram of `len` octets in the buffer for a peer. `class` is the octet with DSCP
+    /// and ECN.
     #[inline]
     pub(super) fn put(&mut self, now: u64, len: usize, to: SocketAddr, class: u8) {
         if self.sender.is_some()
@@ -278,7 +284,7 @@ impl Outward {
         }
     }
 
-    /// Puts a copy of a datagram that goes elsewhere too.
+    /// Queues a copy of a datagram.
     #[inline]
     pub(super) fn copy(
         &mut self,
@@ -294,7 +300,7 @@ impl Outward {
         }
     }
 
-    /// The same by the socket, to anybody.
+    /// Queues the datagram for the socket, to any address.
     pub(super) fn put_by_socket(&mut self, len: usize, to: SocketAddr) {
         self.outbox.put(len, to, 0);
     }
@@ -303,17 +309,17 @@ impl Outward {
         self.outbox.is_full()
     }
 
-    /// The next hop towards an address, or that there is none.
+    /// Stores the next hop of an address, or that there is none.
     pub(super) fn learn(&mut self, to: SocketAddrV4, hop: Option<Hop>) {
         self.hops.learn(to, hop);
     }
 
-    /// Addresses to which datagrams leave past the kernel's IP stack.
+    /// Number of addresses that bypass the kernel's IP stack.
     pub(super) fn direct(&self) -> usize {
         self.hops.known()
     }
 
-    /// Sends what is ready.
+    /// Sends the queued datagrams.
     #[inline]
     pub(super) fn flush(&mut self, counters: &PathCounters) {
         if self.outbox.is_empty() {

@@ -1,5 +1,5 @@
-//! What the steward knows of an uplink: opens its port, opens it again when the interface was replaced or has another MTU, and
-//! has its next hops asked for.
+//! The main thread's view of an uplink: opens its port, reopens it when the interface was replaced
+//! or has another MTU, and starts its next-hops thread.
 
 use std::net::{SocketAddr, SocketAddrV4};
 use std::sync::atomic::{AtomicI32, Ordering};
@@ -26,14 +26,14 @@ pub(super) struct Wire {
     pub(super) interface: Interface,
     listen: SocketAddr,
     socket: Arc<UdpSocket>,
-    /// The interface's index, for the thread that asks for next hops.
+    /// The interface's index, for the next-hops thread.
     index: Arc<AtomicI32>,
     pub(super) next_hops: JoinHandle<()>,
 }
 
 impl Wire {
-    /// Opens a port on an interface, on which packets have at most `mtu` octets. Whoever wants to know a next hop there asks by
-    /// the returned sender.
+    /// Opens a port on an interface with packets of at most `mtu` octets. The returned sender asks
+    /// the next-hops thread.
     pub(super) fn open(
         config: &Config,
         overlay: &Overlay,
@@ -67,7 +67,7 @@ impl Wire {
             .map_err(|error| refused(&config.file, self.which.key(), self.listen, &to.name, &error))
     }
 
-    /// Opens the port again, if need be. Gives what it carries then.
+    /// Reopens the port if the interface changed. Returns the new MTU.
     pub(super) fn follow(
         &mut self,
         config: &Config,

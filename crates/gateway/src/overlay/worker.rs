@@ -1,4 +1,4 @@
-//! The forwarding thread of an overlay, and what the other threads ask of it.
+//! The forwarding thread of an overlay.
 
 use std::ops::ControlFlow;
 use std::os::fd::AsRawFd;
@@ -14,36 +14,37 @@ use crate::run::mailbox::Mailbox;
 use crate::run::warm::Warm;
 use crate::sys::thread;
 
-/// Steps of preparation between two looks at the ports: some 50 ns each, and a look at the socket takes longer.
+/// Steps of preparation between two polls of the ports. A step takes some 50 ns, less than a poll
+/// of the socket.
 const STEPS: u32 = 4;
 
-/// Nanoseconds for which letters let frames go first.
+/// The longest time in nanoseconds that messages wait for frames.
 const LETTERS_WAIT: u64 = 2_000_000;
 
-/// The thread.
+/// The forwarding thread.
 pub struct Worker {
     path: Path,
     mode: Mode,
     mailbox: Arc<Mailbox<Letter>>,
-    /// When the mailbox is looked into whatever is due.
+    /// The time after which messages no longer wait.
     letters_by: u64,
 }
 
 impl Worker {
-    /// What it forwards, how it waits, and where the others' letters come.
+    /// A thread for this path, with this way to wait and this mailbox.
     #[must_use]
     pub const fn new(path: Path, mode: Mode, mailbox: Arc<Mailbox<Letter>>) -> Self {
         Self { path, mode, mailbox, letters_by: 0 }
     }
 
-    /// Forwards until it is told to stop.
+    /// Forwards until a message tells it to stop.
     pub fn run(mut self) {
         let mode = self.mode;
         forward(&mut self, mode);
     }
 
-    /// Whether letters wait for a frame that the release clock gives out next: telling the state takes as long as a frame
-    /// may be off its beat.
+    /// Whether messages wait for the release clock's next frame. A snapshot takes as long as the
+    /// tolerated deviation of a frame.
     #[inline]
     fn letters_wait(&mut self) -> bool {
         let Some(due) = self.path.due() else { return false };
@@ -79,7 +80,7 @@ impl Duty for Worker {
         match letter {
             Letter::Snapshot(answer) => {
                 self.path.census();
-                // Who asked may have gone; nothing depends on it.
+                // The requester may be gone.
                 let _ = answer.send(Snapshot::take(&self.path, governor));
             }
             Letter::Rekey => self.path.rekey(),
@@ -108,7 +109,7 @@ impl Duty for Worker {
         let [ring_2, socket_2] = second.map_or([-1; 2], Inward::descriptors);
         let fds = [field.as_raw_fd(), ring, socket, ring_2, socket_2, self.mailbox.as_raw_fd()];
         let [from_field, from_uplink, _, from_second, ..] = thread::wait(fds, Some(pause));
-        // A link that went down leaves an error, which would end every wait at once until it is taken.
+        // A link that went down leaves an error, which would end every wait at once.
         if from_field && !field.ready() {
             field.take_error();
         }

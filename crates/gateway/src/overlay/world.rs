@@ -1,10 +1,10 @@
-//! This machine, as WireGuard needs it.
+//! The clocks and random numbers of this machine, for WireGuard.
 
 use antedate_channel::wireguard::{Environment, Timestamp};
 
 use crate::sys::thread;
 
-/// This machine's clocks and its source of random numbers.
+/// This machine's clocks and its random number generator.
 pub(super) struct World;
 
 impl Environment for World {
@@ -23,7 +23,8 @@ impl Environment for World {
     }
 
     fn random(&mut self, out: &mut [u8]) {
-        // Linux has no other failure than a kernel without the call, and keys without randomness are worse than an end.
+        // It fails only on a kernel without the system call. Ending is better than keys without
+        // randomness.
         getrandom::fill(out).unwrap_or_else(|error| panic!("the system gives no random numbers: {error}"));
     }
 }

@@ -1,4 +1,4 @@
-//! Requests to a running gateway and their answers, one JSON object a line each way.
+//! Requests to a running gateway and their answers, one JSON object per line.
 
 use std::io;
 use std::path::Path;
@@ -11,71 +11,71 @@ use serde::{Deserialize, Serialize};
 use crate::config::CONTROL_WORDS;
 use crate::run::status::Status;
 
-/// What can be asked of a running gateway.
+/// A request to a running gateway.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "request", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Request {
-    /// `{"request":"status"}`: its state.
+    /// `{"request":"status"}`: the status.
     Status {},
-    /// `{"request":"switch-sa","an":1}`: send under another association from the next frame on.
+    /// `{"request":"switch-sa","an":1}`: protect with another association from the next frame on.
     SwitchSa {
         /// The association number.
         an: u8,
     },
-    /// `{"request":"rekey"}`: make new sessions with all peers of an overlay.
+    /// `{"request":"rekey"}`: start new sessions with all peers of an overlay.
     Rekey {},
 }
 
-/// What changes a running gateway.
+/// A request that changes a running gateway.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Command {
-    /// Send under this association from the next frame on.
+    /// Protect with this association from the next frame on.
     SwitchSa {
         /// The association number.
         an: u8,
     },
-    /// Make new sessions with all peers of an overlay.
+    /// Start new sessions with all peers of an overlay.
     Rekey,
 }
 
 /// The answer to a request.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Reply {
-    /// Whether it was done.
+    /// Whether the request succeeded.
     pub ok: bool,
-    /// What was asked for.
+    /// The requested status.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<Box<Status>>,
-    /// What was done, or why not.
+    /// The result, or the reason of a failure.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
-    /// What to do about it.
+    /// The remedy of a failure.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub remedy: String,
 }
 
-/// Why a command was not done.
+/// The reason and the remedy of a failed command.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{what}")]
 pub struct Refusal {
-    /// What is wrong with it.
+    /// The reason.
     pub what: String,
-    /// What to do about it.
+    /// The remedy.
     pub remedy: String,
 }
 
-/// Who answers for the daemon. Both calls come from the control threads and must not wait for forwarding.
+/// The source of answers. Called from the control threads; must not wait for forwarding.
 pub trait StatusSource: Send + Sync {
-    /// The state of now.
+    /// The current status.
     fn status(&self) -> Status;
-    /// Does what is asked; gives a sentence that says so.
+    /// Executes a command. Returns a sentence about the result.
     ///
     /// # Errors
-    /// When it cannot be done.
+    /// When it cannot be executed.
     fn command(&self, command: Command) -> Result<String, Refusal>;
 }
 
-/// Answers with the state of a gateway.
+/// Answers requests from a [`StatusSource`].
 struct Answers(Arc<dyn StatusSource>);
 
 impl Service for Answers {
@@ -88,7 +88,7 @@ impl Service for Answers {
     }
 }
 
-/// Answers on the socket.
+/// Serves the socket.
 ///
 /// # Errors
 /// When no thread can be started.
@@ -124,10 +124,10 @@ fn to_line(reply: &Reply) -> Vec<u8> {
     serde_json::to_vec(reply).unwrap_or_default()
 }
 
-/// Asks a running gateway.
+/// Sends a request to a running gateway.
 ///
 /// # Errors
-/// When nobody answers on the socket, or not in this language.
+/// When no gateway answers on the socket, or with another format.
 pub fn ask(socket: &Path, request: Request) -> Result<Reply, Fault> {
     let exchange = || -> io::Result<Reply> {
         let reply = control::exchange(socket, &serde_json::to_vec(&request)?)?;
@@ -165,7 +165,7 @@ mod tests {
 
     use super::*;
 
-    /// Answers at once and remembers what it was told.
+    /// Answers at once and records the commands.
     #[derive(Default)]
     struct Desk(Mutex<Vec<Command>>);
 
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn several_requests_go_over_one_connection() {
+    fn one_connection_takes_many_requests() {
         let (_directory, path, _server) = started();
         let replies = tell(&path, b"{\"request\":\"status\"}\n{\"request\":\"switch-sa\",\"an\":0}\n");
         assert_eq!(replies.lines().count(), 2);
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_request_is_refused() {
+    fn malformed_requests_are_refused() {
         let (_directory, path, _server) = started();
         for request in
             ["\n", "{}\n", "{\"request\":\"stop\"}\n", "{\"request\":\"status\",\"x\":1}\n", "\u{0}\u{1}\n"]
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn too_many_clients_are_sent_away_and_the_others_served() {
+    fn surplus_clients_are_refused() {
         let (_directory, path, _server) = started();
         let mut held: Vec<UnixStream> =
             (0..CLIENTS_MAX).map(|_| UnixStream::connect(&path).unwrap()).collect();
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gateway_whose_socket_another_has_replaced_stops_nevertheless() {
+    fn stop_works_with_a_replaced_socket() {
         let (_directory, path, server) = started();
         fs::remove_file(&path).unwrap();
         let _other = UnixListener::bind(&path).unwrap();
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_path_that_is_taken_can_be_made() {
+    fn longest_accepted_path_works() {
         let directory = tempfile::tempdir().unwrap();
         let there = directory.path().as_os_str().len() + 1;
         let path = directory.path().join("s".repeat(LONGEST_PATH - there));
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn a_socket_left_behind_is_replaced_and_a_living_one_is_not() {
+    fn only_abandoned_socket_is_replaced() {
         let (directory, path, server) = started();
         let found = bind(&path).unwrap_err().to_string();
         assert!(found.contains("another gateway answers on this control socket"), "{found}");
@@ -296,7 +296,7 @@ mod tests {
         let found = bind(&file).unwrap_err().to_string();
         assert!(found.contains("exists and is no socket"), "{found}");
 
-        // Nor is what lies where the socket is made.
+        // Nor is a file with the temporary name of the socket.
         let (other, beside) = (directory.path().join("other"), directory.path().join("other.new"));
         fs::write(&beside, "mine").unwrap();
         assert!(inspect(&other, &CONTROL_WORDS).is_err());
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_path_that_a_configuration_may_have_can_be_made() {
+    fn longest_configured_path_works() {
         let directory = tempfile::tempdir().unwrap();
         let config = |path: &Path| {
             let text = format!(

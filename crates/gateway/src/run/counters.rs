@@ -1,71 +1,73 @@
-//! What the data path counts. Each counter has one writer, the thread of its direction; anyone may read.
+//! Counters of the data path. Each has one writer, the thread of its direction; any thread may
+//! read.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::config::policy::Class;
 
-/// A number that only its own thread raises.
+/// A number with one writing thread.
 #[derive(Debug, Default)]
 pub struct Counter(AtomicU64);
 
 impl Counter {
-    /// Raises it by one.
+    /// Adds one.
     #[inline]
     pub fn count(&self) {
         self.add(1);
     }
 
-    /// Raises it. There is one writer, so that no locked instruction is needed.
+    /// Adds. With a single writer no locked instruction is needed.
     #[inline]
     pub fn add(&self, by: u64) {
         self.0.store(self.0.load(Ordering::Relaxed).wrapping_add(by), Ordering::Relaxed);
     }
 
-    /// Sets it, for values that are not counted but shown. Who reads it sees what was set before it, too.
+    /// Sets a value that is shown rather than counted. A reader of it also sees everything set
+    /// before.
     #[inline]
     pub fn set(&self, value: u64) {
         self.0.store(value, Ordering::Release);
     }
 
-    /// Its value now.
+    /// The current value.
     #[must_use]
     pub fn get(&self) -> u64 {
         self.0.load(Ordering::Acquire)
     }
 }
 
-/// What happened to the frames of one direction.
+/// The counters of one direction.
 #[derive(Debug)]
 pub struct PathCounters {
-    /// Frames taken from the port, a super-frame as one.
+    /// Frames received from the port, a super-frame as one.
     pub received: Counter,
     /// Their octets.
     pub octets_received: Counter,
-    /// Frames given to the other port.
+    /// Frames sent to the other port.
     pub sent: Counter,
     /// Their octets.
     pub octets_sent: Counter,
-    /// Frames refused because the other port does not carry their length.
+    /// Frames longer than the other port's MTU.
     pub too_long: Counter,
     /// Frames refused by the secure channel.
     pub not_protected: Counter,
     /// Frames sent in the express channel.
     pub express: Counter,
-    /// Frames refused because too many wait for the uplink's rate.
+    /// Frames dropped because too many wait for the uplink's rate.
     pub bulk_full: Counter,
-    /// Frames whose checksum was finished here.
+    /// Frames whose checksum was completed.
     pub checksums_completed: Counter,
     /// Super-frames cut into segments.
     pub super_frames: Counter,
-    /// Frames that left joined to super-frames.
+    /// Frames sent in super-frames.
     pub joined: Counter,
-    /// Frames refused because their offload is of an unknown kind.
+    /// Frames with an unknown kind of offload.
     pub unsupported_offload: Counter,
-    /// Frames that came truncated, since the kernel had no room for them whole.
+    /// Frames truncated for lack of space in the kernel.
     pub truncated: Counter,
     /// Frames that the kernel dropped because this thread was too slow.
     pub overruns: Counter,
-    /// Frames that the other port's queue had no room for.
+    /// Frames that did not fit the other port's queue.
     pub queue_full: Counter,
     /// Frames lost because the other port's link was down.
     pub link_down: Counter,
@@ -80,7 +82,7 @@ pub struct PathCounters {
 }
 
 impl PathCounters {
-    /// All zero, for a policy with so many rules.
+    /// All zero, for a policy with this many rules.
     #[must_use]
     pub fn new(rules: usize) -> Self {
         Self {

@@ -1,4 +1,5 @@
-//! What any forwarding thread does over and over: take frames, forward them, prepare the next ones when there are none, rest.
+//! The loop of a forwarding thread: take frames, forward them, prepare the next ones when there are
+//! none, rest.
 
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -7,44 +8,48 @@ use crate::run::governor::{Breath, Due, Governor, Mode, Rest};
 use crate::run::warm::{JUST_SEEN, LULL, PARTS, REHEARSAL, Warm};
 use crate::sys::thread;
 
-/// Nanoseconds that a sleeping thread may take to wake.
+/// Longest wake-up of a sleeping thread, in nanoseconds.
 pub(crate) const WAKE_UP: u64 = 100_000;
-/// Nanoseconds before a frame must leave in which the thread does not give its CPU away: whoever had it would have to be waited for.
+/// Nanoseconds before a due frame in which the thread does not yield: another thread might keep the
+/// CPU past that time.
 const HOLDS: u64 = 50_000;
-/// Looks at the ports before a thread that polls offers its CPU to others again: some two microseconds. The offer takes half of one, for
-/// which a frame that comes meanwhile waits, and the kernel's part of it takes room in the caches.
+/// Polls of the ports before a polling thread yields: some two microseconds. A yield takes half a
+/// microsecond, delays a frame by that, and uses cache.
 pub(crate) const LOOKS: u32 = 64;
-/// Nanoseconds that an offer takes when nobody else wants the CPU; one that is taken lasts longer than that. A gateway that shares its
-/// core with another one that polls lets that look as often as itself.
+/// Longest yield without another ready thread, in nanoseconds. A thread that shares its core with
+/// another polling gateway lets that poll as often as itself.
 const ALONE: u64 = 1_000;
-/// How long no frame comes before a thread that shares its CPU prepares.
+/// The time without a frame after which a thread that shares its CPU prepares.
 const CALM: Duration = Duration::from_micros(300);
-/// Turns with frames, one after the other, before the thread looks whether it must rest.
+/// Consecutive turns with frames before the thread checks whether it must rest.
 const TURNS: u32 = 64;
 
-/// What a forwarding thread does: its turns, and what it does between them.
+/// The duties of a forwarding thread in the loop.
 pub(crate) trait Duty: Warm {
-    /// Whether a frame that waits must leave at the very moment when it is due; if not, a little later does no harm.
+    /// Whether a waiting frame must leave exactly when it is due. Otherwise slightly later is fine.
     const PUNCTUAL: bool;
-    /// Whether a look at the ports costs no system call, so that it can [linger](Self::linger).
+    /// Whether a poll of the ports needs no system call, so that the thread can
+    /// [linger](Self::linger).
     const LINGERS: bool = false;
-    /// Does what the next letter asks, if there is one. Returns whether there was one, or that it is the end.
+    /// Executes the next message, if any. Returns whether there was one, or `Break` to end.
     fn letter(&mut self, governor: &Governor) -> ControlFlow<(), bool>;
-    /// Handles what stands ready, a bounded number of frames. `heard` is told the flow of each. Returns how many.
+    /// Handles a bounded number of ready frames. Calls `heard` with the flow of each. Returns their
+    /// number.
     fn turn(&mut self, heard: impl FnMut(u32)) -> usize;
-    /// Shows the others how far it is.
+    /// Publishes the thread's progress to other threads.
     fn show(&self) {}
-    /// When a frame that waits is to be sent: the wire is free for it then, or the release clock gives it out.
+    /// The time at which a waiting frame is to be sent: when the wire is idle, or the release clock
+    /// releases it.
     fn due(&self) -> Option<u64>;
-    /// Looks at the ports [`LOOKS`] times. Returns whether a frame stands ready.
+    /// Polls the ports [`LOOKS`] times. Returns whether a frame is ready.
     fn linger(&self) -> bool {
         false
     }
-    /// Sleeps until a frame or a letter comes, at most so long.
+    /// Sleeps until a frame or a message arrives, at most `pause`.
     fn sleep(&mut self, pause: Duration);
 }
 
-/// Forwards until a letter ends it: take, forward, prepare, rest.
+/// Runs the loop until a message ends it.
 pub(crate) fn forward<D: Duty>(duty: &mut D, mode: Mode) {
     let mut governor = Governor::new(mode, thread::now(), thread::cpu_time());
     let bound = thread::real_time_bound();
@@ -52,18 +57,20 @@ pub(crate) fn forward<D: Duty>(duty: &mut D, mode: Mode) {
     let listens = governor.listens();
     let mut rested = true;
     let (steps, haste) = (duty.steps(), duty.haste());
-    // Turns without a frame since the last one or sleep, and turns with frames since the last look.
+    // Polls without a frame since the last one or sleep, and turns with frames since the last check
+    // for rest.
     let (mut looks, mut turns) = (0u32, 0u32);
-    // Who sleeps until a frame comes may share its CPU with the very machine that waits for the frame just sent, and lets it go first
-    // before it prepares. `calm`: it did. `frames`: those since all was prepared; as many as make haste when nobody looked yet.
+    // A thread that sleeps until a frame arrives may share its CPU with the receiver of the frame
+    // just sent, and lets it run before it prepares. `calm`: it has. `frames`: frames since all was
+    // prepared; starts at `haste`, as nothing is prepared yet.
     let (lets_others_go_first, mut calm, mut frames) = (mode == Mode::Block, true, haste);
-    // Whether nobody else wanted the CPU when it was offered last, and the parts of a preparation.
+    // Whether no other thread took the CPU at the last yield, and the parts of a preparation.
     let (mut alone, mut parts) = (false, 0u32);
     loop {
-        // One at a time: between the keys of many members, frames have their turn.
+        // One at a time, so that frames pass between the keys of many members.
         match duty.letter(&governor) {
             ControlFlow::Break(()) => return,
-            // There may be other keys now, or more packet numbers.
+            // There may be other keys, or more packet numbers.
             ControlFlow::Continue(true) => frames = frames.max(haste),
             ControlFlow::Continue(false) => {}
         }
@@ -84,7 +91,7 @@ pub(crate) fn forward<D: Duty>(duty: &mut D, mode: Mode) {
         }
         turns = 0;
         if !rested {
-            // Whoever waits for the frame that was just sent may wait for this CPU, and answer at once.
+            // The receiver of the frame just sent may wait for this CPU, and answer at once.
             rested = true;
             thread::yield_now();
             continue;
@@ -110,10 +117,10 @@ pub(crate) fn forward<D: Duty>(duty: &mut D, mode: Mode) {
             }
             frames = 0;
         }
-        // The clock is read only where it decides something.
+        // The clock is read only where it matters.
         let now = if listens { thread::now() } else { 0 };
         if frames > 0 && governor.would_sleep(now) {
-            // Whatever wakes it finds all prepared.
+            // All is prepared when it wakes.
             looks = LULL;
             continue;
         }
@@ -144,14 +151,14 @@ pub(crate) fn forward<D: Duty>(duty: &mut D, mode: Mode) {
     }
 }
 
-/// Rests if that is due, and not past the moment at which a frame must leave. `idle`: no frame stands ready. Returns
-/// whether it did.
+/// Rests if rest is due, but not past the time of a due frame. `idle`: no frame is ready. Returns
+/// whether it rested.
 #[inline]
 fn breathe<D: Duty>(duty: &mut D, breath: Option<&mut Breath>, governor: &Governor, idle: bool) -> bool {
     breath.is_some_and(|breath| take_breath(duty, breath, governor, idle))
 }
 
-/// As [`breathe`], apart from what every turn goes through.
+/// [`breathe`] without its check, out of line.
 #[inline(never)]
 fn take_breath<D: Duty>(duty: &mut D, breath: &mut Breath, governor: &Governor, idle: bool) -> bool {
     let now = thread::now();
@@ -170,8 +177,8 @@ fn take_breath<D: Duty>(duty: &mut D, breath: &mut Breath, governor: &Governor, 
     true
 }
 
-/// Waits until a frame that stands ready is to be sent, or one comes: too short a time to sleep, most often. Returns whether
-/// one stands ready.
+/// Waits until a waiting frame is due or another arrives, usually too short a time to sleep.
+/// Returns whether a frame waits.
 #[inline]
 fn await_due<D: Duty>(duty: &mut D, breath: Option<&mut Breath>, steps: u32) -> bool {
     let Some(due) = duty.due() else { return false };
@@ -197,7 +204,7 @@ mod tests {
     use super::*;
     use crate::run::warm::HASTE;
 
-    /// Has nothing to do but a frame to give out, and notes how long it sleeps.
+    /// Has only one frame to send, and records its sleeps.
     struct Waits<const PUNCTUAL: bool> {
         due: u64,
         slept: Vec<Duration>,
@@ -233,11 +240,11 @@ mod tests {
         }
     }
 
-    /// Sleeps that rest makes when much is due, with a frame due so much later.
+    /// The sleeps of a rest that is long overdue, with a frame due `later`.
     fn rests<const PUNCTUAL: bool>(later: u64) -> Vec<Duration> {
         let now = thread::now();
         let mut duty = Waits::<PUNCTUAL> { due: now + later, slept: Vec::new() };
-        // Since 3 ms before now: some 190 us of rest are due.
+        // From 3 ms ago: some 190 us of rest are due.
         let mut breath = Breath::new(950, 1000, now - 3_000_000);
         let governor = Governor::new(Mode::Busy, now, 0);
         assert_eq!(breathe(&mut duty, Some(&mut breath), &governor, true), !duty.slept.is_empty());
@@ -245,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rest_ends_before_a_frame_must_leave() {
+    fn rest_ends_before_a_due_frame() {
         assert_eq!(rests::<true>(WAKE_UP), [], "no time for one");
         let whole = Duration::from_micros(100);
         assert_eq!(rests::<true>(1_000_000_000), [whole]);
@@ -254,7 +261,8 @@ mod tests {
         assert_eq!(rests::<false>(0), [whole], "bulk waits");
     }
 
-    /// Has so many frames in each turn and a letter in one, and notes in which turns it prepares and sleeps.
+    /// Has a number of frames per turn and a message in one, and records the turns in which it
+    /// prepares and sleeps.
     #[derive(Default)]
     struct Scripted {
         frames: Vec<usize>,
@@ -306,7 +314,7 @@ mod tests {
         }
     }
 
-    /// Forwards so many frames in turn 3, and then none. What was noted after that.
+    /// Forwards `frames` in turn 3 and none later. Returns the record after that.
     fn after_frames(frames: usize, haste: usize, mode: Mode) -> Scripted {
         let script = (0..40).map(|turn| if turn == 3 { frames } else { 0 });
         let mut duty = Scripted { frames: script.collect(), haste, ..Scripted::default() };
@@ -318,17 +326,17 @@ mod tests {
     }
 
     #[test]
-    fn who_polls_prepares_after_many_frames_or_in_a_lull() {
+    fn polling_prepares_in_haste_or_lull() {
         let first = |frames, haste| after_frames(frames, haste, Mode::Busy).prepared.first().copied();
         for haste in [2, HASTE] {
-            // One turn lets others go first.
+            // One turn yields to other threads.
             assert_eq!(first(haste, haste), Some(5));
             assert_eq!(first(haste - 1, haste), Some(5 + (LULL - JUST_SEEN) as usize));
         }
     }
 
     #[test]
-    fn who_polls_looks_now_and_then_whether_there_is_something_to_prepare_and_after_each_letter() {
+    fn polling_checks_preparation_periodically() {
         let turns = (LULL + 2 * REHEARSAL) as usize;
         let prepared = |letter| {
             let mut duty =
@@ -342,14 +350,14 @@ mod tests {
     }
 
     #[test]
-    fn who_sleeps_has_prepared_before() {
+    fn sleeping_thread_prepares_first() {
         let duty = after_frames(1, HASTE, Mode::Adaptive { percent: 1 });
         assert!(duty.prepared.first().is_some_and(|turn| *turn <= duty.slept[0]), "{:?}", duty.prepared);
         assert_eq!(duty.slept[0], 6, "{:?}", duty.slept);
     }
 
     #[test]
-    fn who_waits_for_a_frame_sleeps_until_shortly_before_and_that_is_rest() {
+    fn waiting_for_a_frame_counts_as_rest() {
         let mut duty = Waits::<true> { due: thread::now() + 10_000_000, slept: Vec::new() };
         assert!(await_due(&mut duty, None, 1));
         assert!(

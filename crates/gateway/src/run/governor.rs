@@ -1,74 +1,75 @@
-//! When the forwarding thread polls and when it sleeps.
+//! Decides when a forwarding thread polls and when it sleeps.
 //!
-//! A frame that meets a polling thread is forwarded microseconds sooner than one that must wake a sleeping core, but
-//! polling costs CPU. Cyclic traffic tells when it comes next: the [`Governor`] learns the rhythm of each flow, sleeps
-//! between the beats, and polls from shortly before the next one is due. What the thread uses altogether, forwarding
-//! included, stays within a share of the CPU that the configuration names, unless forwarding alone needs more.
+//! A polling thread forwards a frame microseconds sooner than one that must be woken, but polling
+//! costs CPU. Cyclic traffic is predictable: the [`Governor`] learns the period of each flow,
+//! sleeps between frames, and polls from shortly before the next one is due. The thread's total CPU
+//! time, forwarding included, stays within the configured share, unless forwarding alone needs
+//! more.
 //!
-//! A thread with a fixed priority that never rests is stopped by the kernel, for 50 ms in each second as a rule. The
-//! [`Breath`] takes the same share of rest in pieces that no frame notices.
+//! The kernel stops a thread with a fixed priority that never rests, by default for 50 ms in each
+//! second. [`Breath`] takes the same share of rest in short pauses between frames.
 
 use std::time::Duration;
 
 use crate::run::rhythm::Rhythm;
 use crate::sys::warm::hot;
 
-/// How the forwarding thread waits for frames.
+/// How a forwarding thread waits for frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
-    /// Sleeps until the kernel wakes it: least CPU, and each frame pays for the wake-up.
+    /// Sleeps until the kernel wakes it. Least CPU, and a wake-up for each frame.
     Block,
-    /// Polls around the moments when frames are due, within this share of one CPU.
+    /// Polls around the times when frames are due, within a share of one CPU.
     Adaptive {
         /// Percent of one CPU that the thread may use, forwarding included.
         percent: u8,
     },
-    /// Polls always, and gives the CPU to other ready threads between two looks.
+    /// Polls always, and yields the CPU to other ready threads between polls.
     Busy,
 }
 
-/// What to do when there is no frame and nothing to prepare.
+/// The next step without a frame or anything to prepare.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rest {
-    /// Look again at once.
+    /// Poll again at once.
     Poll,
-    /// Sleep until a frame comes, at most this long.
+    /// Sleep until a frame arrives, at most this long.
     Sleep(Duration),
 }
 
-/// Sleeps are cut into pieces of this length, so that slow duties get their turn.
+/// Longest sleep in nanoseconds, so that periodic work gets its turn.
 const LONGEST_SLEEP: u64 = 100_000_000;
-/// The budget may be saved up for this long.
+/// Longest saving of the budget, in nanoseconds.
 const SAVINGS: u64 = 50_000_000;
-/// How long before the due time a sleep ends: bounds between which the lead adapts to the budget.
+/// Limits of the lead: how long before the due time a sleep ends. The lead adapts to the budget.
 const LEAD: std::ops::Range<u64> = 5_000..120_000;
-/// How long after the last frame a thread with budget to spare still polls.
+/// How long a thread with budget left polls after the last frame.
 const TAIL: u64 = 20_000;
 
-/// Decides between polling and sleeping. All times are nanoseconds.
+/// Decides between polling and sleeping. Times are nanoseconds.
 #[derive(Debug)]
 pub struct Governor {
     mode: Mode,
     rhythm: Rhythm,
-    /// CPU time in hand; negative when overdrawn.
+    /// CPU time left. Negative when overdrawn.
     budget: i64,
-    /// Monotonic time and thread CPU time at the last settling of the budget.
+    /// Monotonic time and thread CPU time at the last update of the budget.
     settled: (u64, u64),
-    /// When the thread last woke up: since then all its time is used.
+    /// Time of the last wake-up. All time since then is CPU time.
     awake_since: u64,
     lead: u64,
     last_frame: u64,
-    /// Sleeps and polls so far, for the status.
+    /// Number of sleeps, for the status.
     pub sleeps: u64,
     /// Frames that found the thread polling.
     pub caught: u64,
-    /// Frames that had to wake it.
+    /// Frames that woke the thread.
     pub woken: u64,
     asleep: bool,
 }
 
 impl Governor {
-    /// A governor that knows no rhythm yet.
+    /// A governor without known flows.
     #[must_use]
     #[cold]
     #[inline(never)]
@@ -88,13 +89,13 @@ impl Governor {
         }
     }
 
-    /// Whether [`Self::frame`] wants to be told of each frame.
+    /// Whether [`Self::frame`] must be called for each frame.
     #[must_use]
     pub fn listens(&self) -> bool {
         matches!(self.mode, Mode::Adaptive { .. })
     }
 
-    /// A frame of the flow came at `now`.
+    /// Records a frame of a flow.
     #[inline]
     pub fn frame(&mut self, flow: u32, now: u64) {
         hot(|| self.rhythm.beat(flow, now));
@@ -107,13 +108,14 @@ impl Governor {
         self.asleep = false;
     }
 
-    /// The thread goes to sleep, as [`Self::rest`] told it.
+    /// Records that the thread goes to sleep, as [`Self::rest`] decided.
     pub fn sleep(&mut self) {
         self.sleeps += 1;
         self.asleep = matches!(self.mode, Mode::Adaptive { .. });
     }
 
-    /// There is nothing to do at `now`. `cpu` gives the CPU time that the thread has used; it is asked only before a sleep.
+    /// Decides the next step of an idle thread. `cpu` returns the thread's CPU time; called only
+    /// before a sleep.
     pub fn rest(&mut self, now: u64, cpu: impl FnOnce() -> u64) -> Rest {
         let percent = match self.mode {
             Mode::Busy => return Rest::Poll,
@@ -133,7 +135,7 @@ impl Governor {
         Rest::Sleep(Duration::from_nanos((until - now).min(LONGEST_SLEEP)))
     }
 
-    /// Whether [`rest`](Self::rest) would be a sleep. Changes nothing.
+    /// Whether [`rest`](Self::rest) would return a sleep. Changes nothing.
     #[must_use]
     pub fn would_sleep(&self, now: u64) -> bool {
         match self.mode {
@@ -144,14 +146,14 @@ impl Governor {
     }
 
     fn may_poll(&self, now: u64, due: Option<u64>) -> bool {
-        // The exact sum comes with the next sleep.
+        // An estimate. The exact sum comes with the next sleep.
         let in_hand = self.budget - now.saturating_sub(self.awake_since) as i64;
         let near = due.is_some_and(|due| now + self.lead >= due);
         let in_tail = due.is_none() && now < self.last_frame + TAIL;
         (near || in_tail) && in_hand > 0
     }
 
-    /// A sleep ended at `now`.
+    /// Records the end of a sleep.
     pub fn awake(&mut self, now: u64) {
         self.awake_since = now;
         if self.rhythm.next_due(now).is_some_and(|due| now + self.lead + LEAD.start >= due) {
@@ -175,69 +177,72 @@ impl Governor {
         };
     }
 
-    /// How long before a due frame the thread is awake, in nanoseconds.
+    /// How long before a due frame the thread wakes, in nanoseconds.
     #[must_use]
     pub fn lead(&self) -> u64 {
         self.lead
     }
 
-    /// Whether a frame of a steady flow is due within so many nanoseconds.
+    /// Whether a frame of a steady flow is due within this many nanoseconds.
     #[must_use]
     pub fn expects(&self, now: u64, within: u64) -> bool {
         self.rhythm.next_due(now).is_some_and(|due| due <= now + within)
     }
 
-    /// How many flows have a rhythm.
+    /// Number of steady flows.
     #[must_use]
     pub fn flows(&self) -> usize {
         self.rhythm.steady()
     }
 }
 
-/// How long a breath is. A frame ends it.
+/// The length of a breath in nanoseconds. A frame ends it.
 const BREATH: u64 = 100_000;
-/// Breaths that are due before one is taken although a frame is expected.
+/// With this many breaths due, one is taken although a frame is expected.
 const URGENT: u64 = 4;
-/// Breaths that are due before one is taken although frames stand ready: the kernel would stop the thread soon.
+/// With this many breaths due, one is taken although frames are ready: the kernel would soon stop
+/// the thread.
 const OVERDUE: u64 = 150;
-/// What is left to others beyond what the kernel asks for, in thousandths of the time.
+/// Extra rest beyond the kernel's demand, in thousandths of the time.
 const MARGIN: u64 = 15;
 
-/// What to do about the rest that is due.
+/// The rest that is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Due {
     /// Nothing.
     None,
-    /// Sleep so many nanoseconds, or until a frame comes.
+    /// Sleep this many nanoseconds, or until a frame arrives.
     Doze(u64),
-    /// Sleep so many nanoseconds, whatever comes.
+    /// Sleep this many nanoseconds, regardless of frames.
     Pause(u64),
 }
 
-/// Rest of a thread with a fixed priority.
+/// The rest of a thread with a fixed priority.
 ///
-/// Linux lets such threads have `sched_rt_runtime_us` of each `sched_rt_period_us` (sched(7)), 950 of 1000 ms unless it was
-/// changed; then all of them on the core stand still for the rest of the period, or others get as much time as they want of
-/// it (since 6.12). A thread that polls without end, or waits for the wire while bulk is sent, meets that in each second.
-/// So it sleeps a little more than that share by itself, a tenth of a millisecond at a time and when no frame is due.
-/// All times are nanoseconds.
+/// Linux grants such threads `sched_rt_runtime_us` of each `sched_rt_period_us` (sched(7)), by
+/// default 950 of 1000 ms. Then all of them on the core stop for the rest of the period, or (since
+/// 6.12) other threads get all the time they want of it. A thread that polls without pause, or
+/// waits for the wire during bulk, would be stopped each second. So it sleeps slightly more than
+/// that share itself, a tenth of a millisecond at a time, when no frame is due. Times are
+/// nanoseconds.
 #[derive(Debug, Clone)]
 pub struct Breath {
-    /// Thousandths of the time to rest.
+    /// Share of the time to rest, in thousandths.
     share: u64,
     seen: u64,
     owed: u64,
 }
 
 impl Breath {
-    /// For a thread that may use `runtime` of each `period` (both of one unit).
+    /// For a thread that may use `runtime` of each `period`, in the same unit.
     #[must_use]
     pub fn new(runtime: u64, period: u64, now: u64) -> Self {
         let rest = period.saturating_sub(runtime).saturating_mul(1000).div_ceil(period.max(1));
         Self { share: (rest + MARGIN).min(500), seen: now, owed: 0 }
     }
 
-    /// What is due now that the thread has been busy since it was asked last, or rested last. `idle`: no frame stands ready.
+    /// The rest that is due now, after the busy time since the last call or rest. `idle`: no frame
+    /// is ready.
     pub fn due(&mut self, now: u64, idle: bool, governor: &Governor) -> Due {
         self.owed += now.saturating_sub(self.seen) * self.share / 1000;
         self.seen = now;
@@ -251,7 +256,7 @@ impl Breath {
         }
     }
 
-    /// It has rested until `now`, since it was asked last or since then, whichever was later.
+    /// Records a rest until `now`, from the last call or rest on, whichever was later.
     pub fn rested(&mut self, now: u64) {
         self.owed = self.owed.saturating_sub(now.saturating_sub(self.seen));
         self.seen = now;
@@ -269,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cyclic_flow_is_awaited_shortly_before_it_is_due() {
+    fn polling_starts_before_a_due_frame() {
         let mut g = governor(10);
         for beat in 1..=10 {
             g.frame(7, beat * MS);
@@ -285,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn a_late_frame_is_still_awaited_and_an_ended_flow_is_not() {
+    fn late_frame_is_awaited_ended_flow_not() {
         let mut g = governor(50);
         for beat in 1..=10 {
             g.frame(7, beat * MS);
@@ -300,12 +305,12 @@ mod tests {
     }
 
     #[test]
-    fn polling_and_forwarding_together_stay_within_the_share() {
+    fn cpu_time_stays_within_the_share() {
         let mut g = governor(10);
         let (mut now, mut cpu, mut next) = (0, 0, MS);
         while now < 2_000 * MS {
             match g.rest(now, || cpu) {
-                // A look takes 500 ns.
+                // A poll takes 500 ns.
                 Rest::Poll => (now, cpu) = (now + 500, cpu + 500),
                 // A wake-up costs 10 µs of CPU.
                 Rest::Sleep(pause) => {
@@ -325,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn without_budget_a_due_frame_finds_the_thread_asleep() {
+    fn thread_without_budget_sleeps() {
         let mut g = governor(1);
         for beat in 1..=10 {
             g.frame(7, beat * MS);
@@ -334,13 +339,13 @@ mod tests {
         assert!(matches!(g.rest(11 * MS - 10_000, || 5 * MS), Rest::Sleep(_)));
     }
 
-    /// The kernel's usual bounds: 950 of 1000 ms.
+    /// The kernel's default limits: 950 of 1000 ms.
     fn breath() -> Breath {
         Breath::new(950_000, 1_000_000, 0)
     }
 
     #[test]
-    fn a_thread_that_polls_without_end_rests_more_than_the_kernel_asks_for_and_only_a_little_at_a_time() {
+    fn polling_thread_rests_more_than_required() {
         let (g, mut breath) = (governor(100), breath());
         let (mut now, mut rested) = (0, 0);
         while now < 1_000 * MS {
@@ -359,12 +364,12 @@ mod tests {
     }
 
     #[test]
-    fn it_does_not_doze_when_a_frame_is_due_and_pauses_before_the_kernel_stops_it() {
+    fn breath_waits_for_due_frames() {
         let (mut g, mut breath) = (governor(100), breath());
         for beat in 1..=10 {
             g.frame(7, beat * MS);
         }
-        // 2 ms of work are owed 130 µs.
+        // 2 ms of work owe 130 µs.
         assert_eq!(breath.due(2 * MS, false, &g), Due::None, "frames stand ready");
         breath.seen = 11 * MS - 50_000;
         assert_eq!(breath.due(11 * MS - 50_000, true, &g), Due::None, "a frame is due");
@@ -382,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn sleep_that_was_not_asked_for_counts() {
+    fn unrequested_sleep_counts() {
         let (g, mut breath) = (governor(100), breath());
         assert_ne!(breath.due(4 * MS, true, &g), Due::None);
         breath.rested(6 * MS);
@@ -390,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn the_fixed_modes_do_as_they_say() {
+    fn fixed_modes_poll_or_sleep() {
         assert_eq!(Governor::new(Mode::Busy, 0, 0).rest(0, || 0), Rest::Poll);
         assert!(matches!(Governor::new(Mode::Block, 0, 0).rest(0, || 0), Rest::Sleep(_)));
     }

@@ -1,7 +1,7 @@
-//! How the other threads talk to a forwarding thread without ever making it wait.
+//! Messages of other threads to a forwarding thread, which never waits for them.
 //!
-//! A letter is left in the box and a flag is raised; the forwarding thread looks at the flag between two frames and
-//! empties the box when it is up. A thread that sleeps is woken by an event.
+//! A sender queues a message and sets a flag. The forwarding thread checks the flag between two
+//! frames. An event wakes it if it sleeps.
 
 use std::collections::VecDeque;
 use std::io;
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::sys::event::Event;
 
-/// A box for letters to one thread.
+/// A queue of messages to one thread.
 #[derive(Debug)]
 pub struct Mailbox<T> {
     full: AtomicBool,
@@ -20,7 +20,7 @@ pub struct Mailbox<T> {
 }
 
 impl<T> Mailbox<T> {
-    /// An empty box.
+    /// An empty mailbox.
     ///
     /// # Errors
     /// When the process has no file descriptor left.
@@ -28,7 +28,7 @@ impl<T> Mailbox<T> {
         Ok(Self { full: AtomicBool::new(false), letters: Mutex::default(), event: Event::new()? })
     }
 
-    /// Leaves a letter and wakes the thread.
+    /// Queues a message and wakes the thread.
     pub fn post(&self, letter: T) {
         let mut letters = self.letters.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         letters.push_back(letter);
@@ -37,7 +37,7 @@ impl<T> Mailbox<T> {
         self.event.wake();
     }
 
-    /// The next letter. Costs one read of memory when there is none.
+    /// The next message. Costs one memory read when there is none.
     #[inline]
     pub fn take(&self) -> Option<T> {
         if !self.full.load(Ordering::Acquire) {
@@ -72,7 +72,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn letters_come_in_order_and_end_a_wait() {
+    fn messages_keep_order_and_end_a_wait() {
         let mailbox = Mailbox::new().unwrap();
         assert_eq!(mailbox.take(), None);
         mailbox.post(1);

@@ -1,8 +1,8 @@
-//! The frame of a running gateway, whatever protects its frames.
+//! The parts of a running gateway that do not depend on its protection.
 //!
 //! - [`duty`], [`governor`], `rhythm`: the loop of a forwarding thread, and when it polls or sleeps
-//! - `warm`: preparing and keeping warm while no frame stands ready
-//! - [`mailbox`], [`counters`]: how other threads reach and see a forwarding thread
+//! - `warm`: preparation while no frame is ready, and what keeps the caches warm
+//! - [`mailbox`], [`counters`]: messages to a forwarding thread, and its counters
 //! - [`control`], [`status`], [`report`]: the control socket and its answers
 //! - [`setup`]: CPUs, priorities, and other parts of a start
 
@@ -21,21 +21,22 @@ pub mod setup;
 pub mod status;
 pub(crate) mod warm;
 
-/// Why a gateway does not run any more, or never did.
+/// Why a gateway did not start, or ended.
 #[derive(Debug, thiserror::Error)]
 pub enum Ended {
-    /// It could not start: trying again without a change gives the same.
+    /// It could not start. A retry without a change fails again.
     #[error("{0}")]
     NotStarted(Fault),
-    /// A forwarding thread ended by itself, which is a mistake of this program.
+    /// A thread ended by itself, which is a bug of this program.
     #[error("a thread ended by itself; start the gateway again, and report what was logged before")]
     Forwarding,
-    /// It stopped, but how far it came could not be written. Packet numbers are lost then, none is used twice.
+    /// It stopped, but the last packet numbers could not be written. Packet numbers are lost, none
+    /// is used twice.
     #[error("{0}")]
     NotRecorded(Fault),
 }
 
-/// A lock whose holder cannot leave it half done.
+/// Locks a mutex whose data is consistent even after a panic of its holder.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

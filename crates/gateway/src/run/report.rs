@@ -1,4 +1,4 @@
-//! Parts of the status that gateways of each kind have.
+//! Parts of the status that all gateways have.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -14,22 +14,22 @@ use crate::run::setup::Granted;
 use crate::run::status::{Forwarding, Port, Status, Thread};
 use crate::sys::interface;
 
-/// How a thread waited, and what it used.
+/// How a thread waited, and its CPU time.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Waits {
-    /// Sleeps so far.
+    /// Number of sleeps.
     pub sleeps: u64,
-    /// Frames that found it awake.
+    /// Frames that found it polling.
     pub caught: u64,
     /// Frames that woke it.
     pub woken: u64,
-    /// Flows with a rhythm.
+    /// Flows with a known period.
     pub flows: u64,
-    /// Nanoseconds of CPU time so far.
+    /// Nanoseconds of CPU time.
     pub cpu: u64,
 }
 
-/// What does not change while the gateway runs.
+/// The constant part of the status.
 #[derive(Debug, Clone)]
 pub struct About {
     started: Instant,
@@ -43,7 +43,7 @@ pub struct About {
 }
 
 impl About {
-    /// Of a gateway that starts now.
+    /// The constant part of a gateway that starts now.
     #[must_use]
     pub fn new(checked: &Checked) -> Self {
         let port =
@@ -73,7 +73,7 @@ impl About {
         }
     }
 
-    /// The part of the status that says who answers.
+    /// The part of the status that identifies the gateway.
     pub(crate) fn head(&self) -> Status {
         Status {
             antedate: env!("CARGO_PKG_VERSION").into(),
@@ -86,41 +86,41 @@ impl About {
     }
 }
 
-/// What may change of a port when its interface is replaced, or given another MTU.
+/// The part of a port that changes when its interface is replaced or gets another MTU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Carries {
     /// Its address.
     pub address: EthernetAddress,
-    /// The longest payload that it carries.
+    /// Its longest payload.
     pub mtu: usize,
 }
 
 impl Carries {
-    /// Of an interface as it is now, on a path that carries so many octets.
+    /// Of an interface in its current state, on a path with this MTU.
     #[must_use]
     pub fn of(interface: &interface::Interface, mtu: usize) -> Self {
         Self { address: EthernetAddress(interface.address), mtu }
     }
 }
 
-/// A forwarding thread and what it was given.
+/// A forwarding thread with its CPU and priority.
 #[derive(Debug, Clone, Copy)]
 pub struct Place {
     /// `both`, `out` or `in`.
     pub direction: &'static str,
-    /// CPU and priority.
+    /// Its CPU and priority.
     pub granted: Granted,
 }
 
-/// What forwarding threads used, since the last time that it was asked.
+/// CPU shares of the forwarding threads since the last query.
 #[derive(Debug, Default)]
 pub struct Shares {
-    /// CPU times at the last status.
+    /// CPU times at the last query.
     last: Mutex<Option<(Instant, Vec<u64>)>>,
 }
 
 impl Shares {
-    /// A row for each thread.
+    /// One row per thread.
     pub(crate) fn threads(
         &self,
         about: &About,
@@ -161,7 +161,7 @@ impl Shares {
     }
 }
 
-/// One direction.
+/// The status of one direction.
 pub(crate) fn forwarding(counters: &PathCounters) -> Forwarding {
     let reasons = [
         ("too-long", &counters.too_long),
@@ -189,7 +189,7 @@ pub(crate) fn forwarding(counters: &PathCounters) -> Forwarding {
     }
 }
 
-/// A port, of which frames come `from` and to which they go.
+/// The status of a port that frames come `from` and go `to`.
 pub(crate) fn port(
     about: &Port,
     from: &PathCounters,

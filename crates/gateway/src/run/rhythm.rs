@@ -1,17 +1,19 @@
-//! When cyclic flows send next, learned from when their frames came. All times are nanoseconds.
+//! Predicts the frames of cyclic flows from their arrivals. Times are nanoseconds.
 
-/// Flows that are watched at once. A steady one keeps its place until it has ended; others give theirs to newer ones.
+/// The most flows that are watched. A steady flow keeps its entry until it ends; the others are
+/// replaced by newer ones.
 const FLOWS: usize = 16;
-/// Equal intervals that make a rhythm.
+/// Equal intervals that make a flow steady.
 const STEADY: u8 = 4;
-/// Beats that may be missed before a flow counts as ended.
+/// Missed beats after which a flow has ended.
 const MISSED: u64 = 4;
-/// How long a frame that is late is awaited, beyond twice the mean deviation. What delays it, a timer's interrupt most often, takes
-/// some ten microseconds, and a thread that went to sleep meanwhile would take as long again to wake.
+/// How long a late frame is awaited beyond twice the mean deviation. The cause of the delay,
+/// usually a timer interrupt, takes some ten microseconds; a thread that went to sleep meanwhile
+/// would take as long again to wake.
 const GRACE: u64 = 50_000;
-/// By which part of its delay a late frame moves the beat.
+/// A late frame moves the beat by this fraction of its delay.
 const LATE: u64 = 8;
-/// Rhythms between these are worth waking up for.
+/// Valid periods.
 const PERIODS: std::ops::Range<u64> = 100_000..1_000_000_000;
 
 /// The periods of cyclic flows, learned from their arrivals.
@@ -23,9 +25,9 @@ pub(crate) struct Rhythm {
 #[derive(Debug, Default, Clone, Copy)]
 struct Flow {
     id: u32,
-    /// When the last frame came.
+    /// The last arrival.
     last: u64,
-    /// When it should have come by the flow's clock, which does not stand still while a frame is late.
+    /// The last beat by the flow's clock, which continues while a frame is late.
     beat: u64,
     period: u64,
     steadiness: u8,
@@ -42,7 +44,7 @@ impl Flow {
         self.steadiness >= STEADY
     }
 
-    /// Whether a time between two frames is the period, more or less.
+    /// Whether an interval is near the period.
     fn fits(&self, interval: u64) -> bool {
         PERIODS.contains(&interval) && interval.abs_diff(self.period) <= self.period / 4
     }
@@ -50,14 +52,14 @@ impl Flow {
     #[inline]
     fn hear(&mut self, now: u64) {
         let (since_beat, since_last) = (now.saturating_sub(self.beat), now.saturating_sub(self.last));
-        // After a frame that was late the clock has gone on, or begins anew.
+        // After a late frame the flow's clock either continued or restarted.
         let begins_anew = since_last.abs_diff(self.period) < since_beat.abs_diff(self.period);
         let interval = if begins_anew { since_last } else { since_beat };
         let deviation = interval.abs_diff(self.period);
         self.last = now;
         if self.fits(interval) {
             self.steadiness = (self.steadiness + 1).min(2 * STEADY);
-            // One that is late moves the clock a little, one that is early shows that it was behind.
+            // A late frame moves the clock slightly. An early one shows that it was behind.
             let late = if begins_anew { 0 } else { interval.saturating_sub(self.period) };
             self.beat = now - (late - late / LATE);
             if self.fits(since_last) {
@@ -65,7 +67,7 @@ impl Flow {
             }
             self.jitter = self.jitter - self.jitter / 8 + deviation / 8;
         } else if self.steady() {
-            // One late or missing frame is no new rhythm.
+            // A single late or missing frame does not change the period.
             self.steadiness -= 1;
             self.beat = now - since_beat % self.period;
         } else {
@@ -73,7 +75,7 @@ impl Flow {
         }
     }
 
-    /// When the next frame is due, at `now` or later; one that is a little late is due still.
+    /// The next due time, at `now` or later. A slightly late frame is still due.
     fn next_due(&self, now: u64) -> Option<u64> {
         if now.saturating_sub(self.last) > self.period * MISSED {
             return None;
@@ -89,7 +91,7 @@ impl Flow {
 }
 
 impl Rhythm {
-    /// A frame of the flow `id` came.
+    /// Records a frame of flow `id`.
     #[inline]
     pub(crate) fn beat(&mut self, id: u32, now: u64) {
         let known = self.flows.iter().position(|flow| flow.id == id && flow.last > 0);
@@ -99,12 +101,12 @@ impl Rhythm {
         flow.hear(now);
     }
 
-    /// How many flows have a rhythm.
+    /// Number of steady flows.
     pub(crate) fn steady(&self) -> usize {
         self.flows.iter().filter(|flow| flow.steady()).count()
     }
 
-    /// Gives a new flow the place of the one that was silent longest, the steady ones apart.
+    /// Stores a new flow in place of the one that was silent longest, steady ones excepted.
     #[cold]
     fn welcome(&mut self, id: u32, now: u64) {
         let lives = |flow: &Flow| flow.steady() && now.saturating_sub(flow.last) < flow.period * MISSED;
@@ -113,7 +115,7 @@ impl Rhythm {
         }
     }
 
-    /// When the next frame of a steady flow is due, at `now` or later; one that is a little late is due still.
+    /// The next due time of a steady flow, at `now` or later. A slightly late frame is still due.
     pub(crate) fn next_due(&self, now: u64) -> Option<u64> {
         self.flows.iter().filter(|f| f.steady()).filter_map(|f| f.next_due(now)).min()
     }
@@ -125,14 +127,14 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// Whether a frame is due within so many nanoseconds.
+    /// Whether a frame is due within this many nanoseconds.
     fn expects(rhythm: &Rhythm, now: u64, within: u64) -> bool {
         rhythm.next_due(now).is_some_and(|due| due <= now + within)
     }
 
     #[test]
-    fn a_frame_that_is_late_once_moves_no_beat() {
-        // Late by 0.3 ms, or one too many 0.3 ms after the beat.
+    fn single_late_frame_moves_no_beat() {
+        // Late by 0.3 ms, or an extra one 0.3 ms after the beat.
         for frames in [&[10 * MS + 300_000][..], &[10 * MS, 10 * MS + 300_000]] {
             let mut r = Rhythm::default();
             let before = (1..10).map(|beat| beat * MS);
@@ -147,11 +149,11 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_that_is_a_little_late_moves_the_beat_a_little() {
+    fn slightly_late_frame_moves_the_beat() {
         let mut r = Rhythm::default();
         (1..10).map(|beat| beat * MS).chain([10 * MS + 100_000]).for_each(|at| r.beat(7, at));
         assert!(expects(&r, 10 * MS + 990_000, 30_000), "its clock went on");
-        // From now on it is always so late, and then so early.
+        // From now on always late by this much, and then early.
         for late in [100_000, 0] {
             (11..40).for_each(|beat| r.beat(7, beat * MS + late));
             assert_eq!(r.steady(), 1);
@@ -163,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flow_that_begins_anew_is_followed() {
+    fn restarted_flow_is_followed() {
         let mut r = Rhythm::default();
         let beats = (1..=10).map(|beat| beat * MS).chain((10..20).map(|beat| beat * MS + 300_000));
         beats.for_each(|at| r.beat(7, at));
@@ -173,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn random_arrivals_have_no_rhythm() {
+    fn random_arrivals_are_not_periodic() {
         let mut r = Rhythm::default();
         let mut now = 0;
         for gap in [MS, 3 * MS, 200_000, 7 * MS, MS, 5 * MS, 400_000, 9 * MS] {
@@ -184,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn flows_whose_numbers_are_alike_keep_their_rhythms_apart() {
+    fn similar_flow_ids_stay_apart() {
         let mut r = Rhythm::default();
         for beat in 1..=10 {
             for flow in 0..FLOWS as u32 {

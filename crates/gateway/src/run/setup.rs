@@ -1,4 +1,4 @@
-//! Parts of a start that gateways of each kind have: control socket, waiting, CPUs, priorities.
+//! Parts of a start that all gateways have: control socket, waiting, CPUs, priorities.
 
 use std::io;
 use std::path::Path;
@@ -12,10 +12,11 @@ use crate::run::governor::Mode;
 use crate::sys::interface::Interface;
 use crate::sys::thread;
 
-/// The control socket, which is made before anything else: without it the gateway does not start, and nothing is spent.
+/// Creates the control socket. It comes first: without it the gateway does not start, and no packet
+/// number is reserved.
 ///
 /// # Errors
-/// When it cannot be made, or another gateway has it.
+/// When it cannot be created, or another gateway has it.
 pub fn socket(config: &Config) -> Result<Socket, Fault> {
     Socket::bind(&config.control.socket, &CONTROL_WORDS).map_err(|fault| config.at("control.socket", fault))
 }
@@ -32,7 +33,7 @@ pub(crate) fn no_socket(config: &Path, [from, to]: [&Interface; 2], error: &io::
     Fault::of_file(config, what, remedy)
 }
 
-/// The longest payload that an uplink carries which was opened again. Warns when that is less than the configuration says.
+/// The MTU of a reopened uplink. Warns if it is less than configured.
 #[must_use]
 pub fn uplink_mtu(config: &Config, interface: &Interface) -> usize {
     let carries = config.uplink.carries(interface.mtu);
@@ -55,7 +56,7 @@ pub fn mode(poll: Poll) -> Mode {
     }
 }
 
-/// The CPU of each forwarding thread: one of both directions, or out and in.
+/// The CPU of each forwarding thread: one for both directions, or out and in.
 #[must_use]
 pub fn cpus(threads: Threads) -> Vec<Option<usize>> {
     match threads {
@@ -64,16 +65,16 @@ pub fn cpus(threads: Threads) -> Vec<Option<usize>> {
     }
 }
 
-/// What the calling thread was given of what the configuration asks for.
+/// The CPU and priority that the calling thread received.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Granted {
-    /// The CPU that it is pinned to.
+    /// Its CPU, if pinned.
     pub cpu: Option<usize>,
     /// Its `SCHED_FIFO` priority.
     pub priority: Option<u8>,
 }
 
-/// Pins the calling thread and raises its priority, as far as the system permits; what it refuses is logged.
+/// Pins the calling thread and raises its priority, as far as permitted. Logs refusals.
 #[must_use]
 pub fn place(cpu: Option<usize>, priority: Option<u8>) -> Granted {
     thread::precise_timers();

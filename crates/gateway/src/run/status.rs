@@ -1,4 +1,4 @@
-//! What a running gateway says of itself: the document of `antedate gateway status`.
+//! The status of a running gateway: the document of `antedate gateway status`.
 //!
 //! Field names are stable. Those of MACsec's counters are the standard's (IEEE 802.1AE-2018, 10.7).
 
@@ -6,35 +6,35 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// All of it.
+/// The whole status.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Status {
     /// The version of Antedate.
     pub antedate: String,
-    /// The configuration's file.
+    /// The configuration file.
     pub config: String,
-    /// The daemon's process.
+    /// The daemon's process ID.
     pub pid: u32,
-    /// Seconds since it started.
+    /// Seconds since its start.
     pub uptime_seconds: f64,
     /// `macsec`, `wireguard` or `none`.
     pub protection: String,
-    /// Whether the forwarding threads answered. If not, what they alone know is missing here.
+    /// Whether the forwarding threads answered. If not, their part of the status is missing.
     pub forwarding: bool,
     /// The port to the machines.
     pub field: Port,
-    /// The port to the untrusted side.
+    /// The port to the untrusted network.
     pub uplink: Port,
     /// From the machines to the uplink.
     pub out: Forwarding,
     /// From the uplink to the machines.
     #[serde(rename = "in")]
     pub inward: Forwarding,
-    /// How the forwarding threads wait and where they run.
+    /// The forwarding threads.
     pub threads: Vec<Thread>,
-    /// MACsec, where it is in use.
+    /// MACsec, if in use.
     pub macsec: Option<Macsec>,
-    /// The overlay, where there is one.
+    /// The overlay, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overlay: Option<Overlay>,
 }
@@ -44,9 +44,9 @@ pub struct Status {
 pub struct Port {
     /// Its interface.
     pub interface: String,
-    /// Whether its link carries frames.
+    /// Whether its link is up.
     pub link: bool,
-    /// The longest payload that it carries, in octets.
+    /// Its MTU.
     pub mtu: u64,
     /// Its address.
     pub address: String,
@@ -54,7 +54,7 @@ pub struct Port {
     pub received_frames: u64,
     /// Frames sent.
     pub sent_frames: u64,
-    /// Frames that the kernel had no room for before they were read.
+    /// Frames dropped because the ring was full.
     pub ring_drops: u64,
     /// Frames that could not be sent.
     pub send_errors: u64,
@@ -65,24 +65,24 @@ pub struct Port {
 /// One direction.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Forwarding {
-    /// Frames given to the other port, a fragment as one.
+    /// Frames sent to the other port. A fragment counts as one.
     pub forwarded_frames: u64,
-    /// Their octets, as they leave.
+    /// Octets of the sent frames.
     pub forwarded_octets: u64,
-    /// Frames that did not pass, by reason: `policy:` with the kind of traffic, or what hindered them. What MACsec
-    /// refused is among its own counters.
+    /// Dropped frames by reason: `policy:` with the kind of traffic, or another obstacle. MACsec
+    /// has counters of its own.
     pub refused: BTreeMap<String, u64>,
-    /// Frames that each rule of the policy decided, in the order of the file.
+    /// Frames decided by each rule of the policy, in the order of the file.
     pub rules: Vec<u64>,
-    /// Frames that passed in the express channel.
+    /// Frames sent in the express channel.
     #[serde(default)]
     pub express_frames: u64,
-    /// Super-frames of segmentation offload that were cut.
+    /// Super-frames that were cut.
     pub segmented: u64,
-    /// Frames that left joined to super-frames.
+    /// Frames sent in super-frames.
     #[serde(default)]
     pub joined: u64,
-    /// Checksums that the sender had left to its network card.
+    /// Checksums that the sender left to its network card.
     pub checksums_completed: u64,
 }
 
@@ -93,21 +93,21 @@ pub struct Thread {
     pub direction: String,
     /// The CPU that it is pinned to.
     pub cpu: Option<u64>,
-    /// Its `SCHED_FIFO` priority, if it has one.
+    /// Its `SCHED_FIFO` priority, if any.
     pub priority: Option<u8>,
     /// `adaptive`, `busy` or `block`.
     pub poll: String,
-    /// The configured bound on polling.
+    /// The configured limit on polling.
     pub poll_cpu_percent: Option<u8>,
-    /// The share of its CPU that it used of late.
+    /// Its recent share of its CPU.
     pub cpu_percent: f64,
-    /// Frames that found it polling. Counted in adaptive polling alone, as are the next two.
+    /// Frames that found it polling. Counted with adaptive polling only, as are the next two.
     pub frames_caught: u64,
-    /// Frames that had to wake it.
+    /// Frames that woke it.
     pub frames_woken: u64,
-    /// Flows whose rhythm it knows.
+    /// Flows with a known period.
     pub rhythms: u64,
-    /// How often it slept.
+    /// Number of sleeps.
     pub sleeps: u64,
 }
 
@@ -116,22 +116,22 @@ pub struct Thread {
 pub struct Macsec {
     /// The cipher suite.
     pub suite: String,
-    /// The SCI that this gateway sends under.
+    /// The SCI of this gateway.
     pub sci: String,
-    /// The association in use for sending; none while there is no key.
+    /// The encoding association. None without a key.
     pub encoding_sa: Option<u8>,
     /// The transmit associations.
     pub transmit: Vec<TransmitSa>,
     /// The receive associations.
     pub receive: Vec<ReceiveSa>,
-    /// Packet numbers prepared ahead for sending.
+    /// Packet numbers prepared for sending.
     pub sealing: Preparation,
-    /// Packet numbers prepared ahead for receiving.
+    /// Packet numbers prepared for receiving.
     pub opening: Preparation,
-    /// Key agreement, where keys are not static.
+    /// Key agreement, if in use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agreement: Option<Agreement>,
-    /// The counters by the standard's names: `OutPktsEncrypted`, `InPktsNotValid`, ...
+    /// The counters, with the standard's names: `OutPktsEncrypted`, `InPktsNotValid`, ...
     pub counters: BTreeMap<String, u64>,
 }
 
@@ -142,16 +142,16 @@ pub struct TransmitSa {
     pub an: u8,
     /// The next packet number.
     pub next_pn: u64,
-    /// Packet numbers below this one are reserved on the medium.
+    /// Packet numbers below this one are reserved on disk.
     pub reserved_until: u64,
 }
 
 /// A receive association.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ReceiveSa {
-    /// The channel.
+    /// Its SCI.
     pub sci: String,
-    /// Whose it is, by the key file.
+    /// The member's name in the key file.
     pub member: String,
     /// Its association number.
     pub an: u8,
@@ -164,19 +164,19 @@ pub struct ReceiveSa {
 pub struct Agreement {
     /// This gateway's member identifier.
     pub member: String,
-    /// Its priority as a key server.
+    /// Its key-server priority.
     pub priority: u8,
-    /// The SCI of the key server; empty where there is none.
+    /// The SCI of the key server, or empty.
     pub key_server: String,
-    /// Whether that is this gateway.
+    /// Whether this gateway is the key server.
     pub is_key_server: bool,
-    /// The latest and the old key, as far as they are there.
+    /// The latest and the old key, if any.
     pub keys: Vec<AgreementKey>,
-    /// The others.
+    /// The other members.
     pub members: Vec<AgreementMember>,
     /// Whether all live members reassemble fragments.
     pub all_reassemble: bool,
-    /// Keys since the start.
+    /// Number of keys since the start.
     pub fresh_keys: u64,
     /// MKPDUs sent.
     pub sent: u64,
@@ -184,11 +184,11 @@ pub struct Agreement {
     pub received: u64,
     /// MKPDUs refused, by reason.
     pub refused: BTreeMap<String, u64>,
-    /// What keeps this gateway from using a key; empty where nothing does.
+    /// The reason why this gateway cannot use a key, or empty.
     pub fault: String,
 }
 
-/// A key that was agreed upon.
+/// An agreed key.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct AgreementKey {
     /// Its identifier, as `ip macsec` shows it.
@@ -201,22 +201,22 @@ pub struct AgreementKey {
     pub receives: bool,
     /// Whether frames are protected with it.
     pub transmits: bool,
-    /// Seconds since it came.
+    /// Seconds since it was agreed.
     pub age_seconds: f64,
 }
 
-/// Another member of the association.
+/// Another member.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct AgreementMember {
     /// Its SCI.
     pub sci: String,
-    /// Where its MKPDUs come from.
+    /// The source address of its MKPDUs.
     pub address: String,
     /// Its member identifier.
     pub member: String,
-    /// Its priority as a key server.
+    /// Its key-server priority.
     pub priority: u8,
-    /// Whether it is proven to be alive.
+    /// Whether it is live.
     pub live: bool,
     /// Whether it is the key server.
     pub key_server: bool,
@@ -224,11 +224,11 @@ pub struct AgreementMember {
     pub receives: bool,
     /// Whether it protects with the latest key.
     pub transmits: bool,
-    /// Whether it is a gateway of this project.
+    /// Whether it is an Antedate gateway.
     pub antedate: bool,
     /// Whether it reassembles fragments.
     pub fragments: bool,
-    /// Seconds since it was heard.
+    /// Seconds since its last MKPDU.
     pub silent_seconds: f64,
 }
 
@@ -239,35 +239,36 @@ pub struct Overlay {
     pub protection: String,
     /// Our public key, as `wg` shows it.
     pub public_key: String,
-    /// Where datagrams come in.
+    /// The local address of datagrams.
     pub listen: String,
     /// Our address in the tunnel.
     pub address: String,
-    /// The network.
+    /// The VXLAN network identifier.
     pub vni: u32,
-    /// How datagrams come: from the `interface`, or through the kernel's IP stack by the `socket`, and why.
+    /// The way of incoming datagrams: `interface`, or `socket` with the reason.
     pub datagrams_by: String,
-    /// Addresses of peers to which datagrams leave by the interface, past the kernel's IP stack.
+    /// Addresses of peers to which datagrams bypass the kernel's IP stack.
     pub direct_addresses: u64,
-    /// The other ends.
+    /// The peers.
     pub peers: Vec<OverlayPeer>,
-    /// What the second uplink did, if there is one.
+    /// The second uplink, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub second_uplink: Option<SecondUplink>,
-    /// What the release clock did, if there is one.
+    /// The release clock, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub release_clock: Option<ReleaseClock>,
-    /// Machines that are known on the field.
+    /// Known machines on the field.
     pub field_macs: u64,
-    /// Machines that can be known.
+    /// Size of the address table.
     pub mac_limit: u64,
     /// Machines that moved from one place to another.
     pub macs_moved: u64,
-    /// Frames from machines that there was no room to remember.
+    /// Addresses that were not learned for lack of space.
     pub macs_not_learned: u64,
-    /// Handshakes that were answered by a cookie, for there were many.
+    /// Handshakes answered with a cookie, under load.
     pub cookies_sent: u64,
-    /// What was dropped, by reason: `wireguard:` with WireGuard's own, or what hindered it behind the tunnel.
+    /// Dropped packets by reason: `wireguard:` with WireGuard's own, or an obstacle behind the
+    /// tunnel.
     pub refused: BTreeMap<String, u64>,
 }
 
@@ -282,69 +283,69 @@ pub struct SecondUplink {
     /// How often the link went down since the start.
     #[serde(default)]
     pub link_downs: u64,
-    /// Datagrams that came by it.
+    /// Datagrams from it.
     pub received: u64,
-    /// Those of them that came before their copy by the first uplink, or without it.
+    /// Those that arrived before, or without, the copy on the first uplink.
     pub first: u64,
-    /// Copies that were refused, on either uplink, for the other one had come.
+    /// Second copies, dropped on either uplink.
     pub eliminated: u64,
 }
 
-/// The egress release clock of an overlay. Jitter is how far the intervals of a flow are off its period.
+/// The release clock of an overlay. Jitter is the deviation of a flow's intervals from its period.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ReleaseClock {
-    /// Flows whose period is known.
+    /// Flows with a known period.
     pub flows: u64,
-    /// Microseconds that a frame may be held.
+    /// Longest hold of a frame, in microseconds.
     pub limit_us: u64,
-    /// Microseconds from a frame's beat to its departure, of the flow where it is longest.
+    /// Longest current playout delay of a flow, in microseconds.
     pub delay_us: f64,
     /// Frames that were held.
     pub held: u64,
-    /// Microseconds that they were held: the mean,
+    /// Mean hold in microseconds.
     pub added_mean_us: f64,
-    /// and the longest.
+    /// Longest hold in microseconds.
     pub added_max_us: f64,
-    /// Frames that came too late for the clock, and left at once.
+    /// Frames that arrived too late for the clock, and were sent at once.
     pub late: u64,
-    /// Frames that left at once, for there was no place left.
+    /// Frames that were sent at once because the buffer was full.
     pub full: u64,
-    /// The jitter that came, in microseconds: the 99th percentile,
+    /// 99th percentile of the jitter on arrival, in microseconds.
     pub jitter_in_p99_us: u64,
-    /// and that of one in a thousand.
+    /// 99.9th percentile of the jitter on arrival, in microseconds.
     pub jitter_in_p999_us: u64,
-    /// The jitter that is left, in microseconds: the 99th percentile,
+    /// 99th percentile of the remaining jitter, in microseconds.
     pub jitter_out_p99_us: u64,
-    /// and that of one in a thousand.
+    /// 99.9th percentile of the remaining jitter, in microseconds.
     pub jitter_out_p999_us: u64,
 }
 
-/// Another end of an overlay.
+/// A peer of an overlay.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct OverlayPeer {
     /// Its name in the configuration.
     pub name: String,
     /// Its public key.
     pub public_key: String,
-    /// Where it was heard last; empty if that is not known.
+    /// Its last known UDP address, or empty.
     pub endpoint: String,
     /// Its address in the tunnel.
     pub address: String,
-    /// Whether frames can be sent to it at once.
+    /// Whether there is a session.
     pub session: bool,
-    /// Handshakes that ended well.
+    /// Completed handshakes.
     pub handshakes: u64,
     /// Seconds since the last one.
     pub handshake_age_seconds: Option<f64>,
-    /// Seconds since something genuine came from it.
+    /// Seconds since the last authenticated datagram from it.
     pub silent_seconds: Option<f64>,
-    /// How often it moved to another address.
+    /// How often its UDP address changed.
     pub roamed: u64,
     /// Frames sent to it.
     pub sent_frames: u64,
     /// Their octets.
     pub sent_octets: u64,
-    /// Frames that came from it.
+    /// Frames received from it.
     pub received_frames: u64,
     /// Their octets.
     pub received_octets: u64,
@@ -352,25 +353,25 @@ pub struct OverlayPeer {
     pub frames_in_pieces: u64,
     /// Frames sent in IP fragments.
     pub frames_in_fragments: u64,
-    /// Frames that came in parts and became whole.
+    /// Frames reassembled from pieces or fragments.
     pub frames_reassembled: u64,
-    /// Frames that were dropped since there was no session in time.
+    /// Frames dropped for lack of a session.
     pub frames_without_session: u64,
-    /// Machines that are known behind it.
+    /// Known machines behind it.
     pub macs: u64,
-    /// Whether it said that it is an Antedate.
+    /// Whether it announced itself as an Antedate gateway.
     pub antedate: bool,
-    /// How frames go to it that are too long for a datagram, and why.
+    /// How long frames are sent to it, and why.
     pub long_frames: String,
-    /// Packets that lie prepared for it.
+    /// Packets prepared for it.
     pub prepared: Preparation,
 }
 
-/// Work done beforehand.
+/// Prepared packet numbers.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Preparation {
-    /// How many packet numbers are kept prepared.
+    /// The number to keep prepared.
     pub target: u64,
-    /// How many are prepared now.
+    /// The number prepared now.
     pub prepared: u64,
 }

@@ -1,5 +1,6 @@
-//! Programs of the kernel's packet filter (`socket(7)`, `SO_ATTACH_FILTER`; S. McCanne and V. Jacobson, "The BSD Packet Filter",
-//! USENIX 1993): which frames and datagrams a socket takes at all.
+//! Programs of the kernel's packet filter (`socket(7)`, `SO_ATTACH_FILTER`; S. McCanne and V.
+//! Jacobson, "The BSD Packet Filter", USENIX 1993), which select the frames and datagrams of a
+//! socket.
 
 use std::io;
 use std::net::Ipv4Addr;
@@ -7,7 +8,7 @@ use std::os::fd::OwnedFd;
 
 use super::set_option;
 
-/// Instructions, as `linux/filter.h` numbers them.
+/// Instructions, with the numbers of `linux/filter.h`.
 const LOAD_WORD: u16 = 0x20;
 const LOAD_HALF: u16 = 0x28;
 const LOAD_OCTET: u16 = 0x30;
@@ -18,7 +19,7 @@ const IF_EQUAL: u16 = 0x15;
 const IF_GREATER: u16 = 0x25;
 const IF_SET: u16 = 0x45;
 const RETURN: u16 = 0x06;
-/// What is known of a frame beside its octets (`SKF_AD_OFF`).
+/// Offset of a frame's metadata (`SKF_AD_OFF`).
 const BESIDE: u32 = 0xffff_f000;
 const KIND_OF_PACKET: u32 = BESIDE + 4;
 const VLAN_TAG: u32 = BESIDE + 44;
@@ -26,24 +27,25 @@ const VLAN_TAG: u32 = BESIDE + 44;
 const TO_US: u32 = 0;
 const ALL: u32 = 0x4_0000;
 
-/// A program.
+/// A filter program.
 #[derive(Debug, Clone)]
 pub struct Filter(Vec<libc::sock_filter>);
 
-/// Which datagrams a packet socket takes.
+/// The datagrams that a packet socket accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Datagrams {
-    /// Those in one piece, and the first piece of those in several.
+    /// Unfragmented ones, and first fragments.
     All,
-    /// The first piece of those in several.
+    /// First fragments.
     FirstPieces,
 }
 
-/// Where a test goes that fails: to the end of the program, which refuses.
+/// The jump of a failed test: to the end of the program, which refuses.
 const REFUSE: u8 = u8::MAX;
 
 impl Filter {
-    /// For a packet socket: UDP over IPv4 to this machine's port, and address if there is one, in no VLAN.
+    /// For a packet socket: UDP over IPv4 to this machine's port, and address if given, without a
+    /// VLAN.
     #[must_use]
     pub fn datagrams(port: u16, address: Option<Ipv4Addr>, which: Datagrams) -> Self {
         let mut program = vec![
@@ -51,7 +53,7 @@ impl Filter {
             (IF_EQUAL, 0, REFUSE, 0x0800),
             (LOAD_OCTET, 0, 0, 23),
             (IF_EQUAL, 0, REFUSE, 17),
-            // Fragment offset, and the flag that others follow.
+            // Fragment offset, and the flag *more fragments*.
             (LOAD_HALF, 0, 0, 20),
             (IF_SET, REFUSE, 0, 0x1fff),
         ];
@@ -73,20 +75,20 @@ impl Filter {
         Self::of(program)
     }
 
-    /// For a UDP socket: datagrams whose data has more than so many octets.
+    /// For a UDP socket: datagrams with more than this many octets of data.
     #[must_use]
     pub fn longer_than(octets: usize) -> Self {
         // The length includes UDP's header.
         Self::of(vec![(LOAD_LENGTH, 0, 0, 0), (IF_GREATER, 0, REFUSE, octets as u32 + 8)])
     }
 
-    /// All that comes.
+    /// Accepts everything.
     #[must_use]
     pub fn everything() -> Self {
         Self(vec![instruction((RETURN, 0, 0, ALL))])
     }
 
-    /// A program of tests, all of which have to pass.
+    /// A program of tests, all of which must pass.
     fn of(tests: Vec<(u16, u8, u8, u32)>) -> Self {
         let refuse = tests.len() + 1;
         let end = |at: usize, jump: u8| if jump == REFUSE { (refuse - at - 1) as u8 } else { jump };
@@ -97,7 +99,7 @@ impl Filter {
         Self(tests.chain([instruction((RETURN, 0, 0, ALL)), instruction((RETURN, 0, 0, 0))]).collect())
     }
 
-    /// Makes a socket take what passes, and nothing else.
+    /// Makes a socket accept only what passes the filter.
     ///
     /// # Errors
     /// When the kernel refuses.

@@ -1,4 +1,4 @@
-//! A packet socket for frames of one EtherType, a few a second (`packet(7)`).
+//! A packet socket for frames of one EtherType at a low rate (`packet(7)`).
 
 use std::io;
 use std::mem;
@@ -9,14 +9,14 @@ use super::interface::Interface;
 use super::packet::{PACKET_IGNORE_OUTGOING, bind, raw_socket};
 use super::set_option;
 
-/// A socket that hears the frames of an EtherType, and sends.
+/// A socket that receives frames of one EtherType, and sends.
 #[derive(Debug)]
 pub struct Listener {
     socket: OwnedFd,
 }
 
 impl Listener {
-    /// Opens it on the interface; `group` is a group address that shall be received too.
+    /// Opens a socket on the interface. It also receives the group address `group`.
     ///
     /// # Errors
     /// Without `CAP_NET_RAW` (`PermissionDenied`), or when the kernel refuses an option.
@@ -37,16 +37,16 @@ impl Listener {
         Ok(Self { socket })
     }
 
-    /// One that hears what comes to another socket.
+    /// A listener on another kind of socket.
     #[cfg(test)]
     pub(crate) const fn of(socket: OwnedFd) -> Self {
         Self { socket }
     }
 
-    /// The next frame, cut to the buffer, if one has come.
+    /// Receives the next frame, truncated to the buffer. `None` when there is none.
     #[must_use]
     pub fn receive(&self, frame: &mut [u8]) -> Option<usize> {
-        // SAFETY: the pointer and the length describe `frame`, which the kernel fills.
+        // SAFETY: pointer and length describe `frame`, which the kernel fills.
         let length = unsafe {
             libc::recv(self.socket.as_raw_fd(), frame.as_mut_ptr().cast(), frame.len(), libc::MSG_DONTWAIT)
         };
@@ -56,20 +56,21 @@ impl Listener {
     /// Sends one frame.
     ///
     /// # Errors
-    /// What `send(2)` says.
+    /// Those of `send(2)`.
     pub fn send(&self, frame: &[u8]) -> io::Result<()> {
-        // SAFETY: the pointer and the length describe `frame`; the kernel only reads it.
+        // SAFETY: pointer and length describe `frame`; the kernel only reads it.
         let sent = unsafe {
             libc::send(self.socket.as_raw_fd(), frame.as_ptr().cast(), frame.len(), libc::MSG_DONTWAIT)
         };
         if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
-    /// Takes a pending error, such as that of a link that went down, which would end every wait at once.
+    /// Clears a pending error, such as that of a link that went down. It would end every wait at
+    /// once.
     pub fn take_error(&self) {
         let mut error: libc::c_int = 0;
         let mut length = mem::size_of_val(&error) as libc::socklen_t;
-        // SAFETY: both pointers are to live values of the lengths that the kernel is told.
+        // SAFETY: both pointers are to live values of the given lengths.
         unsafe {
             libc::getsockopt(
                 self.socket.as_raw_fd(),

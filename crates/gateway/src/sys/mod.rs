@@ -1,13 +1,13 @@
-//! What the daemon asks of Linux, and the only place of this crate with `unsafe`.
+//! System calls, and the only `unsafe` of this crate.
 //!
-//! - [`packet`]: AF_PACKET sockets, the receive ring and the sender (`packet(7)`, TPACKET_V2)
+//! - [`packet`]: AF_PACKET sockets: the receive ring and the sender (`packet(7)`, TPACKET_V2)
 //! - [`segmenter`]: a sender of super-frames
 //! - [`interface`]: index, address, MTU and link state of an interface (`netdevice(7)`)
-//! - [`listener`]: AF_PACKET for the few frames of one EtherType
-//! - [`udp`]: a UDP socket, several datagrams at a time
-//! - [`outbox`]: datagrams that leave by it, or as frames of an interface
-//! - [`filter`]: which frames and datagrams a socket takes at all
-//! - [`route`]: over which neighbour an address is reached
+//! - [`listener`]: AF_PACKET for frames of one EtherType at a low rate
+//! - [`udp`]: a UDP socket with several datagrams per system call
+//! - [`outbox`]: sends datagrams through a UDP socket, or as frames of an interface
+//! - [`filter`]: packet filters of sockets
+//! - [`route`]: next hops
 //! - [`thread`]: pinning, priority, timer slack, clocks
 //! - [`warm`]: the hot text section, prefetches, first writes to pages
 //! - [`event`]: an event counter that ends a wait (`eventfd(2)`)
@@ -29,14 +29,15 @@ use std::io;
 use std::mem;
 use std::os::fd::{AsRawFd, OwnedFd};
 
-/// Turns the -1 of a system call into the error it stands for.
+/// Turns the -1 of a system call into its error.
 fn check(result: libc::c_int) -> io::Result<libc::c_int> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
 
 /// `setsockopt(2)` with a plain value.
 fn set_option<T: Copy>(fd: &OwnedFd, level: libc::c_int, name: libc::c_int, value: &T) -> io::Result<()> {
-    // SAFETY: the pointer and the length describe `value`, which outlives the call; the kernel only reads it.
+    // SAFETY: pointer and length describe `value`, which outlives the call; the kernel only reads
+    // it.
     let result = unsafe {
         libc::setsockopt(
             fd.as_raw_fd(),

@@ -1,7 +1,7 @@
-//! Datagrams that are to be sent: by a UDP socket (`sendmmsg(2)`), or with their headers in front as frames of an interface
-//! (`packet(7)`), past the kernel's IP stack. Several leave with one system call, and those of one length to one receiver as one
-//! super-frame, which the kernel or the card cuts (UDP segmentation offload): under load, bulk costs the kernel once what each
-//! datagram cost it before.
+//! Sends datagrams: through a UDP socket (`sendmmsg(2)`), or with their headers as frames of an
+//! interface (`packet(7)`), past the kernel's IP stack. Several share a system call. Those of one
+//! length to one receiver become a super-frame, which the kernel or the card cuts (UDP segmentation
+//! offload): under load a super-frame costs the kernel about as much as one datagram.
 
 use std::io;
 use std::mem;
@@ -15,14 +15,15 @@ use super::packet::{Offload, Sender};
 use super::segmenter::{PARTS, Segmenter};
 use super::udp::{BATCH, ROOM, UdpSocket, to_raw};
 
-/// Octets of the Ethernet, IPv4 and UDP headers in front of a datagram that leaves as a frame.
+/// Octets of the Ethernet, IPv4 and UDP headers of a datagram that is sent as a frame.
 pub const FRAME_HEADER: usize = 14 + 20 + 8;
-/// The control message with a datagram's class: its head and a number, aligned.
+/// Octets of the control message with a datagram's DSCP: header and number, aligned.
 const CLASS_LEN: usize = 24;
 
-/// Fewer datagrams are not worth a super-frame, which its receiver takes from the kernel by a way of its own.
+/// The smallest number of datagrams for a super-frame. A receiver handles super-frames on a slower
+/// path.
 const WORTH_JOINING: usize = 4;
-/// Octets that a UDP datagram has at most, with its header: that of a super-frame too.
+/// Octets of the longest UDP datagram, with its header. Also the limit of a super-frame.
 const LONGEST: usize = 65_535 - 20;
 /// A UDP super-frame, as in `struct virtio_net_hdr`.
 pub(crate) const SEGMENT_UDP: u8 = 5;
@@ -31,7 +32,7 @@ const _: () = assert!(BATCH <= PARTS);
 
 type Place = [u8; FRAME_HEADER + ROOM];
 
-/// What puts frames on the interface: one by one, and super-frames.
+/// The senders of frames and super-frames on an interface.
 #[derive(Debug)]
 pub struct Interface {
     sender: Sender,
@@ -39,21 +40,21 @@ pub struct Interface {
 }
 
 impl Interface {
-    /// Of these sockets.
+    /// An interface with these sockets.
     #[must_use]
     pub const fn new(sender: Sender, segmenter: Segmenter) -> Self {
         Self { sender, segmenter }
     }
 }
 
-/// How a datagram leaves.
+/// The way of a datagram.
 #[derive(Clone, Copy)]
 enum By {
     Socket { to: (libc::sockaddr_storage, libc::socklen_t), class: u8 },
     Interface,
 }
 
-/// Datagrams that are to be sent.
+/// Queued datagrams.
 pub struct Outbox {
     octets: Box<[Place; BATCH]>,
     by: [By; BATCH],
@@ -62,43 +63,43 @@ pub struct Outbox {
 }
 
 impl Outbox {
-    /// An empty one.
+    /// An empty outbox.
     #[must_use]
     pub fn new() -> Self {
-        // SAFETY: an array of octets may be all zeroes.
+        // SAFETY: an array of octets is valid as all zeroes.
         let octets = unsafe { Box::<[Place; BATCH]>::new_zeroed().assume_init() };
         Self { octets, by: [By::Interface; BATCH], lengths: [0; BATCH], count: 0 }
     }
 
-    /// Whether there is no room for another one.
+    /// Whether the outbox is full.
     #[inline]
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.count >= BATCH
     }
 
-    /// Whether there is nothing to send.
+    /// Whether the outbox is empty.
     #[inline]
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// Where the next datagram is to be put together; nothing if all places are taken.
+    /// The buffer of the next datagram. `None` when the outbox is full.
     #[inline]
     pub fn place(&mut self) -> Option<&mut [u8; ROOM]> {
         self.octets.get_mut(self.count)?.last_chunk_mut()
     }
 
-    /// The datagram in the place has so many octets, and is to go there by the socket. `class` is the octet with DSCP and
-    /// ECN.
+    /// Queues the datagram of `len` octets in the buffer for the socket. `class` is the octet with
+    /// DSCP and ECN.
     #[inline]
     pub fn put(&mut self, len: usize, to: SocketAddr, class: u8) {
         self.put_by(len, By::Socket { to: to_raw(to), class });
     }
 
-    /// The datagram in the place has so many octets, and is to go out of the interface behind the headers that `write` puts in
-    /// front; it is shown the datagram.
+    /// Queues the datagram of `len` octets in the buffer for the interface. `write` writes its
+    /// headers, given the datagram.
     #[inline]
     pub fn put_frame(&mut self, len: usize, write: impl FnOnce(&mut [u8; FRAME_HEADER], &[u8])) {
         if let Some((head, datagram)) =
@@ -118,7 +119,7 @@ impl Outbox {
         }
     }
 
-    /// Sends all of them, in order. `done` is told for each in turn its length, or why it was not sent.
+    /// Sends all datagrams in order. Calls `done` for each with its length or its error.
     #[inline]
     pub fn send(
         &mut self,
@@ -138,7 +139,7 @@ impl Outbox {
                     done(interface.sender.send(&self.octets[start][..FRAME_HEADER + len]).map(|()| len));
                 }
                 Some(interface) if by_interface => {
-                    // What is not alike leaves before what is.
+                    // Frames before a group of similar ones are sent first.
                     let takes = interface.segmenter.takes();
                     let alike = (start..end).find_map(|from| {
                         let count = if takes { self.alike(from, end) } else { 0 };
@@ -155,7 +156,7 @@ impl Outbox {
                     continue;
                 }
                 None if by_interface => {
-                    // The interface went away between putting and sending.
+                    // The interface was removed after the frames were queued.
                     (start..end).for_each(|_| done(Err(io::Error::from_raw_os_error(libc::ENODEV))));
                 }
                 _ => self.run(start..end, socket.as_raw_fd(), socket.is_v6(), &mut done),
@@ -164,8 +165,8 @@ impl Outbox {
         }
     }
 
-    /// How many frames from `start` on may be one super-frame: all of one length but for the last, which may be shorter, with
-    /// headers that are equal but for lengths and checksums.
+    /// How many frames from `start` on can form a super-frame: of one length, apart from a shorter
+    /// last one, with headers that differ only in lengths and checksums.
     #[inline]
     fn alike(&self, start: usize, end: usize) -> usize {
         let head = |place: usize| &self.octets[place][..FRAME_HEADER];
@@ -185,7 +186,8 @@ impl Outbox {
         count
     }
 
-    /// Sends frames that are alike as one super-frame. False if the kernel takes none; nothing was sent then.
+    /// Sends similar frames as one super-frame. False, with nothing sent, if the kernel does not
+    /// accept super-frames.
     fn joined(
         &mut self,
         run: std::ops::Range<usize>,
@@ -229,7 +231,7 @@ impl Outbox {
         true
     }
 
-    /// Sends those of a run, which leave the same way, with as few system calls as can be.
+    /// Sends datagrams of the same way with as few system calls as possible.
     fn run(
         &mut self,
         run: std::ops::Range<usize>,
@@ -238,7 +240,7 @@ impl Outbox {
         done: &mut impl FnMut(Result<usize, io::Error>),
     ) {
         let count = run.len();
-        // SAFETY: both are plain data for which all zeroes is valid.
+        // SAFETY: both are plain data, valid as all zeroes.
         let (mut heads, mut parts): ([libc::mmsghdr; BATCH], [libc::iovec; BATCH]) = unsafe { mem::zeroed() };
         let mut controls = [[0u64; CLASS_LEN / 8]; BATCH];
         for (at, place) in run.clone().enumerate() {
@@ -266,8 +268,8 @@ impl Outbox {
         }
         let mut sent = 0;
         while sent < count {
-            // SAFETY: the heads from `sent` to `count` lead to buffers, addresses and control messages of the lengths that
-            // they say, all of which outlive the call.
+            // SAFETY: the headers from `sent` to `count` point to buffers, addresses and control
+            // messages of the given lengths, all of which outlive the call.
             let result = unsafe {
                 libc::sendmmsg(
                     socket,
@@ -277,7 +279,7 @@ impl Outbox {
                 )
             };
             if result <= 0 {
-                // The error is that of the first one; the others have another chance.
+                // The error belongs to the first one. The others are tried again.
                 done(Err(io::Error::last_os_error()));
                 sent += 1;
                 continue;
@@ -300,7 +302,7 @@ fn from_same(error: &io::Error) -> io::Error {
     error.raw_os_error().map_or_else(|| error.kind().into(), io::Error::from_raw_os_error)
 }
 
-/// The control message that gives a datagram its class.
+/// The control message with the DSCP of a datagram.
 fn control(v6: bool, class: u8) -> [u64; CLASS_LEN / 8] {
     let (level, kind) =
         if v6 { (libc::IPPROTO_IPV6, libc::IPV6_TCLASS) } else { (libc::IPPROTO_IP, libc::IP_TOS) };

@@ -1,8 +1,8 @@
 //! AF_PACKET (`packet(7)`): a receive ring that is polled without a system call, and a sender.
 //!
-//! What a plain raw socket loses is kept here: the VLAN tag that the kernel takes out of the frame, the mark that a
-//! checksum is not finished, and frames longer than a slot (super-frames of segmentation offload), which the kernel
-//! queues beside the ring, in order.
+//! The receiver restores what a plain raw socket loses: the VLAN tag that the kernel removes, the
+//! mark of an unfinished checksum, and frames longer than a slot (super-frames of segmentation
+//! offload), which the kernel queues beside the ring, in order.
 
 use std::io;
 use std::mem;
@@ -15,21 +15,24 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use super::warm::{LINE, prefetch, write_to_each_page};
 use super::{check, filter::Filter, interface::Interface, set_option};
 
-/// Slots of a receive ring: at 500,000 frames a second they hold two milliseconds.
+/// Slots of a receive ring: two milliseconds at 500,000 frames a second.
 const SLOTS: usize = 1024;
-/// The longest super-frame that the kernel hands over, with its link header, and room to spare.
+/// Octets of the longest super-frame from the kernel with its link header, and some spare.
 const LONGEST: usize = 68 * 1024;
-/// Bytes that the kernel may queue beside the ring for frames longer than a slot.
+/// Octets of the kernel's queue beside the ring, for frames longer than a slot.
 const SIDE_QUEUE: libc::c_int = 16 << 20;
 /// `struct virtio_net_hdr`, in front of each frame on a socket with PACKET_VNET_HDR.
 pub(super) const OFFLOAD_HEADER: usize = 10;
-/// Room that a slot needs beside the frame: its header, the socket address, alignment, the offload header and what is reserved.
+/// Octets of a slot beside the frame: header, socket address, alignment, offload header and
+/// reserve.
 const OVERHEAD: usize = 96 + LINE;
-/// Where the kernel puts a frame in a slot if nothing is reserved: behind the slot's header, the socket address and the offload header.
+/// Offset of a frame in a slot without reserve: after the slot's header, the socket address and the
+/// offload header.
 const FRAME_AT: usize = 76;
 
-/// Octets of a slot that each look at it asks for: its header, and a short frame with all that protects it. What another core put there
-/// then comes together with the header that tells of it, and not after it. All of a long frame would be asked for while it is written.
+/// Octets of a slot that each poll prefetches: its header, and a short protected frame. What
+/// another core wrote there then arrives together with the header, not after it. A long frame would
+/// be prefetched while it is being written.
 const BEGINS: usize = 4 * LINE;
 
 const PACKET_VERSION: libc::c_int = 10;
@@ -48,7 +51,7 @@ const STATUS_VLAN_VALID: u32 = 1 << 4;
 const STATUS_VLAN_TPID_VALID: u32 = 1 << 6;
 const ETH_P_8021Q: u16 = 0x8100;
 
-/// `struct tpacket2_hdr`: the head of a slot.
+/// `struct tpacket2_hdr`: the header of a slot.
 #[repr(C)]
 struct SlotHeader {
     status: AtomicU32,
@@ -73,18 +76,20 @@ struct RingRequest {
     frame_count: u32,
 }
 
-/// What the network stack left undone in a received frame (`struct virtio_net_hdr`, host byte order).
+/// Work that the network stack left undone in a received frame (`struct virtio_net_hdr`, host byte
+/// order).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Offload {
-    /// The checksum is to be computed from `checksum_start` on and stored `checksum_offset` behind it.
+    /// Whether to compute the checksum from `checksum_start` on and store it `checksum_offset`
+    /// after that.
     pub needs_checksum: bool,
     /// The kind of super-frame: 0 none, 1 TCP/IPv4, 4 TCP/IPv6, 5 UDP, bit 0x80 with ECN.
     pub segmentation: u8,
     /// Payload bytes of each segment.
     pub segment_bytes: u16,
-    /// From the start of the frame, the VLAN tag not counted.
+    /// Offset from the start of the frame, without the VLAN tag.
     pub checksum_start: u16,
-    /// From `checksum_start`.
+    /// Offset from `checksum_start`.
     pub checksum_offset: u16,
 }
 
@@ -111,29 +116,30 @@ impl Offload {
         octets
     }
 
-    /// Whether the frame can be passed on as it is.
+    /// Whether the frame is complete.
     #[must_use]
     pub fn is_done(&self) -> bool {
         !self.needs_checksum && self.segmentation == 0
     }
 }
 
-/// A received frame, whole, with its VLAN tag in its place.
+/// A received frame with its VLAN tag in place.
 #[derive(Debug)]
 pub struct Received<'a> {
-    /// The memory in which the frame lies, and which is the reader's as well.
+    /// The memory around the frame, which the reader may write.
     pub space: &'a mut [u8],
-    /// Where it lies there: from the destination address to the end of the payload, without the frame check sequence.
+    /// The place of the frame: from the destination address to the end of the payload, without the
+    /// frame check sequence.
     pub place: Range<usize>,
-    /// What is still to be done in it.
+    /// Work that is still to be done.
     pub offload: Offload,
-    /// How many bytes of the frame an outer VLAN tag put back shifted the rest by (0 or 4): offsets in `offload` do not
-    /// count them.
+    /// Octets by which a restored outer VLAN tag shifted the rest, 0 or 4. Offsets in `offload` do
+    /// not include them.
     pub shifted: usize,
 }
 
 impl<'a> Received<'a> {
-    /// A frame with nothing around it.
+    /// A frame without memory around it.
     #[inline]
     #[must_use]
     pub fn alone(frame: &'a mut [u8], offload: Offload) -> Self {
@@ -156,14 +162,14 @@ impl<'a> Received<'a> {
     }
 }
 
-/// What stands next in the ring.
+/// The next entry of the ring.
 #[derive(Debug)]
 pub enum Next<'a> {
-    /// Nothing yet.
+    /// None yet.
     Empty,
     /// A frame.
     Frame(Received<'a>),
-    /// A frame that did not fit the slot and could not be queued beside it.
+    /// A frame that fitted neither the slot nor the queue beside it.
     Truncated,
 }
 
@@ -179,12 +185,14 @@ pub struct Receiver {
     long: Box<[u8]>,
 }
 
-// SAFETY: the mapping belongs to this value alone; all access goes through `&mut self` or reads one atomic.
+// SAFETY: this value is the only owner of the mapping; all access goes through `&mut self` or reads
+// one atomic.
 unsafe impl Send for Receiver {}
 
 impl Receiver {
-    /// Opens a ring on the interface: all frames that others sent, none that this machine sends. A line of the cache begins
-    /// `head` octets behind the start of a frame: a cipher that works on what lies there is faster.
+    /// Opens a ring on the interface: all frames of others, none of this machine. A cache line
+    /// begins `head` octets after the start of a frame, where the cipher's work begins: that is
+    /// faster.
     ///
     /// # Errors
     /// Without `CAP_NET_RAW` (`PermissionDenied`), or when the kernel refuses an option.
@@ -201,7 +209,7 @@ impl Receiver {
         Ok(receiver)
     }
 
-    /// Opens a ring on the interface for what passes the filter alone.
+    /// Opens a ring on the interface for frames that pass the filter.
     ///
     /// # Errors
     /// As [`Self::open`].
@@ -212,7 +220,7 @@ impl Receiver {
         Ok(receiver)
     }
 
-    /// Takes what passes this filter from now on.
+    /// Accepts only frames that pass this filter from now on.
     ///
     /// # Errors
     /// When the kernel refuses.
@@ -256,7 +264,8 @@ impl Receiver {
             return Err(io::Error::last_os_error());
         }
         let ring = NonNull::new(ring.cast()).ok_or_else(io::Error::last_os_error)?;
-        // SAFETY: the mapping has `length` octets, and no frame is in it before the socket is bound.
+        // SAFETY: the mapping has `length` octets, and no frame is in it before the socket is
+        // bound.
         unsafe { write_to_each_page(ring, length) };
         Ok(Self {
             socket,
@@ -269,7 +278,7 @@ impl Receiver {
         })
     }
 
-    /// Whether a frame stands ready. Costs one read of memory.
+    /// Whether a frame is ready. Costs one memory read.
     #[inline]
     #[must_use]
     pub fn ready(&self) -> bool {
@@ -277,7 +286,7 @@ impl Receiver {
         self.header().status.load(Ordering::Acquire) & STATUS_USER != 0
     }
 
-    /// The next frame, to be given back by [`Self::release`].
+    /// The next frame, to be returned with [`Self::release`].
     #[inline]
     #[cfg_attr(target_os = "linux", unsafe(link_section = ".text.antedate.near"))]
     pub fn peek(&mut self) -> Next<'_> {
@@ -310,22 +319,23 @@ impl Receiver {
             return Next::Truncated;
         }
         prefetch(self.slot().wrapping_add(mac), snaplen);
-        // SAFETY: the slot lies inside the mapping (`position < slots`); the kernel gave it to us (STATUS_USER, read
-        // with Acquire) and does not touch it until `release`; `&mut self` keeps others off.
+        // SAFETY: the slot is inside the mapping (`position < slots`); the kernel passed it to us
+        // (STATUS_USER, read with Acquire) and does not touch it until `release`; `&mut self`
+        // excludes others.
         let slot = unsafe { slice::from_raw_parts_mut(self.slot(), room) };
-        // Whoever writes around the frame leaves the slot's header alone.
+        // Excludes the slot's header from writes around the frame.
         let behind = mem::size_of::<SlotHeader>();
         Next::Frame(view(&mut slot[behind..], mac - behind..mac - behind + snaplen, tag, unfinished))
     }
 
-    /// Gives the slot of the frame that [`Self::peek`] showed back to the kernel.
+    /// Returns the slot of the last [`Self::peek`] to the kernel.
     #[inline]
     pub fn release(&mut self) {
         self.header().status.store(0, Ordering::Release);
         self.position = if self.position + 1 == self.slots { 0 } else { self.position + 1 };
     }
 
-    /// Gives back all that came so far.
+    /// Drops all frames in the ring.
     pub fn discard(&mut self) {
         for _ in 0..self.slots {
             if matches!(self.peek(), Next::Empty) {
@@ -335,12 +345,12 @@ impl Receiver {
         }
     }
 
-    /// Frames that the kernel dropped because the ring was full, since the last call.
+    /// Frames that the kernel dropped since the last call because the ring was full.
     #[must_use]
     pub fn overruns(&self) -> u64 {
         let mut statistics = [0u32; 2];
         let mut length = mem::size_of_val(&statistics) as libc::socklen_t;
-        // SAFETY: both pointers are to live values of the lengths that the kernel is told.
+        // SAFETY: both pointers are to live values of the given lengths.
         let result = unsafe {
             libc::getsockopt(
                 self.socket.as_raw_fd(),
@@ -353,11 +363,12 @@ impl Receiver {
         if result == 0 { statistics[1].into() } else { 0 }
     }
 
-    /// Takes the pending error of the socket, `ENETDOWN` when the link went away. A wait ends at once while one is pending.
+    /// Clears and returns a pending error of the socket: `ENETDOWN` when the link went down. While
+    /// one is pending, a wait ends at once.
     pub fn take_error(&self) -> Option<io::Error> {
         let mut error: libc::c_int = 0;
         let mut length = mem::size_of_val(&error) as libc::socklen_t;
-        // SAFETY: both pointers are to live values of the lengths that the kernel is told.
+        // SAFETY: both pointers are to live values of the given lengths.
         let result = unsafe {
             libc::getsockopt(
                 self.socket.as_raw_fd(),
@@ -370,14 +381,16 @@ impl Receiver {
         (result == 0 && error != 0).then(|| io::Error::from_raw_os_error(error))
     }
 
-    /// Takes the frame of this slot from the queue beside the ring, `expected` octets with its offload header.
+    /// Takes this slot's frame from the queue beside the ring: `expected` octets with its offload
+    /// header.
     ///
-    /// A frame that stayed there would be taken for that of the next slot, with the next one's VLAN tag. So an error that was pending
-    /// (the link went down) costs none, and what has another length is one that stayed.
+    /// A frame left in the queue would be taken for the next slot's, with the wrong VLAN tag. So a
+    /// pending error (the link went down) is skipped, and a frame of another length is a leftover
+    /// and dropped.
     fn receive_long(&mut self, expected: usize) -> Option<usize> {
-        // There are no more than the ring has slots.
+        // The queue has no more frames than the ring has slots.
         for _ in 0..=self.slots {
-            // SAFETY: the pointer and the length describe `self.long`, which the kernel fills.
+            // SAFETY: pointer and length describe `self.long`, which the kernel fills.
             let length = unsafe {
                 libc::recv(
                     self.socket.as_raw_fd(),
@@ -390,7 +403,7 @@ impl Receiver {
                 Ok(length) if length == expected => return (length <= self.long.len()).then_some(length),
                 Ok(_) => {}
                 Err(_) if io::Error::last_os_error().kind() == io::ErrorKind::WouldBlock => return None,
-                // The call has taken it off the socket.
+                // The call has cleared the error.
                 Err(_) => {}
             }
         }
@@ -403,8 +416,9 @@ impl Receiver {
     }
 
     fn header(&self) -> &SlotHeader {
-        // SAFETY: the slot begins with a tpacket2_hdr, of which SlotHeader is the layout, aligned to the slot. The
-        // kernel writes the plain fields only while the status says that the slot is its own; we read them after.
+        // SAFETY: the slot begins with a tpacket2_hdr, aligned to the slot, and SlotHeader has its
+        // layout. The kernel writes the plain fields only while the status gives it the slot; we
+        // read them afterwards.
         unsafe { &*self.slot().cast() }
     }
 }
@@ -417,12 +431,14 @@ impl AsRawFd for Receiver {
 
 impl Drop for Receiver {
     fn drop(&mut self) {
-        // SAFETY: the mapping was made in `open` with this length and no reference into it outlives `self`.
+        // SAFETY: the mapping was made in `open` with this length, and no reference into it
+        // outlives `self`.
         unsafe { libc::munmap(self.ring.as_ptr().cast(), self.length) };
     }
 }
 
-/// The frame at `place`; the offload header stands directly in front, and gives its room to the VLAN tag.
+/// The frame at `place`. The offload header is directly before it, and the VLAN tag overwrites
+/// that.
 #[inline]
 fn view(
     space: &mut [u8],
@@ -434,7 +450,7 @@ fn view(
     let mut header = [0; OFFLOAD_HEADER];
     header.copy_from_slice(&space[start - OFFLOAD_HEADER..start]);
     let mut offload = Offload::parse(&header);
-    // Both tell of an unfinished checksum; only the offload header tells where.
+    // Both indicate an unfinished checksum; only the offload header says where.
     offload.needs_checksum |= unfinished && offload.checksum_start != 0;
     let mut shifted = 0;
     if let Some((tpid, tci)) = tag {
@@ -447,19 +463,20 @@ fn view(
     Received { space, place, offload, shifted }
 }
 
-/// Sends whole frames out of an interface.
+/// Sends whole frames on an interface.
 #[derive(Debug)]
 pub struct Sender {
     socket: OwnedFd,
-    /// Whether the kernel refuses what is shorter than an Ethernet header.
+    /// Whether the kernel refuses frames shorter than an Ethernet header.
     refuses: bool,
 }
 
-/// One octet less than an Ethernet header has.
+/// One octet less than an Ethernet header.
 const TOO_SHORT: [u8; 13] = [0; 13];
 
 impl Sender {
-    /// Opens a socket that only sends. With `bypass` frames skip the queueing discipline (PACKET_QDISC_BYPASS).
+    /// Opens a send-only socket. With `bypass` frames skip the queueing discipline
+    /// (PACKET_QDISC_BYPASS).
     ///
     /// # Errors
     /// Without `CAP_NET_RAW` (`PermissionDenied`).
@@ -469,10 +486,11 @@ impl Sender {
         Ok(sender)
     }
 
-    /// Goes half of the way of a send, so that a frame that comes after a pause finds the kernel's part of it near too: the kernel refuses
-    /// what has no whole Ethernet header, but only when it lies in a buffer for the wire. Nothing is sent, and nothing counted.
+    /// Runs half of a send, so that a frame after a pause finds the kernel's code in the cache. The
+    /// kernel refuses a frame without a whole Ethernet header, but only once it is in a send
+    /// buffer. Nothing is sent or counted.
     ///
-    /// A kernel that did send it would not be asked again.
+    /// Does nothing after a kernel has sent such a frame.
     #[inline]
     pub fn rehearse(&mut self) {
         self.refuses = self.refuses && self.send(&TOO_SHORT).is_err();
@@ -481,10 +499,11 @@ impl Sender {
     /// Sends one frame.
     ///
     /// # Errors
-    /// What `send(2)` says: `ENETDOWN` without a link, `EMSGSIZE` over the MTU, `ENOBUFS` or `EAGAIN` when the queue is full.
+    /// Those of `send(2)`: `ENETDOWN` without a link, `EMSGSIZE` over the MTU, `ENOBUFS` or
+    /// `EAGAIN` when the queue is full.
     #[inline]
     pub fn send(&self, frame: &[u8]) -> io::Result<()> {
-        // SAFETY: the pointer and the length describe `frame`; the kernel only reads it.
+        // SAFETY: pointer and length describe `frame`; the kernel only reads it.
         let sent = unsafe {
             libc::send(self.socket.as_raw_fd(), frame.as_ptr().cast(), frame.len(), libc::MSG_DONTWAIT)
         };
@@ -510,7 +529,7 @@ pub(super) fn sending_socket(interface: &Interface, bypass: bool) -> io::Result<
 }
 
 pub(super) fn raw_socket() -> io::Result<OwnedFd> {
-    // SAFETY: no pointers; a successful call gives a descriptor that nobody else owns.
+    // SAFETY: no pointers; a successful call returns a descriptor without another owner.
     unsafe {
         let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
         let fd = check(libc::socket(libc::AF_PACKET, kind, 0))?;
@@ -519,22 +538,22 @@ pub(super) fn raw_socket() -> io::Result<OwnedFd> {
 }
 
 pub(super) fn bind(socket: &OwnedFd, index: i32, protocol: u16) -> io::Result<()> {
-    // SAFETY: sockaddr_ll is plain data for which all zeroes is valid.
+    // SAFETY: sockaddr_ll is plain data, valid as all zeroes.
     let mut address: libc::sockaddr_ll = unsafe { mem::zeroed() };
     address.sll_family = libc::AF_PACKET as u16;
     address.sll_protocol = protocol.to_be();
     address.sll_ifindex = index;
     let length = mem::size_of_val(&address) as libc::socklen_t;
-    // SAFETY: the pointer and the length describe `address`, which the kernel only reads.
+    // SAFETY: pointer and length describe `address`, which the kernel only reads.
     check(unsafe { libc::bind(socket.as_raw_fd(), ptr::from_ref(&address).cast(), length) }).map(drop)
 }
 
-/// The index of the interface that a packet socket is bound to, -1 if that has gone.
+/// The index of the interface that a packet socket is bound to, -1 if it is gone.
 pub(super) fn bound_to(socket: &OwnedFd) -> io::Result<i32> {
-    // SAFETY: sockaddr_ll is plain data for which all zeroes is valid.
+    // SAFETY: sockaddr_ll is plain data, valid as all zeroes.
     let mut address: libc::sockaddr_ll = unsafe { mem::zeroed() };
     let mut length = mem::size_of_val(&address) as libc::socklen_t;
-    // SAFETY: both pointers are to live values of the lengths that the kernel is told.
+    // SAFETY: both pointers are to live values of the given lengths.
     check(unsafe { libc::getsockname(socket.as_raw_fd(), ptr::from_mut(&mut address).cast(), &mut length) })?;
     Ok(address.sll_ifindex)
 }
@@ -544,7 +563,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_vlan_tag_is_put_back_behind_the_addresses() {
+    fn vlan_tag_is_restored() {
         let mut slot = vec![0xaa; 20];
         slot.extend((0..12).chain([0x08, 0x00, 1, 2, 3]));
         slot[10..20].fill(0);
@@ -558,7 +577,7 @@ mod tests {
     }
 
     #[test]
-    fn the_offload_header_tells_what_is_unfinished() {
+    fn offload_header_is_parsed() {
         let mut slot = vec![0; 40];
         slot[..2].copy_from_slice(&[1, 1]);
         slot[4..6].copy_from_slice(&1448u16.to_ne_bytes());

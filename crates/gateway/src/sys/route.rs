@@ -1,4 +1,4 @@
-//! Over which neighbour an address is reached, as the kernel knows it (`rtnetlink(7)`).
+//! Next hops as the kernel knows them (`rtnetlink(7)`).
 
 use std::io;
 use std::mem;
@@ -24,32 +24,32 @@ const ADDRESS: u16 = 1;
 const LINK_ADDRESS: u16 = 2;
 /// A route to another machine.
 const UNICAST: u8 = 1;
-/// States in which a neighbour's link address may be used: reachable, stale, about to be asked, asked, permanent.
+/// States of a neighbour with a usable link address: reachable, stale, delay, probe, permanent.
 const USABLE: u16 = 0x02 | 0x04 | 0x08 | 0x10 | 0x80;
 const HEADER: usize = 16;
 
-/// The next hop towards an address.
+/// The next hop to an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hop {
-    /// The address that packets leave with.
+    /// The source address of packets.
     pub source: Ipv4Addr,
     /// The neighbour's link address.
     pub neighbour: [u8; 6],
 }
 
-/// Asks the kernel.
+/// A socket for queries to the kernel.
 #[derive(Debug)]
 pub struct Routes {
     socket: OwnedFd,
 }
 
 impl Routes {
-    /// Opens a socket to the kernel.
+    /// Opens the socket.
     ///
     /// # Errors
     /// When the process has no file descriptor left, or the kernel has no rtnetlink.
     pub fn open() -> io::Result<Self> {
-        // SAFETY: no pointers; a successful call gives a descriptor that nobody else owns.
+        // SAFETY: no pointers; a successful call returns a descriptor without another owner.
         let socket = unsafe {
             let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
             OwnedFd::from_raw_fd(check(libc::socket(libc::AF_NETLINK, kind, libc::NETLINK_ROUTE))?)
@@ -57,9 +57,9 @@ impl Routes {
         Ok(Self { socket })
     }
 
-    /// The next hop out of an interface towards an address, for what leaves from that address, or if there is none from the one
-    /// that the kernel takes. `None` when there is no route, the source is not this machine's, or the neighbour's link address is
-    /// not known (yet): then the kernel is to send, which asks for it.
+    /// The next hop to an address out of an interface, with this source address or, if `None`, the
+    /// kernel's choice. `None` without a route, with a source address of another machine, or while
+    /// the neighbour's link address is unknown: then the kernel has to send, which resolves it.
     #[must_use]
     pub fn hop(&self, index: i32, to: Ipv4Addr, from: Option<Ipv4Addr>) -> Option<Hop> {
         // struct rtmsg: family, lengths of the addresses, 9 more octets.
@@ -91,7 +91,7 @@ impl Routes {
         (state & USABLE != 0).then_some(Hop { source, neighbour })
     }
 
-    /// One question and its answer, without the message's header.
+    /// Sends a query. Returns the answer without its header.
     fn ask(&self, question: u16, answer: u16, body: &[u8]) -> io::Result<Vec<u8>> {
         let mut message = Vec::with_capacity(HEADER + body.len());
         message.extend(((HEADER + body.len()) as u32).to_ne_bytes());
@@ -99,7 +99,7 @@ impl Routes {
         message.extend(REQUEST.to_ne_bytes());
         message.extend([0; 8]);
         message.extend(body);
-        // SAFETY: the pointer and the length describe `message`, which the kernel only reads.
+        // SAFETY: pointer and length describe `message`, which the kernel only reads.
         let sent = unsafe {
             libc::send(self.socket.as_raw_fd(), message.as_ptr().cast(), message.len(), libc::MSG_DONTWAIT)
         };
@@ -107,7 +107,8 @@ impl Routes {
             return Err(io::Error::last_os_error());
         }
         let mut came = vec![0u8; 4096];
-        // SAFETY: the pointer and the length describe `came`, which the kernel fills. It has answered when `send` returns.
+        // SAFETY: pointer and length describe `came`, which the kernel fills. The answer is there
+        // when `send` returns.
         let length = unsafe {
             libc::recv(self.socket.as_raw_fd(), came.as_mut_ptr().cast(), came.len(), libc::MSG_DONTWAIT)
         };
@@ -135,7 +136,7 @@ fn attribute(message: &mut Vec<u8>, kind: u16, octets: &[u8]) {
     message.resize(message.len().next_multiple_of(4), 0);
 }
 
-/// The attribute of that kind.
+/// Finds the attribute of a kind.
 fn find(mut attributes: &[u8], kind: u16) -> Option<&[u8]> {
     while let [a, b, c, d, ..] = *attributes {
         let length = usize::from(u16::from_ne_bytes([a, b]));
@@ -153,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn attributes_are_found_behind_others_and_damage_ends_the_search() {
+    fn attributes_are_found_until_damage() {
         let mut message = Vec::new();
         attribute(&mut message, 7, &[1, 2, 3]);
         attribute(&mut message, 5, &[9; 4]);

@@ -1,4 +1,5 @@
-//! Sends super-frames out of an interface (`packet(7)`, PACKET_VNET_HDR): the kernel, or the card, cuts them into segments.
+//! Sends super-frames on an interface (`packet(7)`, PACKET_VNET_HDR). The kernel or the card cuts
+//! them into segments.
 
 use std::io;
 use std::mem;
@@ -8,18 +9,19 @@ use super::interface::Interface;
 use super::packet::{Offload, PACKET_VNET_HDR, sending_socket};
 use super::set_option;
 
-/// Parts of which one super-frame may be put together.
+/// The most parts of a super-frame.
 pub const PARTS: usize = 16;
 
-/// Sends super-frames, as long as the kernel takes them.
+/// Sends super-frames, while the kernel accepts them.
 #[derive(Debug)]
 pub struct Segmenter {
-    /// None once one was refused.
+    /// `None` after a refusal.
     socket: Option<OwnedFd>,
 }
 
 impl Segmenter {
-    /// Opens a socket that only sends. With `bypass` frames skip the queueing discipline (PACKET_QDISC_BYPASS).
+    /// Opens a send-only socket. With `bypass` frames skip the queueing discipline
+    /// (PACKET_QDISC_BYPASS).
     ///
     /// # Errors
     /// Without `CAP_NET_RAW` (`PermissionDenied`).
@@ -29,18 +31,19 @@ impl Segmenter {
         Ok(Self { socket: Some(socket) })
     }
 
-    /// Whether it is worth to put a super-frame together.
+    /// Whether super-frames are accepted.
     #[inline]
     #[must_use]
     pub const fn takes(&self) -> bool {
         self.socket.is_some()
     }
 
-    /// Sends the super-frame that `parts` are together, the first [`PARTS`] of them; its first `headers` octets are those that
-    /// stand in front of each segment. False if the kernel cuts no such frames: nothing was sent, and it is not asked again.
+    /// Sends a super-frame of at most [`PARTS`] parts. Its first `headers` octets are the headers
+    /// of each segment. False, with nothing sent, if the kernel does not support such frames; it is
+    /// not tried again.
     ///
     /// # Errors
-    /// What `sendmsg(2)` says, as for [`super::packet::Sender::send`].
+    /// Those of `sendmsg(2)`, as for [`super::packet::Sender::send`].
     #[inline]
     pub fn send<'a>(
         &mut self,
@@ -61,11 +64,12 @@ impl Segmenter {
             *place = part(octets);
             count += 1;
         }
-        // SAFETY: plain data for which all zeroes is valid.
+        // SAFETY: plain data, valid as all zeroes.
         let mut message: libc::msghdr = unsafe { mem::zeroed() };
         message.msg_iov = vector.as_mut_ptr();
         message.msg_iovlen = count as _;
-        // SAFETY: the message leads to `count` parts whose octets outlive the call; the kernel only reads them.
+        // SAFETY: the message points to `count` parts that outlive the call; the kernel only reads
+        // them.
         let sent = unsafe { libc::sendmsg(socket.as_raw_fd(), &raw const message, libc::MSG_DONTWAIT) };
         if sent >= 0 {
             return Ok(true);

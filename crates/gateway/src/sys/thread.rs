@@ -1,4 +1,4 @@
-//! Where and how urgently a thread runs, and its clocks.
+//! CPU, priority and clocks of a thread.
 
 use std::io;
 use std::mem;
@@ -7,16 +7,16 @@ use std::time::Duration;
 
 use super::check;
 
-/// Binds the calling thread to one CPU.
+/// Pins the calling thread to one CPU.
 ///
 /// # Errors
-/// When there is no such CPU, or it is not allowed to this process.
+/// When there is no such CPU, or this process may not use it.
 pub fn pin(cpu: usize) -> io::Result<()> {
     if cpu >= libc::CPU_SETSIZE as usize {
         return Err(io::Error::from_raw_os_error(libc::EINVAL));
     }
-    // SAFETY: cpu_set_t is a plain bit set for which all zeroes is the empty set; `cpu` is below its size; the
-    // pointer and the length describe `set`.
+    // SAFETY: cpu_set_t is a plain bit set, empty as all zeroes; `cpu` is below its size; pointer
+    // and length describe `set`.
     let result = unsafe {
         let mut set: libc::cpu_set_t = mem::zeroed();
         libc::CPU_SET(cpu, &mut set);
@@ -35,8 +35,8 @@ pub fn real_time(priority: u8) -> io::Result<()> {
     check(unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &param) }).map(drop)
 }
 
-/// What the kernel lets threads of fixed priority have of a core: so many microseconds in so many. `None` where the calling
-/// thread has no fixed priority, or there is no bound.
+/// The kernel's limit on threads of fixed priority: microseconds of CPU time, and the period in
+/// microseconds. `None` if the calling thread has no fixed priority, or there is no limit.
 #[must_use]
 pub fn real_time_bound() -> Option<(u64, u64)> {
     // SAFETY: no pointers; 0 is the calling thread.
@@ -48,46 +48,46 @@ pub fn real_time_bound() -> Option<(u64, u64)> {
         let text = std::fs::read_to_string(format!("/proc/sys/kernel/sched_rt_{name}_us")).ok()?;
         text.trim().parse::<i64>().ok()
     };
-    // A runtime of -1 is no bound.
+    // A runtime of -1 means no limit.
     let (runtime, period) = (read("runtime")?, read("period")?);
     Some((u64::try_from(runtime).ok()?, u64::try_from(period).ok()?))
         .filter(|(runtime, period)| runtime < period)
 }
 
-/// Sleeps so long, whatever comes.
+/// Sleeps, regardless of frames.
 pub fn pause(nanoseconds: u64) {
     std::thread::sleep(Duration::from_nanos(nanoseconds));
 }
 
-/// Keeps all memory that the process has now resident (`mlockall(2)`), so that no page fault meets a deadline and no key
-/// reaches the swap. Memory that comes later is left alone: under a limit it could not be had at all.
+/// Locks all current memory of the process (`mlockall(2)`), so that no page fault delays a frame
+/// and no key reaches the swap. Later memory is not locked: with a limit, allocation would fail.
 ///
 /// # Errors
-/// Without `CAP_IPC_LOCK` and over the limit of locked memory.
+/// Without `CAP_IPC_LOCK` above the limit of locked memory.
 pub fn lock_memory() -> io::Result<()> {
     // SAFETY: no pointers.
     check(unsafe { libc::mlockall(libc::MCL_CURRENT) }).map(drop)
 }
 
-/// Lets the timers of the calling thread fire when they are due, not up to 50 µs later.
+/// Lets the calling thread's timers fire on time, not up to 50 µs late.
 pub fn precise_timers() {
     // SAFETY: no pointers. It cannot fail for the calling thread.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1 as libc::c_ulong, 0, 0, 0) };
 }
 
-/// Lets another thread that is ready run on this CPU first.
+/// Yields the CPU to another ready thread.
 pub fn yield_now() {
     // SAFETY: no arguments; on Linux it always succeeds.
     unsafe { libc::sched_yield() };
 }
 
-/// Nanoseconds of the monotonic clock.
+/// The monotonic clock in nanoseconds.
 #[must_use]
 pub fn now() -> u64 {
     clock(libc::CLOCK_MONOTONIC)
 }
 
-/// Nanoseconds of CPU time that the calling thread has used.
+/// CPU time of the calling thread in nanoseconds.
 #[must_use]
 pub fn cpu_time() -> u64 {
     clock(libc::CLOCK_THREAD_CPUTIME_ID)
@@ -95,13 +95,14 @@ pub fn cpu_time() -> u64 {
 
 fn clock(id: libc::clockid_t) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the pointer is to a live timespec that the kernel fills. Both clocks exist on every Linux.
+    // SAFETY: the pointer is to a live timespec that the kernel fills. Both clocks exist on every
+    // Linux.
     unsafe { libc::clock_gettime(id, &mut time) };
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// Waits until one of `fds` has something to read or an error, at most `timeout` (`None`: without end). Tells which
-/// descriptors did; a signal ends the wait with none.
+/// Waits until one of `fds` is readable or has an error, at most `timeout` (`None`: without limit).
+/// Returns which ones are; a signal ends the wait with none.
 pub fn wait<const N: usize>(fds: [RawFd; N], timeout: Option<Duration>) -> [bool; N] {
     let mut polled = fds.map(|fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 });
     let time = timeout.map(|t| libc::timespec {
@@ -109,7 +110,8 @@ pub fn wait<const N: usize>(fds: [RawFd; N], timeout: Option<Duration>) -> [bool
         tv_nsec: t.subsec_nanos() as libc::c_long,
     });
     let time = time.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
-    // SAFETY: `polled` holds N entries and outlives the call; `time` is null or points to a live timespec; no signal mask.
+    // SAFETY: `polled` has N entries and outlives the call; `time` is null or points to a live
+    // timespec; no signal mask.
     let count = unsafe { libc::ppoll(polled.as_mut_ptr(), N as libc::nfds_t, time, std::ptr::null()) };
     polled.map(|p| count > 0 && p.revents != 0)
 }

@@ -1,4 +1,4 @@
-//! A UDP socket that is polled, and that takes several datagrams with one system call (`recvmmsg(2)`).
+//! A UDP socket that is polled, with several datagrams per system call (`recvmmsg(2)`).
 
 use std::io;
 use std::mem;
@@ -9,14 +9,14 @@ use std::ptr;
 use super::filter::Filter;
 use super::{check, set_option};
 
-/// Datagrams that are taken or sent at a time.
+/// The most datagrams per system call.
 pub const BATCH: usize = 16;
 /// Octets of the longest datagram.
 pub const ROOM: usize = 10_240;
-/// Octets that the kernel may hold in each direction.
+/// Octets of the kernel's buffer in each direction.
 const QUEUE: libc::c_int = 4 << 20;
 
-/// A socket that is bound to a port of an interface.
+/// A socket bound to a port and an interface.
 #[derive(Debug)]
 pub struct UdpSocket {
     socket: OwnedFd,
@@ -24,16 +24,17 @@ pub struct UdpSocket {
 }
 
 impl UdpSocket {
-    /// Binds a socket to an address, and to the interface that datagrams come from and leave by. With `fragment` the kernel
-    /// may cut what is longer than the path carries.
+    /// Binds a socket to an address and an interface. With `fragment` the kernel may fragment
+    /// datagrams that exceed the path's MTU.
     ///
     /// # Errors
-    /// When another program has the port (`AddrInUse`), the address is not this machine's, or for want of `CAP_NET_RAW`.
+    /// When another program has the port (`AddrInUse`), the address is not this machine's, or
+    /// without `CAP_NET_RAW`.
     pub fn open(listen: SocketAddr, interface: &str, fragment: bool) -> io::Result<Self> {
         let v6 = listen.is_ipv6();
         let family = if v6 { libc::AF_INET6 } else { libc::AF_INET };
         let kind = libc::SOCK_DGRAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
-        // SAFETY: no pointers; a successful call gives a descriptor that nobody else owns.
+        // SAFETY: no pointers; a successful call returns a descriptor without another owner.
         let socket = unsafe { OwnedFd::from_raw_fd(check(libc::socket(family, kind, 0))?) };
         bind_to(&socket, interface)?;
         for (forced, usual) in
@@ -52,20 +53,20 @@ impl UdpSocket {
             set_option(&socket, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, &discover)?;
         }
         let (address, length) = to_raw(listen);
-        // SAFETY: the pointer and the length describe `address`, which the kernel only reads.
+        // SAFETY: pointer and length describe `address`, which the kernel only reads.
         check(unsafe { libc::bind(socket.as_raw_fd(), ptr::from_ref(&address).cast(), length) })?;
         Ok(Self { socket, v6 })
     }
 
-    /// Binds it to another interface: datagrams come from it and leave by it from now on. The port stays.
+    /// Binds the socket to another interface. The port stays.
     ///
     /// # Errors
-    /// When there is no such interface, or for want of `CAP_NET_RAW`.
+    /// When there is no such interface, or without `CAP_NET_RAW`.
     pub fn bind_to(&self, interface: &str) -> io::Result<()> {
         bind_to(&self.socket, interface)
     }
 
-    /// Takes what passes this filter from now on.
+    /// Accepts only datagrams that pass the filter from now on.
     ///
     /// # Errors
     /// When the kernel refuses.
@@ -73,16 +74,16 @@ impl UdpSocket {
         filter.attach(&self.socket)
     }
 
-    /// Whether its addresses are those of IPv6.
+    /// Whether the socket is an IPv6 one.
     #[must_use]
     pub const fn is_v6(&self) -> bool {
         self.v6
     }
 
-    /// The port that it is bound to.
+    /// The port of the socket.
     #[must_use]
     pub fn port(&self) -> u16 {
-        // SAFETY: sockaddr_storage is plain data for which all zeroes is valid.
+        // SAFETY: sockaddr_storage is plain data, valid as all zeroes.
         let mut address: libc::sockaddr_storage = unsafe { mem::zeroed() };
         let mut length = mem::size_of_val(&address) as libc::socklen_t;
         // SAFETY: both pointers are to live values, and the length is that of `address`.
@@ -107,7 +108,7 @@ impl AsRawFd for UdpSocket {
     }
 }
 
-/// Datagrams that came.
+/// Received datagrams.
 pub struct Inbox {
     octets: Box<[[u8; ROOM]; BATCH]>,
     from: [libc::sockaddr_storage; BATCH],
@@ -115,22 +116,22 @@ pub struct Inbox {
 }
 
 impl Inbox {
-    /// An empty one.
+    /// An empty inbox.
     #[must_use]
     pub fn new() -> Self {
-        // SAFETY: sockaddr_storage is plain data for which all zeroes is valid.
+        // SAFETY: sockaddr_storage is plain data, valid as all zeroes.
         let from = unsafe { mem::zeroed() };
         Self { octets: buffers(), from, lengths: [0; BATCH] }
     }
 
-    /// Takes what stands ready, `most` datagrams at most. Returns how many.
+    /// Receives at most `most` datagrams. Returns their number.
     ///
     /// # Errors
-    /// What the network said of a datagram that was sent before.
+    /// An error that the network reported for a sent datagram.
     #[inline]
     pub fn receive(&mut self, socket: &UdpSocket, most: usize) -> io::Result<usize> {
         let most = most.min(BATCH);
-        // SAFETY: both are plain data for which all zeroes is valid.
+        // SAFETY: both are plain data, valid as all zeroes.
         let (mut heads, mut parts): ([libc::mmsghdr; BATCH], [libc::iovec; BATCH]) = unsafe { mem::zeroed() };
         let places = heads.iter_mut().zip(&mut parts).zip(self.octets.iter_mut().zip(&mut self.from));
         for ((head, part), (octets, from)) in places.take(most) {
@@ -140,8 +141,8 @@ impl Inbox {
             head.msg_hdr.msg_name = ptr::from_mut(from).cast();
             head.msg_hdr.msg_namelen = mem::size_of::<libc::sockaddr_storage>() as libc::socklen_t;
         }
-        // SAFETY: the first `most` heads lead to buffers and addresses of the lengths that they say, all of which outlive
-        // the call; no time-out.
+        // SAFETY: the first `most` headers point to buffers and addresses of the given lengths, all
+        // of which outlive the call; no timeout.
         let count = unsafe {
             libc::recvmmsg(
                 socket.as_raw_fd(),
@@ -158,13 +159,13 @@ impl Inbox {
         let count = count as usize;
         for (head, length) in heads.iter().zip(&mut self.lengths).take(count) {
             let whole = head.msg_hdr.msg_flags & libc::MSG_TRUNC == 0;
-            // One that did not fit is no message of anybody.
+            // No valid datagram is longer than the buffer.
             *length = if whole { head.msg_len as usize } else { 0 };
         }
         Ok(count)
     }
 
-    /// One of the datagrams that the last call took, and where it came from.
+    /// One of the last received datagrams, with its sender.
     #[inline]
     pub fn get(&mut self, at: usize) -> Option<(&mut [u8], SocketAddr)> {
         let from = from_raw(self.from.get(at)?)?;
@@ -179,12 +180,12 @@ impl Default for Inbox {
 }
 
 fn buffers() -> Box<[[u8; ROOM]; BATCH]> {
-    // SAFETY: an array of octets may be all zeroes.
+    // SAFETY: an array of octets is valid as all zeroes.
     unsafe { Box::<[[u8; ROOM]; BATCH]>::new_zeroed().assume_init() }
 }
 
 pub(super) fn to_raw(address: SocketAddr) -> (libc::sockaddr_storage, libc::socklen_t) {
-    // SAFETY: sockaddr_storage is plain data for which all zeroes is valid.
+    // SAFETY: sockaddr_storage is plain data, valid as all zeroes.
     let mut raw: libc::sockaddr_storage = unsafe { mem::zeroed() };
     let length = match address {
         SocketAddr::V4(address) => {
@@ -194,7 +195,7 @@ pub(super) fn to_raw(address: SocketAddr) -> (libc::sockaddr_storage, libc::sock
                 sin_addr: libc::in_addr { s_addr: u32::from_ne_bytes(address.ip().octets()) },
                 sin_zero: [0; 8],
             };
-            // SAFETY: sockaddr_storage has the room and the alignment of every socket address.
+            // SAFETY: sockaddr_storage has the size and alignment of every socket address.
             unsafe { ptr::from_mut(&mut raw).cast::<libc::sockaddr_in>().write(v4) };
             mem::size_of::<libc::sockaddr_in>()
         }
@@ -218,7 +219,8 @@ pub(super) fn to_raw(address: SocketAddr) -> (libc::sockaddr_storage, libc::sock
 fn from_raw(raw: &libc::sockaddr_storage) -> Option<SocketAddr> {
     match i32::from(raw.ss_family) {
         libc::AF_INET => {
-            // SAFETY: sockaddr_storage has the room and the alignment of every socket address, and the family says which.
+            // SAFETY: sockaddr_storage has the size and alignment of every socket address, and the
+            // family tells the type.
             let v4 = unsafe { &*ptr::from_ref(raw).cast::<libc::sockaddr_in>() };
             let ip = Ipv4Addr::from(v4.sin_addr.s_addr.to_ne_bytes());
             Some(SocketAddr::V4(SocketAddrV4::new(ip, u16::from_be(v4.sin_port))))
@@ -234,7 +236,7 @@ fn from_raw(raw: &libc::sockaddr_storage) -> Option<SocketAddr> {
     }
 }
 
-/// Octets of IP and UDP headers in front of a datagram to that address.
+/// Octets of the IP and UDP headers of a datagram to that address.
 #[must_use]
 pub const fn headers(to: IpAddr) -> usize {
     if to.is_ipv6() { 48 } else { 28 }
@@ -246,7 +248,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_come_back_as_they_went() {
+    fn addresses_round_trip() {
         for text in ["192.0.2.1:51820", "[2001:db8::1]:4789", "0.0.0.0:0"] {
             let address: SocketAddr = text.parse().unwrap();
             assert_eq!(from_raw(&to_raw(address).0), Some(address));
@@ -254,10 +256,10 @@ mod tests {
     }
 
     #[test]
-    fn datagrams_go_in_batches_and_come_with_their_sender() {
+    fn batches_arrive_with_their_sender() {
         let any = "127.0.0.1:0".parse().unwrap();
         let (Ok(a), Ok(b)) = (UdpSocket::open(any, "lo", true), UdpSocket::open(any, "lo", false)) else {
-            // Binding to an interface needs a right on old kernels.
+            // Old kernels require a capability to bind to an interface.
             return;
         };
         let to = SocketAddr::from(([127, 0, 0, 1], b.port()));

@@ -7,22 +7,22 @@ pub(super) const LINE: usize = 64;
 /// Octets of the shortest page of memory.
 const PAGE: usize = 4096;
 
-// The hot section begins with a page.
+// The hot section begins at a page.
 #[cfg(target_os = "linux")]
 core::arch::global_asm!(".pushsection .text.antedate.near, \"ax\"", ".p2align 12", ".popsection");
 
 /// Places `f` in the hot text section, as a function of its own.
 ///
-/// All code of a frame's path is in few pages then. Where a hypervisor gives the CPU back, no address translation is left,
-/// and the next frame waits for that of each page of code.
+/// The code of a frame's path then occupies few pages. After a hypervisor has returned the CPU, no
+/// address translation is cached, and the next frame waits for that of each page of code.
 #[inline(never)]
 #[cfg_attr(target_os = "linux", unsafe(link_section = ".text.antedate.near"))]
 pub fn hot<R>(f: impl FnOnce() -> R) -> R {
     f()
 }
 
-/// Prefetches all cache lines of a frame or slot but the first. Another core wrote most of them; one after the other they
-/// would be waited for.
+/// Prefetches all cache lines of a frame or slot but the first. Another core wrote most of them,
+/// and without prefetches each would be awaited in turn.
 #[inline]
 pub(super) fn prefetch(frame: *const u8, len: usize) {
     #[cfg(target_arch = "x86_64")]
@@ -35,8 +35,8 @@ pub(super) fn prefetch(frame: *const u8, len: usize) {
     let _ = (frame, len);
 }
 
-/// Writes a zero to the first octet of each page. The first write to a page through a mapping takes some 180 ns, since the
-/// CPU notes it in the page's entry; without this it would be a frame's.
+/// Writes a zero to the first octet of each page. The first write to a page through a mapping takes
+/// some 180 ns, since the CPU notes it in the page's entry; without this it would be a frame's.
 ///
 /// # Safety
 /// The mapping has `length` octets, all zero, and no other user yet.

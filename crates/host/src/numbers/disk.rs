@@ -1,4 +1,5 @@
-//! A file that is replaced as a whole and survives a power cut: the steps, and the directory they are done in.
+//! The steps of replacing a file so that it survives a power cut, and the directory of a state
+//! file.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -8,18 +9,18 @@ use std::path::{Path, PathBuf};
 /// The name of the state file in its directory.
 pub const NAME: &str = "packet-numbers";
 const NEW_NAME: &str = "packet-numbers.new";
-/// The longest state file that is read: some 30,000 records.
+/// The largest state file: some 30,000 records.
 const LONGEST: u64 = 4 << 20;
 
-/// The steps by which one file takes the place of another. What is not yet synchronized may be lost by a power cut, in
-/// whole or in part; tests cut the power between and within all of them.
+/// The steps of replacing a file. A power cut may lose unsynchronized content in whole or in part;
+/// tests cut the power between and within all steps.
 pub trait Disk {
-    /// The file, or `None` when there is none.
+    /// The content of the file. `None` when there is none.
     ///
     /// # Errors
     /// When it cannot be read.
     fn read(&self) -> io::Result<Option<Vec<u8>>>;
-    /// Writes the new file beside the old one.
+    /// Writes a new file beside the old one.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -29,7 +30,7 @@ pub trait Disk {
     /// # Errors
     /// When the medium refuses.
     fn sync_new(&mut self) -> io::Result<()>;
-    /// Gives the new file the name of the old one, which is gone then.
+    /// Renames the new file to the old one's name.
     ///
     /// # Errors
     /// When the file system refuses.
@@ -41,8 +42,7 @@ pub trait Disk {
     fn sync_directory(&mut self) -> io::Result<()>;
 }
 
-/// A directory of this machine, locked for as long as it is held (`flock(2)`: the lock ends with the process, however
-/// that ends).
+/// A locked directory of this machine (`flock(2)`: the lock ends with the process, even if killed).
 #[derive(Debug)]
 pub struct Directory {
     path: PathBuf,
@@ -59,7 +59,7 @@ impl Directory {
     }
 }
 
-/// The state file of a directory.
+/// Reads the state file of a directory.
 pub(super) fn read_in(directory: &Path) -> io::Result<Option<Vec<u8>>> {
     let file = match OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(directory.join(NAME)) {
         Ok(file) => file,

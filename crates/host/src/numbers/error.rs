@@ -1,13 +1,13 @@
-//! Faults of a number file or its directory.
+//! Faults of a state file or its directory.
 
-use std::io;
+use std::error::Error;
 use std::path::{Path, PathBuf};
+use std::{fmt, io};
 
 use crate::fault::{Fault, MORE_FILES, explain};
 
-/// Numbers cannot be read or reserved.
-#[derive(Debug, thiserror::Error)]
-#[error("{}: {kind}", path.display())]
+/// A state file cannot be read or written.
+#[derive(Debug)]
 pub struct NumbersError {
     /// The directory or the file at fault.
     pub path: PathBuf,
@@ -16,55 +16,77 @@ pub struct NumbersError {
 }
 
 /// The kinds of [`NumbersError`].
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug)]
 pub enum NumbersErrorKind {
     /// The directory does not exist.
-    #[error("there is no such directory")]
     NoDirectory,
     /// The path names something else.
-    #[error("is not a directory")]
     NotDirectory,
-    /// Other users could put another file there.
-    #[error("others than its owner can write to this directory (mode {mode:04o})")]
+    /// Other users could replace the file.
     OpenToOthers {
-        /// The directory's mode.
+        /// The mode of the directory.
         mode: u32,
     },
     /// Another process has the directory.
-    #[error("another process holds this state directory")]
     InUse,
-    /// The directory has no number file.
-    #[error("there is no state file, so nobody knows which packet numbers were used")]
+    /// The directory has no state file.
     Missing,
-    /// The directory has a number file already.
-    #[error("there is a state file already")]
+    /// The directory already has a state file.
     Exists,
     /// The checksum or the syntax is wrong.
-    #[error("the state file is damaged, so nobody knows which packet numbers were used")]
     Corrupt,
     /// Another version wrote the file.
-    #[error("the state file has a format that this version does not know")]
     Version,
-    /// The file has as many records as it may have.
-    #[error("the state file is full")]
+    /// The file has the most records that are allowed.
     Full,
     /// The key was used with another salt.
-    #[error("the key of AN {label} was used with another salt before, so nonces could meet")]
     OtherSalt {
-        /// The key's label: an association number, since keys of MACsec alone have salts.
+        /// The key's label: an association number, since only keys of MACsec have salts.
         label: u8,
     },
     /// All numbers of all keys are used.
-    #[error("no association has packet numbers left")]
     Exhausted,
     /// The operating system refused.
-    #[error("cannot {doing}: {}", explain(error))]
     Io {
-        /// The step that failed.
+        /// The failed step.
         doing: &'static str,
         /// The reason.
         error: io::Error,
     },
+}
+
+impl Error for NumbersError {}
+
+impl fmt::Display for NumbersError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.path.display(), self.kind)
+    }
+}
+
+impl fmt::Display for NumbersErrorKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NoDirectory => "there is no such directory",
+            Self::NotDirectory => "is not a directory",
+            Self::OpenToOthers { mode } => {
+                return write!(f, "others than its owner can write to this directory (mode {mode:04o})");
+            }
+            Self::InUse => "another process holds this state directory",
+            Self::Missing => "there is no state file, so nobody knows which packet numbers were used",
+            Self::Exists => "there is a state file already",
+            Self::Corrupt => "the state file is damaged, so nobody knows which packet numbers were used",
+            Self::Version => "the state file has a format that this version does not know",
+            Self::Full => "the state file is full",
+            Self::OtherSalt { label } => {
+                return write!(
+                    f,
+                    "the key of AN {label} was used with another salt before, so nonces could meet"
+                );
+            }
+            Self::Exhausted => "no association has packet numbers left",
+            Self::Io { doing, error } => return write!(f, "cannot {doing}: {}", explain(error)),
+        })
+    }
 }
 
 impl NumbersError {
@@ -78,7 +100,7 @@ impl NumbersError {
         move |error| Self::new(path, NumbersErrorKind::Io { doing, error })
     }
 
-    /// The remedy, where it is the same for each bearer. The others name a bearer's own commands.
+    /// The remedy, if it is the same for all bearers. The others name a bearer's own commands.
     #[must_use]
     pub fn remedy(&self) -> Option<String> {
         Some(match &self.kind {
@@ -92,7 +114,7 @@ impl NumbersError {
                     "make room on its medium".to_owned()
                 }
                 _ if error.raw_os_error() == Some(libc::EMFILE) => MORE_FILES.to_owned(),
-                // In another directory all keys would be unknown, and begin at 1.
+                // In another directory all keys would be unknown, and start at 1.
                 _ => "make it writable for the user that runs this; in another directory keys that were used would begin at 1 again"
                     .to_owned(),
             },

@@ -1,4 +1,4 @@
-//! A medium for tests, whose power can be cut.
+//! A storage medium for tests, with power cuts.
 
 use std::cell::RefCell;
 use std::io;
@@ -7,19 +7,19 @@ use std::rc::Rc;
 use super::Disk;
 use super::record::Records;
 
-/// A medium that forgets what was not synchronized, and whose power can be cut at any step or within it.
+/// A medium that loses unsynchronized content when the power is cut, at any step or within it.
 #[derive(Debug, Clone, Default)]
 pub struct Medium(Rc<RefCell<Content>>);
 
 #[derive(Debug, Default)]
 struct Content {
-    /// What a reader sees now.
+    /// The content that a reader sees.
     current: Option<Vec<u8>>,
-    /// What survives for certain.
+    /// The content that surely survives.
     durable: Option<Vec<u8>>,
     new: Vec<u8>,
     new_synced: bool,
-    /// The step, counted from now, at which the power goes; `keep`: what of it reaches the medium.
+    /// The step of the power cut, counted from now, and the part of it that reaches the medium.
     cut: Option<(u32, Keep)>,
     off: bool,
 }
@@ -27,14 +27,14 @@ struct Content {
 /// The part of an unfinished write that reaches the medium.
 #[derive(Debug, Clone, Copy)]
 pub enum Keep {
-    /// Nothing that was not synchronized.
+    /// Only synchronized content.
     Nothing,
-    /// The new name; if the new content was not synchronized, only a part of that.
+    /// The new name; of unsynchronized content only a part.
     Name,
 }
 
 impl Medium {
-    /// Whether this step is the one that is not finished.
+    /// Counts a step. An error at the power cut.
     fn step(&self) -> io::Result<()> {
         let mut content = self.0.borrow_mut();
         if content.off {
@@ -53,12 +53,12 @@ impl Medium {
         }
     }
 
-    /// Cuts the power at a step of the next write, counted from now.
+    /// Cuts the power at a later step, counted from now.
     pub fn cut_at(&self, step: u32, keep: Keep) {
         self.0.borrow_mut().cut = Some((step, keep));
     }
 
-    /// The power comes back.
+    /// Restores the power.
     pub fn restart(&self) {
         let mut content = self.0.borrow_mut();
         let keep = content.cut.take().map_or(Keep::Nothing, |(_, keep)| keep);
@@ -91,7 +91,7 @@ impl Disk for Medium {
     }
 
     fn replace(&mut self) -> io::Result<()> {
-        // Cut here, the new name may still have reached the medium.
+        // The rename may have reached the medium even if cut here.
         let cut = self.step();
         let mut content = self.0.borrow_mut();
         if cut.is_ok() || matches!(content.cut, Some((0, Keep::Name))) && content.off {
@@ -111,7 +111,7 @@ impl Disk for Medium {
 }
 
 impl Medium {
-    /// A medium with a number file that knows no key.
+    /// A medium with a state file without keys.
     #[must_use]
     pub fn with_empty_file() -> Self {
         let medium = Self::default();
@@ -128,7 +128,7 @@ impl Medium {
         self.0.borrow().off
     }
 
-    /// The process was killed and the machine lives on: every write is there, synchronized or not.
+    /// Models a killed process on a running machine: all writes survive.
     pub fn keep_all(&self) {
         let mut content = self.0.borrow_mut();
         content.durable = content.current.clone();

@@ -1,19 +1,23 @@
-//! Numbers of keys that survive a restart, a crash and a power cut.
+//! Nonce numbers that survive a restart, a crash and a power cut.
 //!
-//! A nonce is spent once (IEEE 802.1AE-2018, 10.5 and 14.5; RFC 5116, 3.1). For each key the file has the first number
-//! that was certainly never used. A [`Reservation`] raises it ahead of use; numbers below it are used only once the
-//! raised number is on the medium. A clean stop writes the exact next number. After a crash the rest of the reservation
-//! is lost, never used again.
+//! A nonce is used once (IEEE 802.1AE-2018, 10.5 and 14.5; RFC 5116, 3.1). For each key the state
+//! file holds a number such that it and all higher ones were never used. A [`Reservation`] raises
+//! it in advance; the numbers below it are used only when the raised number is durable. A clean
+//! stop writes the exact next number. After a crash the rest of the reservation is lost, never used
+//! again.
 //!
-//! A [`KeyId`] is a digest of kind and key alone, so another label (an association number) or place (an SCI) does not
-//! begin a key again at 1. Another salt under a known key would, by chance, meet a used nonce, and is refused.
+//! A [`KeyId`] is a digest of kind and key only, so another label (an association number) or place
+//! (an SCI) does not restart a key at 1. Another salt with a known key could repeat a nonce by
+//! chance, and is refused.
 //!
-//! A missing or damaged file is not a new beginning: only [`NumberFile::create`] makes one, and only where there is none.
+//! A missing or damaged file is an error. Only [`NumberFile::create`] makes one, and only where
+//! there is none.
 //!
-//! The file also has bounds, which only rise: for a key and a [`Place`], the lowest number that is still acceptable
-//! (10.6.2), so that a recording from before a restart is refused after it.
+//! The file also holds lower bounds, which only rise: for a key and a [`Place`], the lowest number
+//! that is still acceptable (10.6.2), so that a recording from before a restart is refused.
 //!
-//! The file must not come back from a backup or a snapshot of the machine: numbers would be used again.
+//! The file must never be restored from a backup or a snapshot of the machine: numbers would be
+//! used again.
 
 mod disk;
 mod error;
@@ -36,13 +40,13 @@ pub use reservation::Reservation;
 
 use crate::hex::parse_hex;
 
-/// The number file of a directory, which no other process can open meanwhile.
+/// The state file of a directory, locked against other processes.
 #[derive(Debug)]
 pub struct NumberFile<D: Disk = Directory> {
     path: PathBuf,
     disk: D,
     records: Records,
-    /// The records as they were opened: no stop writes a number below them.
+    /// The records at opening. No stop writes a lower number.
     opened: Records,
 }
 
@@ -55,7 +59,7 @@ pub struct KeyId {
 }
 
 impl KeyId {
-    /// The identity of a key. The kind keeps keys of different uses apart.
+    /// The identity of a key. The kind separates keys of different uses.
     #[must_use]
     pub fn new(kind: &str, key: &[u8]) -> Self {
         Self { key: Fingerprint::of(kind, key), salt: None, label: 0 }
@@ -67,14 +71,14 @@ impl KeyId {
         Self { salt: Some(Fingerprint::of(kind, salt)), ..self }
     }
 
-    /// The same key with a label for people, from 0 to 3: an association number.
+    /// The same key with a label for people, 0 to 3: an association number.
     #[must_use]
     pub fn with_label(self, label: u8) -> Self {
         Self { label, ..self }
     }
 }
 
-/// A source of numbers under a key: an SCI, or eight octets of the digest of a name.
+/// A source of numbers with a key: an SCI, or eight octets of the digest of a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place(pub [u8; 8]);
 
@@ -85,10 +89,11 @@ impl Place {
     }
 }
 
-/// A bound of a place under a key. It never falls.
+/// The lowest acceptable number of a place with a key. It never falls.
 pub type Bound = (KeyId, Place, u64);
 
-/// Whether a daemon could use this directory. Changes nothing; another process may have it.
+/// Checks whether a daemon could use this directory. Changes nothing; another process may hold the
+/// lock.
 ///
 /// # Errors
 /// Those of [`NumberFile::open`], apart from the lock.
@@ -99,13 +104,13 @@ pub fn inspect(directory: &Path) -> Result<(), NumbersError> {
     believed(&file, bytes)?;
     let probe = directory.join(format!(".probe-{}", std::process::id()));
     let written = fs::OpenOptions::new().write(true).create_new(true).open(&probe);
-    // A probe that cannot be removed again is as harmless as one that could not be written.
+    // A probe that cannot be removed is a fault like one that cannot be written.
     let removed = fs::remove_file(&probe);
     written.and(removed).map(drop).map_err(NumbersError::io(directory, "write to the directory"))
 }
 
 impl NumberFile<Directory> {
-    /// Opens the file of a directory and locks the directory.
+    /// Locks a directory and opens its file.
     ///
     /// # Errors
     /// When the file is missing or damaged, or another process has the directory.
@@ -114,11 +119,11 @@ impl NumberFile<Directory> {
         Self::on(&directory.join(NAME), lock(directory)?)
     }
 
-    /// Makes an empty file, and its directory if that is missing. It knows no key, so it is right only for keys that
-    /// were never used.
+    /// Creates an empty file, and its directory if missing. It knows no key, so it is safe only
+    /// with keys that were never used.
     ///
     /// # Errors
-    /// When the directory has a file already, or it cannot be written.
+    /// When the directory already has a file, or cannot be written.
     pub fn create(directory: &Path) -> Result<Self, NumbersError> {
         if !directory.exists() {
             let create = || {
@@ -142,7 +147,7 @@ impl NumberFile<Directory> {
 }
 
 impl<D: Disk> NumberFile<D> {
-    /// Takes the file of a disk. `path` names it in errors.
+    /// Reads the file of a disk. `path` is for errors.
     ///
     /// # Errors
     /// When the file is missing or damaged.
@@ -152,7 +157,7 @@ impl<D: Disk> NumberFile<D> {
         Ok(Self { path: path.to_owned(), disk, opened: records.clone(), records })
     }
 
-    /// The first number of a key that was certainly never used: 1 for an unknown key.
+    /// The first number of a key that was never used: 1 for an unknown key.
     ///
     /// # Errors
     /// When the key was used with another salt.
@@ -164,16 +169,16 @@ impl<D: Disk> NumberFile<D> {
         }
     }
 
-    /// The bound of a place under a key: 1 for an unknown one.
+    /// The bound of a place with a key: 1 if unknown.
     #[must_use]
     pub fn bound(&self, key: &KeyId, place: Place) -> u64 {
         self.records.received.get(&(key.key, place)).map_or(1, |known| known.lowest)
     }
 
-    /// Makes durable that all numbers below these limits may have been used. A limit below the known one changes nothing.
+    /// Records durably that all numbers below these limits may have been used. A limit never falls.
     ///
     /// # Errors
-    /// When it did not become durable: the former reservations hold then.
+    /// When the write did not become durable. The old reservations remain in force.
     pub fn reserve(&mut self, limits: &[(KeyId, u64)]) -> Result<(), NumbersError> {
         let mut records = self.records.clone();
         for (key, limit) in limits {
@@ -186,21 +191,21 @@ impl<D: Disk> NumberFile<D> {
         self.save(records)
     }
 
-    /// Makes bounds durable. A bound below the known one changes nothing.
+    /// Raises bounds durably. A bound never falls.
     ///
     /// # Errors
-    /// When it did not become durable.
+    /// When the write did not become durable.
     pub fn raise(&mut self, bounds: &[Bound]) -> Result<(), NumbersError> {
         let mut records = self.records.clone();
         self.note(&mut records, bounds)?;
         self.save(records)
     }
 
-    /// As [`raise`](Self::raise), with `act` between writing the new file and giving it its name. A process that is killed
-    /// has done both or neither, except within the moment between the two.
+    /// As [`raise`](Self::raise), with `act` between writing the new file and renaming it. A killed
+    /// process has done both or neither, unless killed between the two.
     ///
     /// # Errors
-    /// When it did not become durable, or `act` failed: the bounds are as before then.
+    /// When the write did not become durable, or `act` failed. The old bounds remain in force.
     pub fn raise_with(
         &mut self,
         bounds: &[Bound],
@@ -211,21 +216,21 @@ impl<D: Disk> NumberFile<D> {
         self.save_around(records, act)
     }
 
-    /// Forgets the bounds under these keys.
+    /// Removes the bounds of these keys.
     ///
     /// # Errors
-    /// When it did not become durable.
+    /// When the write did not become durable.
     pub fn forget_bounds(&mut self, keys: &[KeyId]) -> Result<(), NumbersError> {
         let mut records = self.records.clone();
         records.received.retain(|(known, _), _| !keys.iter().any(|key| key.key == *known));
         if records == self.records { Ok(()) } else { self.save(records) }
     }
 
-    /// Forgets the numbers of these keys and raises a bound in the same write, by which the caller refuses the keys from
-    /// then on. Writes nothing if none of the keys is known.
+    /// Removes the numbers of these keys, and in the same write raises the bound by which the
+    /// caller refuses the keys from then on. Writes nothing if none of the keys is known.
     ///
     /// # Errors
-    /// When it did not become durable: the keys are still known then.
+    /// When the write did not become durable. The keys are still known then.
     pub fn forget_numbers(
         &mut self,
         keys: &[KeyId],
@@ -236,23 +241,25 @@ impl<D: Disk> NumberFile<D> {
         if records.transmitted.len() == self.records.transmitted.len() {
             return Ok(());
         }
-        // The bound takes the place of a forgotten key, so a full file has room for it.
+        // The bound replaces a removed key, so it fits into a full file.
         let lowest = self.bound(&bound, place).max(lowest);
         records.received.insert((bound.key, place), Received { label: bound.label, lowest });
         self.save(records)
     }
 
-    /// The clean stop: writes the exact next numbers, so that no number is lost. Nothing can be reserved any more.
+    /// Stops cleanly: writes the exact next numbers, so that none is lost. Consumes the file, so
+    /// nothing can be reserved afterwards.
     ///
     /// # Errors
-    /// When it did not become durable. The reservations hold then: numbers are lost, none is used twice.
+    /// When the write did not become durable. The reservations remain in force: numbers are lost,
+    /// none is used twice.
     pub fn close(mut self, next: &[(KeyId, u64)], bounds: &[Bound]) -> Result<(), NumbersError> {
         let mut records = self.records.clone();
         for (key, one) in next {
-            // Of two users of one key, the one that is further on counts.
+            // Of two users of one key, the higher number counts.
             let same = next.iter().filter(|(other, _)| other.key == key.key);
             let next = same.map(|(_, next)| next).max().unwrap_or(one);
-            // At most the reservation, whose end was never given out; at least the number at the start.
+            // At most the reservation's limit, at least the number at opening.
             let opened = self.opened.transmitted.get(&key.key).map_or(1, |known| known.next);
             let next = self.next(key)?.min(*next).max(opened);
             records.transmitted.insert(key.key, Transmitted { salt: key.salt, label: key.label, next });
@@ -323,7 +330,7 @@ fn usable(directory: &Path) -> Result<(), NumbersError> {
     Ok(())
 }
 
-/// Tries to lock a directory, and the pause between two: a killed process may still be ending.
+/// Attempts to lock a directory, and the pause between them: a killed process may still be exiting.
 const TRIES: u32 = 10;
 const PAUSE: Duration = Duration::from_millis(20);
 

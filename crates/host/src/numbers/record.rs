@@ -1,4 +1,4 @@
-//! The records of a number file and their text: a line a record, a checksum over all lines at the end.
+//! The records of a state file and their text: a line per record, then a checksum over all lines.
 //!
 //! ```text
 //! antedate packet numbers 1
@@ -17,22 +17,23 @@ use sha2::{Digest, Sha256};
 use super::Place;
 use crate::hex::{hex, parse_hex};
 
-/// The first line; the number is the version of the format.
+/// The first line, up to the version of the format.
 const HEAD: &str = "antedate packet numbers ";
 const VERSION: &str = "1";
 /// The most records of a file.
 const RECORDS_MAX: usize = 10_000;
-/// Of these, the records that only sending may add: a talkative peer must not keep this end from sending.
+/// Of these, records that only sending may add: a peer with many places must not keep this end from
+/// sending.
 const TRANSMIT_ONLY: usize = 1_000;
-/// The greatest label: that of an association number (IEEE 802.1AE-2018, 9.6).
+/// The largest label: that of an association number (IEEE 802.1AE-2018, 9.6).
 const LABEL_MAX: u8 = 3;
 
-/// A digest that tells keys or salts apart and does not give them away.
+/// A digest that identifies a key or a salt without revealing it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Fingerprint([u8; 16]);
 
 impl Fingerprint {
-    /// The digest of a key or salt; `domain` keeps the two apart.
+    /// The digest of a key or a salt. `domain` separates the two.
     pub(super) fn of(domain: &str, bytes: &[u8]) -> Self {
         let digest = Sha256::new().chain_update(domain).chain_update([0]).chain_update(bytes).finalize();
         let mut first = [0; 16];
@@ -46,18 +47,18 @@ impl Fingerprint {
     }
 }
 
-/// A key that this end sends with.
+/// A key for sending.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Transmitted {
-    /// The salt that it was used with.
+    /// The salt, if any.
     pub(super) salt: Option<Fingerprint>,
     /// For people only.
     pub(super) label: u8,
-    /// The first number that was certainly never used.
+    /// The first number that was never used.
     pub(super) next: u64,
 }
 
-/// A place under a key from which this end receives.
+/// A place with a key for receiving.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Received {
     /// For people only.
@@ -73,10 +74,10 @@ pub(super) struct Records {
     pub(super) received: BTreeMap<(Fingerprint, Place), Received>,
 }
 
-/// Why a number file is not believed.
+/// The reason to refuse a state file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RecordsError {
-    /// It is cut, changed, or no number file.
+    /// It is truncated, changed, or another kind of file.
     Corrupt,
     /// Another version of Antedate wrote it.
     Version,
@@ -169,14 +170,14 @@ mod tests {
     }
 
     #[test]
-    fn records_come_back_as_they_went() {
+    fn records_round_trip() {
         for records in [Records::default(), some_records()] {
             assert_eq!(Records::parse(&records.to_bytes()), Ok(records));
         }
     }
 
     #[test]
-    fn a_file_that_was_cut_anywhere_is_not_believed() {
+    fn truncated_file_is_refused() {
         let bytes = some_records().to_bytes();
         for length in 0..bytes.len() {
             assert!(Records::parse(&bytes[..length]).is_err(), "{length}");
@@ -184,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_with_any_bit_changed_is_not_believed() {
+    fn file_with_flipped_bit_is_refused() {
         let bytes = some_records().to_bytes();
         for bit in 0..bytes.len() * 8 {
             let mut changed = bytes.clone();
@@ -194,14 +195,14 @@ mod tests {
     }
 
     #[test]
-    fn a_later_version_is_told_from_damage() {
+    fn later_version_is_not_damage() {
         assert_eq!(Records::parse(b"antedate packet numbers 2\nanything\n"), Err(RecordsError::Version));
         assert_eq!(Records::parse(b"antedate packet numbers x\n"), Err(RecordsError::Corrupt));
         assert_eq!(Records::parse(b""), Err(RecordsError::Corrupt));
     }
 
     #[test]
-    fn the_file_does_not_hold_the_key() {
+    fn file_does_not_contain_the_key() {
         let mut records = Records::default();
         records.transmitted.insert(
             Fingerprint::of("SAK", b"0123456789abcdef"),

@@ -1,10 +1,10 @@
-//! The reserved numbers of one key: which are spent, which are durable, when to reserve more.
+//! The reserved numbers of one key.
 
 use super::{Disk, KeyId, NumberFile, NumbersError};
 
-/// The numbers of a key that may be used: those from [`next`](Self::next) on and below [`limit`](Self::limit).
+/// The usable numbers of a key: from [`next`](Self::next) to below [`limit`](Self::limit).
 ///
-/// The limit is on the medium before a number below it is used, so a number is never given out twice: not after an
+/// The limit is durable before a number below it is used. So no number is used twice, even after an
 /// error, a crash or a power cut.
 #[derive(Debug, Clone, Copy)]
 pub struct Reservation {
@@ -15,8 +15,8 @@ pub struct Reservation {
 }
 
 impl Reservation {
-    /// The numbers of a key from the first one that was never used, none of them reserved yet. `end` is the first number
-    /// that the key's cipher does not have.
+    /// Opens a key at the first number that was never used, with nothing reserved. `end` is the
+    /// first number beyond the cipher's range.
     ///
     /// # Errors
     /// When the key was used with another salt.
@@ -25,16 +25,16 @@ impl Reservation {
         Ok(Self { key, next, limit: next, end })
     }
 
-    /// Numbers of a key that protects nothing: the file does not know them.
+    /// Numbers of a key that protects nothing. They are not recorded.
     #[must_use]
     pub const fn fleeting(key: KeyId) -> Self {
         Self { key, next: 1, limit: u64::MAX, end: u64::MAX }
     }
 
-    /// Reserves `count` numbers of each key from its next one on, in one write.
+    /// Reserves `count` numbers of each key, in one write.
     ///
     /// # Errors
-    /// When it did not become durable. The old limits hold then.
+    /// When the write did not become durable. The old limits remain in force.
     pub fn extend_all<'a, D: Disk>(
         these: impl IntoIterator<Item = &'a mut Self>,
         file: &mut NumberFile<D>,
@@ -42,7 +42,7 @@ impl Reservation {
     ) -> Result<(), NumbersError> {
         let mut these: Vec<&mut Self> = these.into_iter().collect();
         for this in &mut these {
-            // A number beyond the own limit is another reservation's.
+            // A number above the own limit belongs to another reservation.
             let known = file.next(&this.key)?.min(this.end);
             if known > this.limit {
                 (this.next, this.limit) = (known, known);
@@ -58,15 +58,16 @@ impl Reservation {
     /// Reserves the next `count` numbers.
     ///
     /// # Errors
-    /// When it did not become durable. The old limit holds then.
+    /// When the write did not become durable. The old limit remains in force.
     pub fn extend<D: Disk>(&mut self, file: &mut NumberFile<D>, count: u64) -> Result<(), NumbersError> {
         Self::extend_all([self], file, count)
     }
 
-    /// Reserves `count` numbers from the next one on if at most half as many are left. Returns the new limit, `None` when there was no need.
+    /// Reserves `count` numbers if at most half as many are left. Returns the new limit, or `None`
+    /// when there was no need.
     ///
     /// # Errors
-    /// When it did not become durable. The old limit holds then; call again.
+    /// When the write did not become durable. The old limit remains in force; call again.
     pub fn refill<D: Disk>(
         &mut self,
         file: &mut NumberFile<D>,
@@ -79,7 +80,7 @@ impl Reservation {
         Ok(Some(self.limit))
     }
 
-    /// The next number, which is spent now. `None` when no reserved number is left.
+    /// Spends the next number. `None` when no reserved number is left.
     pub fn take(&mut self) -> Option<u64> {
         let number = self.next;
         (number < self.limit).then(|| {
@@ -88,7 +89,7 @@ impl Reservation {
         })
     }
 
-    /// Takes note that the numbers below `next` are spent, where another thread counts.
+    /// Marks the numbers below `next` as spent, for a counter in another thread.
     pub fn spend_below(&mut self, next: u64) {
         self.next = self.next.max(next).min(self.limit);
     }
@@ -105,25 +106,25 @@ impl Reservation {
         self.next
     }
 
-    /// The first number that may not be used yet.
+    /// The first number that is not reserved.
     #[must_use]
     pub const fn limit(&self) -> u64 {
         self.limit
     }
 
-    /// The first number that the key's cipher does not have.
+    /// The first number beyond the cipher's range.
     #[must_use]
     pub const fn end(&self) -> u64 {
         self.end
     }
 
-    /// Reserved numbers that are left.
+    /// Number of unspent reserved numbers.
     #[must_use]
     pub const fn left(&self) -> u64 {
         self.limit.saturating_sub(self.next)
     }
 
-    /// Whether no number is left, now or later.
+    /// Whether the cipher's range is used up.
     #[must_use]
     pub const fn is_exhausted(&self) -> bool {
         self.next >= self.end

@@ -14,7 +14,7 @@ fn open(medium: &Medium) -> Result<NumberFile<Medium>, NumbersError> {
 }
 
 #[test]
-fn a_directory_is_for_one_daemon_at_a_time() {
+fn directory_is_for_one_daemon() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("a/b");
     assert_eq!(kind(NumberFile::open(&path)), "there is no such directory");
@@ -34,7 +34,7 @@ fn a_directory_is_for_one_daemon_at_a_time() {
 }
 
 #[test]
-fn a_state_file_that_is_missing_or_damaged_is_no_new_beginning() {
+fn missing_or_damaged_file_is_an_error() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("s");
     drop(NumberFile::create(&path).unwrap());
@@ -60,14 +60,14 @@ fn kind<T>(result: Result<T, NumbersError>) -> String {
 }
 
 #[test]
-fn a_directory_that_cannot_be_written_is_a_fault_of_the_check() {
-    // Root may write anywhere, apart from a file system that is read only by nature.
+fn unwritable_directory_fails_the_check() {
+    // Root can write anywhere, apart from a read-only file system.
     let error = NumberFile::create(Path::new("/proc/antedate")).unwrap_err();
     assert!(error.to_string().starts_with("/proc/antedate: cannot make the directory: "), "{error}");
 }
 
 #[test]
-fn no_remedy_of_a_medium_leads_to_another_directory() {
+fn remedies_never_suggest_a_new_directory() {
     let remedy = |number| {
         let error = io::Error::from_raw_os_error(number);
         let kind = NumbersErrorKind::Io { doing: "write the state file", error };
@@ -80,7 +80,7 @@ fn no_remedy_of_a_medium_leads_to_another_directory() {
 }
 
 #[test]
-fn keys_are_forgotten_and_the_bound_is_known_or_neither_wherever_the_power_goes() {
+fn forgetting_keys_survives_power_cuts() {
     let key = |key: u8| KeyId::new("kind", &[key]);
     for (step, keep) in (0..4).flat_map(|step| [(step, Keep::Nothing), (step, Keep::Name)]) {
         let medium = made();
@@ -102,7 +102,7 @@ fn keys_are_forgotten_and_the_bound_is_known_or_neither_wherever_the_power_goes(
 }
 
 #[test]
-fn a_full_file_has_room_for_the_bound_of_what_is_forgotten() {
+fn full_file_accepts_the_bound() {
     let medium = made();
     let mut state = open(&medium).unwrap();
     let key = |number: u32| KeyId::new("kind", &number.to_be_bytes());
@@ -114,8 +114,9 @@ fn a_full_file_has_room_for_the_bound_of_what_is_forgotten() {
 }
 
 #[test]
-fn the_medium_of_these_tests_does_lose_what_was_not_synchronized() {
-    // A save that leaves out the synchronization of the content must be caught, otherwise the property proves nothing.
+fn test_medium_loses_unsynced_data() {
+    // The property must catch a save without synchronization of the content, otherwise it proves
+    // nothing.
     let medium = made();
     let mut disk = medium.clone();
     disk.write_new(b"a new content").unwrap();

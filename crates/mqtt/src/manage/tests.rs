@@ -26,7 +26,7 @@ fn device() -> ([u8; 32], [u8; 32]) {
 }
 
 #[test]
-fn nobody_rotates_while_a_rotation_is_not_published() {
+fn rotations_of_a_group_exclude_each_other() {
     let directory = tempfile::tempdir().expect("a directory");
     let (secret, public) = device();
     let file = file(directory.path(), &[("press7", public)]);
@@ -36,7 +36,7 @@ fn nobody_rotates_while_a_rotation_is_not_published() {
     assert!(Manager::open(&file).is_err(), "not published yet");
     let message = one.announce().expect("a message");
     drop(one);
-    // What is published is what the file has.
+    // The published key is the one in the file.
     let manager = Manager::open(&file).expect("held");
     let key = manager.group().manager.expect("a manager");
     let rotation = rotation::open("line4", &message, &key, b"press7", &secret).expect("for this device");
@@ -45,7 +45,7 @@ fn nobody_rotates_while_a_rotation_is_not_published() {
 }
 
 #[test]
-fn what_lies_beside_a_managers_file_stays() {
+fn files_beside_a_managers_file_stay() {
     let directory = tempfile::tempdir().expect("a directory");
     let file = file(directory.path(), &[("press7", device().1)]);
     let other = file.with_extension("new");
@@ -61,7 +61,7 @@ fn epochs(file: &Path) -> Vec<u32> {
 }
 
 #[test]
-fn what_a_revoked_member_seals_is_not_opened_with_the_managers_file() {
+fn revoked_members_envelope_is_not_opened() {
     let directory = tempfile::tempdir().expect("a directory");
     let file = file(directory.path(), &[("press7", device().1), ("press8", [3; 32])]);
     Manager::open(&file).expect("held").rotate(&[], 60).expect("rotated");
@@ -76,7 +76,7 @@ fn what_a_revoked_member_seals_is_not_opened_with_the_managers_file() {
         group.open("plant/a", &envelope, &mut Vec::new())
     };
     assert!(open().is_ok(), "before");
-    // press7 could take press8's name under the old key, so it does not matter whose name this is.
+    // Under the old key press7 could use press8's name, so the name does not matter.
     Manager::open(&file).expect("held").rotate(&["press7".into()], 60).expect("revoked");
     assert_eq!(epochs(&file), [3]);
     assert!(matches!(open(), Err(Dropped::OldEpoch { .. } | Dropped::UnknownEpoch { .. })), "{:?}", open());
@@ -87,7 +87,7 @@ fn what_a_revoked_member_seals_is_not_opened_with_the_managers_file() {
 }
 
 #[test]
-fn what_is_published_again_has_the_grace_that_was_meant() {
+fn repeated_rotation_has_its_first_grace() {
     let directory = tempfile::tempdir().expect("a directory");
     let (secret, public) = device();
     let file = file(directory.path(), &[("press7", public), ("press8", [3; 32])]);
@@ -105,7 +105,7 @@ fn what_is_published_again_has_the_grace_that_was_meant() {
 }
 
 #[test]
-fn a_group_without_a_manager_gets_its_next_key_in_the_file() {
+fn group_without_a_manager_rotates_in_its_file() {
     let directory = tempfile::tempdir().expect("a directory");
     let file = file(directory.path(), &[]);
     let mut one = Manager::open(&file).expect("held");
@@ -120,7 +120,7 @@ fn a_group_without_a_manager_gets_its_next_key_in_the_file() {
 }
 
 #[test]
-fn a_members_file_of_a_group_with_a_manager_is_not_rotated() {
+fn members_file_is_not_rotated() {
     let directory = tempfile::tempdir().expect("a directory");
     let file = file(directory.path(), &[("press7", device().1)]);
     let members = directory.path().join("line4.toml");

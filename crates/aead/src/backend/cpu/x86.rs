@@ -51,7 +51,8 @@ pub(crate) fn detect() -> Backend {
     }
 }
 
-/// Intel SDM volume 1, sections 12.13, 14.3 and 15.2: the instructions by CPUID, the registers' state by XGETBV.
+/// Intel SDM volume 1, sections 12.13, 14.3 and 15.2: CPUID reports instructions, XGETBV the
+/// enabled register state.
 fn ask() -> u16 {
     let all = |register: u32, bits: &[u32]| bits.iter().all(|bit| register >> bit & 1 == 1);
     let zero = __cpuid(0);

@@ -30,7 +30,7 @@ fn parse(text: &str) -> Result<KeyFile, String> {
     KeyFile::parse(Path::new("keys"), text).map_err(|faults| faults.to_string())
 }
 
-/// The faults of the file above with one piece of it replaced.
+/// The faults of the file above after one replacement.
 fn faults_when(old: &str, new: &str) -> String {
     assert!(XPN.contains(old), "{old}");
     let found = parse(&XPN.replacen(old, new, 1)).expect_err(new);
@@ -50,7 +50,7 @@ fn counting() -> impl FnMut(&mut [u8]) -> Result<(), std::convert::Infallible> {
 }
 
 #[test]
-fn a_key_file_is_read_whole() {
+fn key_file_is_read() {
     let keys = parse(XPN).unwrap();
     assert_eq!(keys.suite, CipherSuite::GcmAesXpn128);
     let [first, second] = keys.associations.as_slice() else { panic!("{keys:?}") };
@@ -65,14 +65,14 @@ fn a_key_file_is_read_whole() {
 }
 
 #[test]
-fn a_key_is_never_shown() {
+fn debug_output_hides_keys() {
     let keys = parse(XPN).unwrap();
     let shown = format!("{keys:?}");
     assert!(shown.contains("SecretKey(not shown)") && !shown.contains("3, 4, 5"), "{shown}");
 }
 
 #[test]
-fn generated_keys_come_back_as_they_were_written() {
+fn generated_keys_read_back() {
     for suite in
         [CipherSuite::GcmAes128, CipherSuite::GcmAes256, CipherSuite::GcmAesXpn128, CipherSuite::GcmAesXpn256]
     {
@@ -96,7 +96,7 @@ fn generated_keys_come_back_as_they_were_written() {
 }
 
 #[test]
-fn wrong_keys_are_refused_without_being_shown() {
+fn faults_of_keys_do_not_show_them() {
     for (old, new, expected) in [
         (
             KEY,
@@ -140,7 +140,7 @@ fn wrong_keys_are_refused_without_being_shown() {
 }
 
 #[test]
-fn members_that_would_share_nonces_are_refused() {
+fn shared_nonces_are_refused() {
     for (old, new, expected) in [
         (
             "0200000000020001",
@@ -164,13 +164,13 @@ fn members_that_would_share_nonces_are_refused() {
 }
 
 #[test]
-fn what_belongs_to_xpn_is_refused_elsewhere() {
+fn xpn_settings_need_xpn_suite() {
     let found = parse(&XPN.replace("gcm-aes-xpn-128", "gcm-aes-128")).unwrap_err();
     assert_eq!(found.matches("belongs to the XPN suites").count(), 4, "{found}");
 }
 
 #[test]
-fn a_file_without_keys_or_members_is_told_what_belongs_in_it() {
+fn empty_key_file_gets_full_remedies() {
     let found = parse("suite = \"gcm-aes-128\"\nsa = 1\n").unwrap_err();
     assert_eq!(
         found,
@@ -205,7 +205,7 @@ impl Stored {
 }
 
 #[test]
-fn a_key_file_that_others_can_read_is_refused() {
+fn readable_key_file_is_refused() {
     for mode in [0o640, 0o604, 0o620, 0o602, 0o610, 0o601, 0o666] {
         let stored = Stored::new(mode);
         assert_eq!(
@@ -223,7 +223,7 @@ fn a_key_file_that_others_can_read_is_refused() {
 }
 
 #[test]
-fn a_key_file_of_another_user_is_refused() {
+fn foreign_key_file_is_refused() {
     let stored = Stored::new(0o600);
     let owner = stored.owner();
     let other = owner + 1;
@@ -244,7 +244,7 @@ fn a_key_file_of_another_user_is_refused() {
 }
 
 #[test]
-fn what_is_no_key_file_is_refused() {
+fn other_files_are_refused() {
     let stored = Stored::new(0o600);
     fs::write(stored.path(), [0xff; 100]).unwrap();
     assert!(stored.load(stored.owner()).unwrap_err().starts_with("keys: is not text"));
@@ -259,7 +259,7 @@ fn what_is_no_key_file_is_refused() {
 }
 
 #[test]
-fn a_written_key_file_is_private_and_is_not_overwritten() {
+fn key_file_is_private_and_kept() {
     let stored = Stored::new(0o600);
     let keys = parse(XPN).unwrap();
     let found = keys.write_new(&stored.path()).unwrap_err().to_string();
@@ -276,7 +276,7 @@ mod properties {
 
     proptest! {
         #[test]
-        fn no_change_of_a_key_file_makes_the_reader_panic_or_show_a_key(at in 0..XPN.len(), with in "\\PC{0,4}", cut in 0usize..6) {
+        fn edited_key_file_never_panics_or_leaks(at in 0..XPN.len(), with in "\\PC{0,4}", cut in 0usize..6) {
             let mut text = XPN.to_owned();
             text.replace_range(at..(at + cut).min(text.len()), &with);
             if let Err(found) = parse(&text) {

@@ -8,10 +8,10 @@ use super::{all, number};
 use crate::config::policy::Traffic;
 use crate::config::{Express, Lines, Rate};
 
-/// Octets of the longest fragment when the file does not say: 21 µs of Fast Ethernet.
+/// Default length of the longest fragment in octets: 21 µs of Fast Ethernet.
 const FRAGMENT: usize = 256;
 
-/// `None`: written but wrong, and said so. `Some(None)`: not written.
+/// `None`: the section is faulty. `Some(None)`: there is no section.
 pub(super) fn express(mut section: Section<'_, '_>, lines: &mut Lines) -> Option<Option<Express>> {
     lines.note("express", section.line());
     if !section.is_present() {

@@ -10,12 +10,12 @@ use antedate_wire::template::touched;
 use super::{all, number};
 use crate::config::{FlowTables, Flows, Lines};
 
-/// Where the EtherType lies in a frame.
+/// Offset of the EtherType in a frame.
 const ETHERTYPE: usize = 12;
-/// The last octet of the longest frame for which packet numbers are prepared.
+/// The last octet of the longest frame with prepared packet numbers.
 const LAST: u64 = (ETHERTYPE + PREPARED_LEN - 1) as u64;
 
-/// `None`: written but wrong, and said so. `Some(None)`: not written.
+/// `None`: the section is faulty. `Some(None)`: there is no section.
 pub(super) fn flows(mut section: Section<'_, '_>, lines: &mut Lines) -> Option<Option<Flows>> {
     lines.note("flows", section.line());
     if !section.is_present() {
@@ -54,7 +54,7 @@ fn octets(field: &Field<'_, '_>) -> Option<Vec<u8>> {
     octets
 }
 
-/// What varies, if a table can be made of it.
+/// The varying octets, if a table can hold them.
 fn holes(field: &Field<'_, '_>) -> Option<Vec<Range<usize>>> {
     let holes: Vec<Range<usize>> = field.array()?.iter().map(hole).collect::<Option<_>>()?;
     let overlaps = |(at, hole): (usize, &Range<usize>)| {
@@ -64,7 +64,7 @@ fn holes(field: &Field<'_, '_>) -> Option<Vec<Range<usize>>> {
         field.fault("has an octet twice", "give each octet that varies once");
         return None;
     }
-    // The packet number has a block of its own.
+    // The packet number takes one block.
     let (blocks, room) = (touched(holes.iter().cloned()), FLOW_BLOCKS - 1);
     if blocks > room {
         field.fault(
@@ -79,7 +79,7 @@ fn holes(field: &Field<'_, '_>) -> Option<Vec<Range<usize>>> {
     Some(holes)
 }
 
-/// From the first octet to the last; given back from the EtherType on.
+/// A hole from its first and last octet, counted from the EtherType.
 fn hole(field: &Field<'_, '_>) -> Option<Range<usize>> {
     let bounds: Vec<usize> =
         field.array()?.iter().map(|bound| number(bound, 14..=LAST)).collect::<Option<_>>()?;

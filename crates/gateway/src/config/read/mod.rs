@@ -1,7 +1,7 @@
-//! From the text of a configuration to its types.
+//! Parses the text of a configuration.
 //!
-//! Each section is read on its own into an `Option`, so that a fault in one does not hide those of the others, and so
-//! that what could be read can still be held against the machine.
+//! Each section is parsed into an `Option` of its own. So a fault in one section hides no fault of
+//! another, and the sections without faults are still checked against the machine.
 
 mod express;
 mod flows;
@@ -31,7 +31,7 @@ use super::{
 use crate::config::agreement;
 use crate::config::sci::parse_sci;
 
-/// The longest configuration that is read.
+/// The largest configuration file in octets.
 const LONGEST: u64 = 1 << 20;
 const U16_MAX: u64 = 0xffff;
 const SUITES: [(&str, CipherSuite); 11] = [
@@ -48,37 +48,37 @@ const SUITES: [(&str, CipherSuite); 11] = [
     ("aes-xpn-256-gcm", CipherSuite::GcmAesXpn256),
 ];
 
-/// Reads a cipher suite's name, in either order of words.
+/// Reads the name of a cipher suite, with either order of its parts.
 pub(crate) fn suite(field: &Field<'_, '_>) -> Option<CipherSuite> {
     field.one_of("a cipher suite", &SUITES)
 }
 
-/// What could be read of a configuration.
+/// The parts of a configuration without faults of their own.
 pub(super) struct Draft {
     pub(super) file: PathBuf,
     pub(super) field: Option<FieldPort>,
     pub(super) uplink: UplinkDraft,
     pub(super) protection: Option<Protection>,
-    /// The keys, even where something beside them is wrong.
+    /// The key files, even if other settings of the section are wrong.
     pub(super) keys: Option<KeyPath>,
     pub(super) express: Option<Option<Express>>,
     pub(super) flows: Option<Option<Flows>>,
     pub(super) policy: Policy,
     pub(super) run: Option<Run>,
     pub(super) state: Option<State>,
-    /// The directory of the state, even where something beside it is wrong.
+    /// The state directory, even if other settings of the section are wrong.
     pub(super) state_directory: Option<PathBuf>,
     pub(super) control: Option<Control>,
     pub(super) lines: Lines,
 }
 
-/// The parts of `[uplink]`, of which one may be wrong and the other not.
+/// The parts of `[uplink]`, each checked on its own.
 pub(super) struct UplinkDraft {
     pub(super) interface: Option<InterfaceName>,
     pub(super) mtu: Option<Option<u16>>,
 }
 
-/// Where the keys of `[macsec]` are, or the private key of `[overlay]` and those that it shares with its peers.
+/// The paths of the key files of `[macsec]` or `[overlay]`.
 pub(super) enum KeyPath {
     Static(PathBuf),
     Agreed(PathBuf),
@@ -104,7 +104,7 @@ impl Draft {
     }
 }
 
-/// The text of a file.
+/// Reads the text of a file.
 pub(super) fn text(file: &Path) -> Result<String, Fault> {
     let remedy = "give the path of the gateway's configuration, see docs/src/gateway.md for an example";
     let mut text = String::new();
@@ -118,7 +118,7 @@ pub(super) fn text(file: &Path) -> Result<String, Fault> {
     }
 }
 
-/// Reads what can be read, and says everything that is wrong with the text.
+/// Parses the parts of a configuration, and collects all faults.
 pub(super) fn read(file: &Path, text: &str) -> (Draft, Vec<Fault>) {
     let document = Document::parse(file, text);
     let base = file.parent().unwrap_or(Path::new(""));
@@ -295,7 +295,7 @@ fn macsec(mut section: Section<'_, '_>, keys: Option<Keys>, lines: &mut Lines) -
     })
 }
 
-/// A suite by its name, or `"auto"` with the suites that it may choose.
+/// A suite by its name, or `"auto"` with the suites to choose from.
 fn cipher(section: &mut Section<'_, '_>, lines: &mut Lines) -> Option<Cipher> {
     let (named, choice) = (section.get("cipher"), section.get("auto_ciphers"));
     lines.note("macsec.cipher", named.as_ref().map(Field::line));
@@ -327,7 +327,8 @@ fn cipher(section: &mut Section<'_, '_>, lines: &mut Lines) -> Option<Cipher> {
     Some(Cipher::Auto(chosen))
 }
 
-/// Either `key_file`, or `cak_file` with what belongs to it. The file is given even if that is wrong.
+/// Either `key_file`, or `cak_file` with its settings. The path is returned even if a setting is
+/// wrong.
 fn keys(section: &mut Section<'_, '_>, base: &Path, lines: &mut Lines) -> (Option<KeyPath>, Option<Keys>) {
     let remedy = "name the file that `antedate keygen macsec` wrote";
     let cak = section.get("cak_file").map(|field| {
@@ -377,7 +378,7 @@ fn keys(section: &mut Section<'_, '_>, base: &Path, lines: &mut Lines) -> (Optio
     (named, settings())
 }
 
-/// Where MKPDUs go: a group of IEEE 802.1Q table 8-1 by its name, broadcast, or an address.
+/// The destination of MKPDUs: a group of IEEE 802.1Q table 8-1 by name, broadcast, or an address.
 fn destination(field: &Field<'_, '_>) -> Option<EthernetAddress> {
     let names = [
         ("nearest-non-tpmr-bridge", EthernetAddress::PAE_GROUP),
@@ -424,7 +425,7 @@ fn sci_mode(section: &mut Section<'_, '_>, lines: &mut Lines) -> Option<SciMode>
     }
 }
 
-/// `true`, `false`, or in words.
+/// A boolean or a name.
 fn fragmentation(field: &Field<'_, '_>) -> Option<Fragmentation> {
     const NAMES: [(&str, Fragmentation); 2] =
         [("auto", Fragmentation::Auto), ("marked", Fragmentation::On(Marks::Both))];
@@ -507,7 +508,7 @@ fn number<T: TryFrom<u64>>(field: &Field<'_, '_>, range: RangeInclusive<u64>) ->
     field.integer(range)?.try_into().ok()
 }
 
-/// `None`: written but wrong, and said so. `Some(None)`: not written.
+/// `None`: the value is faulty. `Some(None)`: there is no value.
 fn all<T>(written: Option<Option<T>>) -> Option<Option<T>> {
     match written {
         Some(Some(value)) => Some(Some(value)),

@@ -16,10 +16,10 @@ use crate::config::overlay::{
 use crate::config::tunnel_keys;
 
 const KEY_REMEDY: &str = "`antedate keygen wireguard --out FILE` makes one";
-/// Peers of an overlay at most.
+/// The most peers of an overlay.
 const PEERS_MAX: usize = 256;
 
-/// Where the private key and the preshared ones are, even where something beside them is wrong, and the whole section.
+/// The key files, even if other settings are wrong, and the whole section.
 pub(super) fn overlay(
     mut section: Section<'_, '_>,
     base: &Path,
@@ -199,7 +199,7 @@ fn second_uplink(field: &Field<'_, '_>, plain: bool, lines: &mut Lines) -> Optio
     Some(SecondUplink { interface: interface?, listen })
 }
 
-/// Address and port.
+/// An address with a port.
 fn socket_address(field: &Field<'_, '_>, key: &str) -> Option<SocketAddr> {
     let text = field.string()?;
     let found = text.parse::<SocketAddr>().ok().filter(|at| at.port() != 0 && !at.ip().is_unspecified());

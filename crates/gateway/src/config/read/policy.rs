@@ -76,7 +76,7 @@ fn rule(field: &Field<'_, '_>) -> Option<Rule> {
     })
 }
 
-/// An EtherType by its name or number.
+/// An EtherType by name or number.
 pub(super) fn ethertype(field: &Field<'_, '_>) -> Option<EtherType> {
     number_of(field).map(EtherType::from)
 }
@@ -105,7 +105,7 @@ fn address_match(field: &Field<'_, '_>) -> Option<AddressMatch> {
     found
 }
 
-/// A frame ID, or the first and the last of several.
+/// A frame ID, or the first and the last of a range.
 pub(super) fn range(field: &Field<'_, '_>) -> Option<RangeInclusive<u16>> {
     if !field.is_array() {
         return number(field, 0..=U16_MAX).map(|id| id..=id);

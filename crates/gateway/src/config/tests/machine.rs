@@ -1,4 +1,4 @@
-//! Configurations held against a machine.
+//! Configurations checked against a machine.
 
 use std::fs::{self, Permissions};
 use std::io;
@@ -13,12 +13,12 @@ use crate::config::check::{check, check_without_state};
 use crate::config::machine::{Interface, Machine};
 use crate::sys::interface::Witness;
 
-/// A machine with eth0 and eth1, two CPUs and every right.
+/// A machine with eth0 and eth1, two CPUs and all privileges.
 struct Bench {
     privileged: bool,
     user: u32,
     mbit: Option<u64>,
-    /// Why nothing can be received at a port.
+    /// The error of every `listen`, if any.
     deaf: Option<(u16, io::ErrorKind)>,
 }
 
@@ -120,7 +120,7 @@ impl Site {
 }
 
 #[test]
-fn key_agreement_needs_no_state_and_a_cak_that_only_its_owner_reads() {
+fn key_agreement_needs_private_cak_only() {
     let desk = tempfile::tempdir().unwrap();
     let file = desk.path().join("g.toml");
     let text = "[field]\ninterface = \"eth1\"\n[uplink]\ninterface = \"eth0\"\n[macsec]\ncak_file = \"cak\"\n\
@@ -153,7 +153,7 @@ fn key_agreement_needs_no_state_and_a_cak_that_only_its_owner_reads() {
 }
 
 #[test]
-fn a_configuration_that_fits_the_machine_is_ready_to_run() {
+fn fitting_configuration_is_accepted() {
     let site = Site::new("[policy]\nallow = [\"arp\"]\n");
     let checked = site.check().unwrap();
     let Keyed::Macsec { own, keys, .. } = &checked.protection else { panic!("{:?}", checked.protection) };
@@ -172,7 +172,7 @@ fn a_configuration_that_fits_the_machine_is_ready_to_run() {
 }
 
 #[test]
-fn what_is_legal_and_unwise_is_said() {
+fn unwise_settings_are_warned_of() {
     let said = |lines: &str, keys: &str| {
         let site = Site::new(lines);
         site.keys(keys);
@@ -197,7 +197,7 @@ fn what_is_legal_and_unwise_is_said() {
     );
     let aegis = KEYS.replace("gcm-aes-128", "aegis-128l");
     assert!(said(&flows, &aegis).contains("g.toml:10: flows: does nothing"));
-    // Each of three sees only some of the others' packet numbers.
+    // With three members, each receives only part of the others' packet numbers.
     let three = format!("{KEYS}[[member]]\nname = \"third\"\nsci = \"0200000000000003\"\n");
     let found = said(&fragments, &three);
     assert!(found.contains("g.toml:7: macsec.fragmentation: among 3 members a switch sends"), "{found}");
@@ -205,7 +205,7 @@ fn what_is_legal_and_unwise_is_said() {
 }
 
 #[test]
-fn a_link_that_does_not_say_its_rate_is_warned_of() {
+fn unknown_link_rate_is_warned_of() {
     let express = "fragmentation = true\n[policy]\nallow = [\"arp\"]\n[express]\ntraffic = [\"arp\"]\nrate_mbit = \"link\"\n";
     let mut site = Site::new(express);
     assert!(site.check().unwrap().warnings.is_empty());
@@ -219,7 +219,7 @@ fn a_link_that_does_not_say_its_rate_is_warned_of() {
 }
 
 #[test]
-fn what_belongs_to_macsec_is_refused_without_it() {
+fn macsec_sections_need_macsec() {
     let lines = "[policy]\nallow = [\"arp\"]\n[express]\ntraffic = [\"arp\"]\nrate_mbit = 100\n\
                  [flows]\n[[flows.shape]]\nbegins = \"8892\"\nvaries = []\n";
     let site = Site::new(lines);
@@ -234,7 +234,7 @@ fn what_belongs_to_macsec_is_refused_without_it() {
 }
 
 #[test]
-fn an_express_channel_with_the_ssci_of_another_member_is_refused() {
+fn express_ssci_collision_is_refused() {
     let xpn = |sscis: [u32; 2]| {
         let mut keys = KEYS.replace("gcm-aes-128", "gcm-aes-xpn-128");
         keys = keys.replace(
@@ -265,7 +265,7 @@ fn an_express_channel_with_the_ssci_of_another_member_is_refused() {
 }
 
 #[test]
-fn only_what_the_machine_may_come_to_have_may_pass_by_itself() {
+fn passing_faults_are_marked() {
     let site = Site::new("");
     let faults = |from: &str, to: &str| {
         let text = fs::read_to_string(site.path("g.toml")).unwrap();
@@ -279,14 +279,14 @@ fn only_what_the_machine_may_come_to_have_may_pass_by_itself() {
 }
 
 #[test]
-fn an_uplink_never_carries_more_than_its_interface() {
+fn uplink_mtu_is_capped_by_interface() {
     let port = |mtu| UplinkPort { interface: InterfaceName::new("eth0").unwrap(), mtu };
     assert_eq!(port(None).carries(1500), 1500);
     assert_eq!((port(Some(1300)).carries(1500), port(Some(1300)).carries(700)), (1300, 700));
 }
 
 #[test]
-fn faults_of_the_machine_are_said_with_those_of_the_text() {
+fn machine_and_text_faults_come_together() {
     let mut site = Site::new("[run]\ncpus = [7]\nprioritty = 1\n");
     site.machine.privileged = false;
     let text = fs::read_to_string(site.path("g.toml")).unwrap();
@@ -318,7 +318,7 @@ keys: others than its owner have rights on this key file (mode 0644)
 }
 
 #[test]
-fn a_gateway_that_is_no_member_is_told_who_is() {
+fn foreign_sci_is_told_the_members() {
     let site = Site::new("");
     site.keys(&KEYS.replace("0200000000000001", "0200000000990001"));
     assert_eq!(
@@ -329,7 +329,7 @@ fn a_gateway_that_is_no_member_is_told_who_is() {
 }
 
 #[test]
-fn a_cipher_that_is_not_that_of_the_keys_is_refused() {
+fn cipher_must_match_the_keys() {
     let site = Site::new("cipher = \"gcm-aes-256\"\n");
     assert_eq!(
         site.check().unwrap_err(),
@@ -339,7 +339,7 @@ fn a_cipher_that_is_not_that_of_the_keys_is_refused() {
 }
 
 #[test]
-fn frames_without_sci_want_a_single_peer() {
+fn frames_without_sci_need_one_peer() {
     let site = Site::new("include_sci = false\n");
     assert!(site.check().is_ok());
     site.keys(&format!("{KEYS}[[member]]\nname = \"third\"\nsci = \"0200000000000003\"\n"));
@@ -353,7 +353,7 @@ fn frames_without_sci_want_a_single_peer() {
 }
 
 #[test]
-fn an_end_station_has_port_one() {
+fn end_station_has_port_one() {
     let site = Site::new("end_station = true\nport = 2\n");
     site.keys(&KEYS.replace("0200000000000001", "0200000000000002").replace("02\"\n[[m", "03\"\n[[m"));
     let found = site.check().unwrap_err();
@@ -361,7 +361,7 @@ fn an_end_station_has_port_one() {
 }
 
 #[test]
-fn an_mtu_that_the_interface_does_not_carry_is_refused() {
+fn mtu_above_interface_is_refused() {
     let site = Site::new("");
     let text = fs::read_to_string(site.path("g.toml")).unwrap();
     fs::write(site.path("g.toml"), text.replace("[macsec]", "mtu = 1600\n[macsec]")).unwrap();
@@ -373,7 +373,7 @@ fn an_mtu_that_the_interface_does_not_carry_is_refused() {
 }
 
 #[test]
-fn a_missing_state_file_is_refused_until_it_is_made() {
+fn missing_state_file_is_refused() {
     let site = Site::new("");
     fs::remove_dir_all(site.path("state")).unwrap();
     assert_eq!(
@@ -390,14 +390,14 @@ fn a_missing_state_file_is_refused_until_it_is_made() {
 }
 
 #[test]
-fn checking_beside_a_running_gateway_is_no_fault() {
+fn running_gateway_is_only_a_warning() {
     let site = Site::new("");
     let _held = NumberFile::open(&site.path("state")).unwrap();
     assert!(site.check().is_ok());
 }
 
 #[test]
-fn one_fault_does_not_hide_those_of_what_stands_beside_it() {
+fn one_fault_hides_no_other() {
     let site = Site::new("");
     let text = "[field]\ninterface = \"fld\"\n[uplink]\ninterface = \"fld\"\nmtu = 100\n[macsec]\ncipher = \"gcm-aes-127\"\n\
                 cak_file = \"nocak\"\n[control]\nsocket = \"c.sock\"\n";
@@ -428,7 +428,7 @@ fn one_fault_does_not_hide_those_of_what_stands_beside_it() {
 }
 
 #[test]
-fn a_control_socket_that_could_not_be_made_is_refused() {
+fn unusable_control_socket_is_refused() {
     let site = Site::new("");
     let text = fs::read_to_string(site.path("g.toml")).unwrap();
     let with = |socket: &str| {
@@ -463,7 +463,7 @@ fn a_control_socket_that_could_not_be_made_is_refused() {
 }
 
 #[test]
-fn an_overlay_is_told_of_its_key_and_its_second_uplink_at_once() {
+fn overlay_faults_come_together() {
     let site = Site::new("");
     let key = "public_key = \"aWsyqkWZWsLKS2qKdIT2pkmsmgXfZGHVyvhmsxXRSBE=\"\naddress = \"10.66.0.2\"\n\
                preshared_key_file = \"nopsk\"\n";
@@ -485,14 +485,14 @@ fn an_overlay_is_told_of_its_key_and_its_second_uplink_at_once() {
     for file in ["nokey", "nopsk"] {
         assert!(found.contains(&format!("{file}: cannot read the key file")), "{found}");
     }
-    // Also of a peer that is not whole.
+    // Also for an incomplete peer.
     fs::write(site.path("g.toml"), text.replace("10.66.0.2", "nowhere")).unwrap();
     let found = site.check().unwrap_err();
     assert!(found.contains("\"nowhere\" is not the IPv4 address"), "{found}");
     assert!(found.contains("nopsk: cannot read the key file"), "{found}");
 }
 
-/// A site whose configuration is an overlay.
+/// A site with an overlay.
 fn overlay(overlay: &str, peers: &str) -> Site {
     let site = Site::new("");
     fs::write(site.path("wg.key"), "uLlJ4UhUBfK3epJF5VDyoQ8HVLzAbyqkA1yFUGEA2G4=\n").unwrap();
@@ -508,7 +508,7 @@ fn overlay(overlay: &str, peers: &str) -> Site {
 const PEER: &str = "[[overlay.peer]]\npublic_key = \"aWsyqkWZWsLKS2qKdIT2pkmsmgXfZGHVyvhmsxXRSBE=\"\naddress = \"10.66.0.2\"\n";
 
 #[test]
-fn an_overlay_that_cannot_listen_is_refused() {
+fn overlay_without_port_is_refused() {
     let mut site = overlay("private_key_file = \"wg.key\"\nlisten = 4000\n", PEER);
     assert!(site.check().is_ok());
     for (kind, remedy, passes) in [
@@ -528,14 +528,14 @@ fn an_overlay_that_cannot_listen_is_refused() {
         assert!(found.contains(remedy), "{found}");
         assert_eq!(check(&site.path("g.toml"), &site.machine).unwrap_err().may_pass(), passes);
     }
-    // The gateway that runs with it has the port.
+    // The running gateway holds the port.
     site.machine.deaf = Some((4000, io::ErrorKind::AddrInUse));
     let _running = antedate_host::control::Socket::bind(&site.path("c.sock"), &CONTROL_WORDS).unwrap();
     assert!(site.check().is_ok());
 }
 
 #[test]
-fn what_would_not_work_in_an_overlay_is_refused() {
+fn overlay_contradictions_are_refused() {
     for (taken, whose) in [("eth0", "the uplink's"), ("eth1", "the field's")] {
         let second = format!("[overlay.second_uplink]\ninterface = \"{taken}\"\nlisten = 4001\n");
         let found = overlay(&format!("private_key_file = \"wg.key\"\n{second}"), PEER).check().unwrap_err();

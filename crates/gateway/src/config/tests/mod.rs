@@ -1,4 +1,4 @@
-//! The configuration as a user meets it: whole files, whole messages.
+//! Whole files with their whole messages.
 
 mod machine;
 mod manual;
@@ -26,13 +26,14 @@ fn parse(text: &str) -> Result<Config, String> {
         .map_err(|faults| faults.to_string().replace("/etc/antedate/", ""))
 }
 
-/// The faults of the smallest configuration with these lines behind it. `keys` is its last line, number 6.
+/// The faults of the smallest configuration with these lines appended. `keys` is its last line,
+/// number 6.
 fn faults_with(lines: &str) -> String {
     parse(&format!("{SMALLEST}{lines}")).expect_err("a fault")
 }
 
 #[test]
-fn the_smallest_configuration_has_the_documented_defaults() {
+fn defaults_are_as_documented() {
     let config = parse(SMALLEST).unwrap();
     assert_eq!(config.field.interface.as_str(), "eth1");
     assert_eq!(config.uplink, UplinkPort { interface: InterfaceName::new("eth0").unwrap(), mtu: None });
@@ -109,7 +110,7 @@ fn every_key_is_read() {
 }
 
 #[test]
-fn all_faults_of_a_file_are_said_at_once() {
+fn all_faults_come_together() {
     let text = "\
 [field]
 intreface = \"eth1\"
@@ -166,7 +167,7 @@ g.toml:21: plicy: unknown key
 }
 
 #[test]
-fn an_empty_file_is_told_what_belongs_in_it() {
+fn empty_file_gets_full_remedies() {
     assert_eq!(
         parse("").unwrap_err(),
         "\
@@ -180,7 +181,7 @@ g.toml: [macsec]: is missing
 }
 
 #[test]
-fn the_same_interface_on_both_sides_is_refused() {
+fn same_interface_twice_is_refused() {
     let text = SMALLEST.replace("eth0", "eth1");
     assert_eq!(
         parse(&text).unwrap_err(),
@@ -198,7 +199,7 @@ fn macsec_and_plain_exclude_each_other() {
 }
 
 #[test]
-fn plain_is_legal_and_warned_of() {
+fn plain_is_warned_of() {
     let text = SMALLEST.replace("[macsec]\nkey_file = \"keys\"\n", "[plain]\n");
     let config = parse(&text).unwrap();
     assert_eq!(config.protection, Protection::Plain);
@@ -208,7 +209,7 @@ fn plain_is_legal_and_warned_of() {
 }
 
 #[test]
-fn keys_that_are_agreed_upon_need_a_cak_file_alone() {
+fn key_agreement_needs_cak_file_alone() {
     let agreed = |lines: &str| {
         let text = SMALLEST.replace("key_file = \"keys\"\n", &format!("cak_file = \"cak\"\n{lines}"));
         parse(&text).map(|config| match config.protection {
@@ -237,7 +238,7 @@ fn keys_that_are_agreed_upon_need_a_cak_file_alone() {
 }
 
 #[test]
-fn a_cipher_is_named_or_chosen_of_several_where_keys_are_agreed_upon() {
+fn cipher_is_named_or_chosen() {
     let cipher = |lines: &str| {
         let text = SMALLEST.replace("key_file = \"keys\"\n", lines);
         parse(&text).map(|config| match config.protection {
@@ -333,7 +334,7 @@ fn contradictions_within_run_are_refused() {
 }
 
 #[test]
-fn faults_of_a_rule_have_their_line() {
+fn rule_faults_have_their_line() {
     for (lines, expected) in [
         ("direction = \"in\"\n", "g.toml:7: policy.rule[0].action: is missing"),
         (
@@ -370,13 +371,13 @@ fn faults_of_a_rule_have_their_line() {
 }
 
 #[test]
-fn a_kind_of_traffic_that_is_named_twice_is_refused() {
+fn duplicate_traffic_is_refused() {
     let found = faults_with("[policy]\nallow = [\"arp\", \"arp\"]\n");
     assert_eq!(found, "g.toml:8: policy.allow[1]: \"arp\" is named twice\n    remedy: remove one of the two");
 }
 
 #[test]
-fn a_section_that_is_no_section_is_refused() {
+fn section_must_be_a_table() {
     let text = SMALLEST
         .replace("[uplink]\ninterface = \"eth0\"\n", "")
         .replace("[field]", "uplink = \"eth0\"\n[field]");
@@ -385,7 +386,7 @@ fn a_section_that_is_no_section_is_refused() {
 }
 
 #[test]
-fn faults_of_syntax_do_not_hide_the_others() {
+fn syntax_faults_hide_no_others() {
     let found = faults_with("[run]\nthreads = \nprioritty = 3\n");
     assert!(found.contains("g.toml:8: not TOML: "), "{found}");
     assert!(
@@ -395,7 +396,7 @@ fn faults_of_syntax_do_not_hide_the_others() {
 }
 
 #[test]
-fn a_configuration_that_cannot_be_read_says_so() {
+fn unreadable_file_is_a_fault() {
     let found = Config::load(Path::new("/nowhere/g.toml")).unwrap_err().to_string();
     assert!(
         found.starts_with("/nowhere/g.toml: cannot read the configuration: no such file or directory"),
@@ -409,12 +410,12 @@ mod properties {
 
     proptest! {
         #[test]
-        fn no_text_makes_the_reader_panic(text in "\\PC*") {
+        fn arbitrary_text_never_panics(text in "\\PC*") {
             let _ = Config::parse(Path::new("x"), &text);
         }
 
         #[test]
-        fn no_change_of_a_real_file_makes_the_reader_panic(at in 0..SMALLEST.len(), with in "\\PC{0,6}", cut in 0usize..8) {
+        fn edited_file_never_panics(at in 0..SMALLEST.len(), with in "\\PC{0,6}", cut in 0usize..8) {
             let mut text = SMALLEST.to_owned();
             let end = (at + cut).min(text.len());
             text.replace_range(at..end, &with);
@@ -424,7 +425,7 @@ mod properties {
 }
 
 #[test]
-fn flows_are_read_with_their_octets_counted_from_the_ethertype() {
+fn flow_octets_count_from_ethertype() {
     assert_eq!(parse(SMALLEST).unwrap().flows, None);
     let text = "[flows]\n[[flows.shape]]\nbegins = \"8892 80 01\"\nvaries = [[20, 39], [60, 60]]\n";
     let flows = parse(&format!("{SMALLEST}{text}")).unwrap().flows.unwrap();
@@ -436,7 +437,7 @@ fn flows_are_read_with_their_octets_counted_from_the_ethertype() {
 }
 
 #[test]
-fn faults_of_flows_say_what_to_write() {
+fn flow_faults_have_remedies() {
     let with = |begins: &str, varies: &str| {
         faults_with(&format!("[flows]\n[[flows.shape]]\nbegins = \"{begins}\"\nvaries = {varies}\n"))
     };
@@ -445,7 +446,7 @@ fn faults_of_flows_say_what_to_write() {
     assert!(with("8892", "[[30, 20]]").contains("is not the first and the last octet that vary"));
     assert!(with("8892", "[[2, 20]]").contains("out of range"));
     assert!(with("88+2", "[]").contains("hexadecimal digits"));
-    // What no table could be made of.
+    // Shapes without a possible table.
     assert!(with("8892", "[[20, 39], [39, 50]]").contains("has an octet twice"));
     let most = "[flows]\n[[flows.shape]]\nbegins = \"8892\"\nvaries = [[28, 267]]\n";
     assert!(parse(&format!("{SMALLEST}{most}")).is_ok());

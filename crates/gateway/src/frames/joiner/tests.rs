@@ -1,4 +1,4 @@
-//! Cutting is the oracle: what is joined and cut again must be what came, octet by octet.
+//! Cutting is the oracle: joined and cut again, the frames must be the original ones.
 
 use proptest::prelude::*;
 
@@ -6,7 +6,7 @@ use super::*;
 use crate::frames::offload::{finish as cut, scratch};
 use crate::sys::packet::Received;
 
-/// A whole TCP frame with right checksums.
+/// A TCP frame with right checksums.
 fn frame(v6: bool, sequence: u32, identification: u16, flags: u8, payload: &[u8]) -> Vec<u8> {
     let mut f = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2];
     let tcp = 32 + payload.len();
@@ -27,21 +27,21 @@ fn frame(v6: bool, sequence: u32, identification: u16, flags: u8, payload: &[u8]
     f.extend([0x30, 0x39, 0x00, 0x50]);
     f.extend(sequence.to_be_bytes());
     f.extend([0, 0, 0, 1, 0x80, flags, 1, 0, 0, 0, 0, 0]);
-    // No operation twice, timestamps.
+    // Options: two NOPs and timestamps.
     f.extend([1, 1, 8, 10, 0, 0, 0, 7, 0, 0, 0, 9]);
     f.extend(payload);
     mend(&mut f, v6, t);
     f
 }
 
-/// Puts the TCP checksum right.
+/// Corrects the TCP checksum.
 fn mend(f: &mut [u8], v6: bool, t: usize) {
     f[t + 16..t + 18].fill(0);
     let sum = pseudo(f, v6, f.len() - t).and(Sum::of(&f[t..])).checksum();
     f[t + 16..t + 18].copy_from_slice(&sum.to_be_bytes());
 }
 
-/// A run of segments of those lengths.
+/// Consecutive segments of these lengths.
 fn run(v6: bool, lens: &[usize]) -> Vec<Vec<u8>> {
     let (mut sequence, mut id) = (0xffff_f000u32, 0xfffeu16);
     let octets: Vec<u8> = (0..4000u32).map(|i| (i * 7) as u8).collect();
@@ -53,7 +53,8 @@ fn run(v6: bool, lens: &[usize]) -> Vec<Vec<u8>> {
     lens.iter().map(segment).collect()
 }
 
-/// Adds all, and gives what comes out of the joiner, each cut again: how many were together, and the frames.
+/// Adds all frames, and returns the joiner's output, each cut again: the number of segments, and
+/// the frames.
 fn through(joiner: &mut Joiner, frames: &[Vec<u8>]) -> Vec<(usize, Vec<Vec<u8>>)> {
     fn give(joiner: &mut Joiner, out: &mut Vec<(usize, Vec<Vec<u8>>)>) {
         let Some(Joined { frame, count, offload, headers }) = joiner.take() else { return };
@@ -85,7 +86,7 @@ fn counts(frames: &[Vec<u8>]) -> Vec<usize> {
 const T4: usize = 34;
 
 #[test]
-fn segments_become_one_super_frame_with_the_lengths_of_the_whole() {
+fn segments_become_one_super_frame() {
     for v6 in [false, true] {
         let frames = run(v6, &[1400, 1400, 1400, 900]);
         let mut joiner = Joiner::new();
@@ -103,19 +104,19 @@ fn segments_become_one_super_frame_with_the_lengths_of_the_whole() {
 }
 
 #[test]
-fn what_ends_a_super_frame_is_its_last_segment() {
+fn short_or_pushed_segment_is_last() {
     assert_eq!(counts(&run(false, &[1400, 900, 900])), [2, 1], "a shorter one");
     assert_eq!(counts(&run(false, &[900, 1400, 1400])), [1, 2], "a longer one begins anew");
     let mut pushed = run(true, &[1400, 1400, 1400]);
     pushed[1][54 + 13] |= PSH;
     mend(&mut pushed[1], true, 54);
     assert_eq!(counts(&pushed), [2, 1]);
-    // 47 times 1400 octets and the headers are more than an IP packet has.
+    // 47 times 1400 octets and the headers exceed the longest IP packet.
     assert_eq!(counts(&run(false, &[1400; 50])), [46, 4]);
 }
 
 #[test]
-fn what_differs_stays_apart() {
+fn different_headers_are_not_joined() {
     let other = |at: usize, flip: u8| {
         let mut frames = run(false, &[1400, 1400]);
         frames[1][at] ^= flip;
@@ -152,7 +153,7 @@ fn what_differs_stays_apart() {
 }
 
 #[test]
-fn a_wrong_checksum_is_not_hidden() {
+fn wrong_checksum_is_not_joined() {
     for at in [25, T4 + 17, T4 + 40] {
         let mut frames = run(false, &[1400, 1400, 1400]);
         frames[1][at] ^= 1;
@@ -163,7 +164,7 @@ fn a_wrong_checksum_is_not_hidden() {
 }
 
 #[test]
-fn short_frames_and_padded_ones_are_left_alone() {
+fn short_and_padded_frames_are_left() {
     assert_eq!(counts(&run(false, &[0, 100, 255])), [0, 0, 0]);
     let mut padded = run(false, &[1400, 1400]);
     padded[1].push(0);
@@ -173,9 +174,9 @@ fn short_frames_and_padded_ones_are_left_alone() {
 }
 
 proptest! {
-    /// Whatever comes, what is cut again is what came, in order.
+    /// Joined and cut again, any frames are the original ones, in order.
     #[test]
-    fn nothing_is_changed_lost_or_out_of_order(
+    fn joining_preserves_every_frame(
         v6: bool,
         lens in prop::collection::vec(prop_oneof![Just(1400usize), Just(1000), 0..1500usize], 1..60),
         disturbed in prop::collection::vec((any::<prop::sample::Index>(), any::<prop::sample::Index>(), any::<u8>()), 0..6),
@@ -192,7 +193,7 @@ proptest! {
                 mend(&mut frames[place], v6, t);
             }
         }
-        // Zero and all ones are the same sum, and cutting writes but one of them.
+        // Zero and all ones are the same sum, and cutting writes only one of them.
         prop_assume!(frames.iter().all(|f| {
             let t = if v6 { 54 } else { 34 };
             f[t + 16..t + 18] != [0, 0]
@@ -202,7 +203,7 @@ proptest! {
     }
 
     #[test]
-    fn octets_at_random_never_panic(octets in prop::collection::vec(any::<u8>(), 0..200), at in 0usize..3) {
+    fn arbitrary_octets_never_panic(octets in prop::collection::vec(any::<u8>(), 0..200), at in 0usize..3) {
         let mut octets = octets;
         if octets.len() > 14 {
             octets[12..14].copy_from_slice(&[[0x08, 0x00], [0x86, 0xdd], [0, 0]][at]);

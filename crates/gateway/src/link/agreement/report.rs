@@ -1,4 +1,4 @@
-//! What is told of key agreement: the document of `antedate gateway status`, and lines of the log.
+//! Key agreement in the document of `antedate gateway status` and in the log.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -10,9 +10,9 @@ use antedate_wire::Sci;
 
 use crate::run::status::{Agreement, AgreementKey, AgreementMember};
 
-/// How long the log says nothing more of strangers.
+/// Minimum interval of warnings about strangers.
 const SELDOM: Duration = Duration::from_secs(60);
-/// What strangers are refused for, and what an operator is told of it.
+/// Reasons to drop MKPDUs of strangers, with the warning for the operator.
 const STRANGE: [(Dropped, &str); 2] = [
     (
         Dropped::WrongIcv,
@@ -26,7 +26,7 @@ const STRANGE: [(Dropped, &str); 2] = [
     ),
 ];
 
-/// The state of a participant as the status shows it.
+/// The participant's part of the status.
 #[must_use]
 pub fn document(status: &Status) -> Agreement {
     let members = status.members.iter().map(|member| AgreementMember {
@@ -67,7 +67,7 @@ pub fn document(status: &Status) -> Agreement {
     }
 }
 
-/// What the log has said, so that it says each thing once.
+/// The state of the log, so that each event is logged once.
 #[derive(Debug, Default)]
 pub(super) struct Said {
     live: Vec<Sci>,
@@ -75,25 +75,25 @@ pub(super) struct Said {
     transmits: Option<KeyIdentifier>,
     fault: Option<Fault>,
     strangers: Strangers,
-    /// When it said that the uplink carries too little.
+    /// Time of the last warning about the uplink's MTU.
     too_long: Option<Duration>,
-    /// It said that there are too many for fragments of one mark.
+    /// Whether the warning about fragments with one mark was logged.
     unmarked: bool,
 }
 
-/// Who is heard, and is no member.
+/// Senders that are not members.
 #[derive(Debug, Default)]
 struct Strangers {
-    /// Since when there is no member.
+    /// Start of the time without a member.
     alone: Option<Duration>,
-    /// The refusals that are no news.
+    /// The known counts of dropped MKPDUs.
     known: [u64; STRANGE.len()],
     warned: Option<Duration>,
 }
 
 impl Strangers {
-    /// What to say of those who are heard while there is no member: most likely they were to be members, and have another
-    /// file.
+    /// The warning about strangers while there is no member. They are probably meant to be members,
+    /// and have another file.
     fn warning(&mut self, status: &Status, now: Duration) -> Option<&'static str> {
         let refused = STRANGE.map(|(reason, _)| status.refused.of(reason));
         if status.members.iter().any(|member| member.live) {
@@ -111,7 +111,7 @@ impl Strangers {
 }
 
 impl Said {
-    /// What to say of an MKPDU of so many octets that was not sent, if the uplink never carries it.
+    /// The warning about an unsent MKPDU of this length, if the uplink's MTU is too small.
     pub(super) fn unsent(&mut self, error: &io::Error, len: usize, now: Duration) -> Option<String> {
         let seldom = self.too_long.is_none_or(|at| now >= at + SELDOM);
         if error.raw_os_error() != Some(libc::EMSGSIZE) || !seldom {
@@ -124,7 +124,7 @@ impl Said {
         ))
     }
 
-    /// What to say of fragments with one mark, of which only two members lose none.
+    /// The warning about fragments with one mark, which only two members can use without loss.
     pub(super) fn unmarked(&mut self, status: &Status) -> Option<&'static str> {
         let many = status.members.iter().filter(|member| member.live).count() > 1;
         let said = std::mem::replace(&mut self.unmarked, many);
@@ -134,7 +134,7 @@ impl Said {
         )
     }
 
-    /// Logs what has changed.
+    /// Logs changes.
     pub(super) fn changes(&mut self, status: &Status, now: Duration) {
         if let Some(warning) = self.strangers.warning(status, now) {
             tracing::warn!("{warning}");
@@ -180,7 +180,7 @@ mod tests {
 
     use super::*;
 
-    /// MKPDUs of somebody who has this key.
+    /// MKPDUs of a sender with this key.
     fn mkpdus(cak: &[u8], name: &[u8], sci: u8) -> (Participant, Vec<Vec<u8>>) {
         let config = Config::new(Sci([2, 0, 0, 0, 0, sci, 0, 1]));
         let key = Cak::new(cak, name).expect("a key");
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn strangers_are_spoken_of_once_a_minute_while_nobody_is_a_member() {
+    fn strangers_are_reported_each_minute() {
         for (cak, name, what) in [([1; 16], "a", "another CAK"), ([0; 16], "b", "another CKN")] {
             let (mut own, _) = mkpdus(&[0; 16], b"a", 1);
             let (_, frames) = mkpdus(&cak, name.as_bytes(), 2);
@@ -230,7 +230,7 @@ mod tests {
             assert!(
                 warnings.iter().all(|(_, warning)| warning.contains(what) && warning.contains("cak_file"))
             );
-            // Nothing comes any more.
+            // No further MKPDUs.
             let end = Duration::from_secs(1000);
             assert!(said.warning(&own.status(end), end).is_some(), "of those since the last one");
             let end = Duration::from_secs(2000);
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn an_mkpdu_that_the_uplink_never_carries_is_told_of_once_a_minute() {
+    fn long_mkpdu_is_reported_each_minute() {
         let mut said = Said::default();
         let [too_long, down] = [libc::EMSGSIZE, libc::ENETDOWN].map(io::Error::from_raw_os_error);
         let mut at =
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn fragments_of_one_mark_among_three_are_told_of_once() {
+    fn unmarked_fragments_are_reported_once() {
         let (own, _) = mkpdus(&[0; 16], b"a", 1);
         let (mut said, mut status) = (Said::default(), own.status(Duration::ZERO));
         status.members = vec![live(2), Member { live: false, ..live(3) }];
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn strangers_beside_members_are_nothing_to_speak_of() {
+    fn strangers_beside_members_are_ignored() {
         let (mut own, _) = mkpdus(&[0; 16], b"a", 1);
         let (_, frames) = mkpdus(&[1; 16], b"a", 2);
         let mut said = Strangers::default();
@@ -274,7 +274,7 @@ mod tests {
             member.members.push(live(3));
             assert_eq!(said.warning(&member, now), None);
         }
-        // It falls silent, and so did the stranger: what was refused before is no news.
+        // The member falls silent after the stranger: the earlier counts are not new.
         member.members.clear();
         for second in 400..500 {
             assert_eq!(said.warning(&member, Duration::from_secs(second)), None);

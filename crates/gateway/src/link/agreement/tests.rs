@@ -1,4 +1,4 @@
-//! The thread that speaks, without a forwarding thread.
+//! The key-agreement thread without a forwarding thread.
 
 use std::net::UdpSocket;
 
@@ -7,7 +7,7 @@ use antedate_channel::mka::{Cak, Dropped};
 use super::*;
 use crate::sys::interface::Witness;
 
-/// One that hears what is sent to the second socket.
+/// A speaker that receives what is sent to the second socket.
 fn speaker() -> (Speaker, UdpSocket) {
     let [own, other] = [(); 2].map(|()| UdpSocket::bind("127.0.0.1:0").expect("a socket"));
     own.connect(other.local_addr().expect("an address")).expect("connected");
@@ -41,7 +41,7 @@ fn speaker() -> (Speaker, UdpSocket) {
     (speaker, other)
 }
 
-/// A key that is to be received with, once another member is there.
+/// A key to receive with, once there is another member.
 fn key_with(participant: &mut Participant) -> Install {
     let config = Config { priority: 200, ..Config::new(Sci([2, 0, 0, 0, 0, 2, 0, 1])) };
     let mut other = Participant::new(Cak::new(&[1; 16], b"name").expect("a key"), config, &mut random);
@@ -65,7 +65,7 @@ fn key_with(participant: &mut Participant) -> Install {
 }
 
 #[test]
-fn a_forwarding_thread_that_is_too_slow_is_waited_for_and_not_asked_again() {
+fn slow_forwarding_thread_is_awaited() {
     let (mut speaker, _other) = speaker();
     let install = key_with(&mut speaker.participant);
     speaker.start = Instant::now() - Duration::from_secs(1);
@@ -88,7 +88,7 @@ fn a_forwarding_thread_that_is_too_slow_is_waited_for_and_not_asked_again() {
 }
 
 #[test]
-fn a_flood_is_heard_in_parts() {
+fn flood_is_received_in_parts() {
     let (mut speaker, other) = speaker();
     let flood = HEARD_AT_ONCE + 36;
     (0..flood).for_each(|_| assert_eq!(other.send(&[0; 60]).expect("it is sent"), 60));

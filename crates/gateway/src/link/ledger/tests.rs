@@ -39,22 +39,22 @@ fn open(medium: &Medium) -> Result<NumberFile<Medium>, NumbersError> {
     NumberFile::on(Path::new("state"), medium.clone())
 }
 
-/// What happens to a gateway.
+/// Events of a gateway.
 #[derive(Debug, Clone, Copy)]
 enum Event {
-    /// It sends so many frames, as far as the limit lets it.
+    /// It sends this many frames, up to the limit.
     Send(u8, u64),
-    /// The control thread looks after the reservations.
+    /// The main thread refills the reservations.
     Refill(u8),
     /// The peer sent up to this packet number.
     Receive(u8, u64),
-    /// The control thread writes what was received.
+    /// The main thread writes the bounds of receiving.
     Commit,
     /// It stops and starts again.
     Stop,
     /// It is killed and starts again.
     Kill,
-    /// The power goes at this step of the next write.
+    /// Power cut at this step of the next write.
     Cut(u32, Keep),
 }
 
@@ -71,22 +71,22 @@ fn event() -> impl Strategy<Value = Event> {
     ]
 }
 
-/// A gateway that sends in a world where its power may go at any time.
+/// A sending gateway, with power cuts.
 struct World {
     medium: Medium,
     keys: KeyFile,
     ledger: Option<Ledger<Medium>>,
-    /// How far the forwarding thread is, and may go, by association.
+    /// Next packet number and limit of the forwarding thread, by association.
     next: [u64; 2],
     limit: [u64; 2],
     /// Packet numbers below these are spent.
     spent: [u64; 2],
-    /// What is known to be on the medium of each receive channel.
+    /// The durable bound of each receive channel.
     committed: [u64; 2],
 }
 
 const RESERVE: u64 = 32;
-/// The first packet number that the suites of 32 bits do not have.
+/// The first packet number beyond 32 bits.
 const END: u64 = u32::MAX as u64;
 
 impl World {
@@ -104,7 +104,7 @@ impl World {
         world
     }
 
-    /// Starts it; if the power goes meanwhile, again.
+    /// Starts it, and again after a power cut meanwhile.
     fn start(&mut self) {
         let ledger = loop {
             let state = open(&self.medium).expect("the state file is never damaged");
@@ -138,7 +138,8 @@ impl World {
 
     fn happen(&mut self, event: Event) {
         if self.medium.is_off() && !matches!(event, Event::Send(..)) {
-            // The medium fails first; the forwarding thread may still send until the machine is down too.
+            // The medium fails first. The forwarding thread may still send until the machine is
+            // off.
             return self.crash();
         }
         let ledger = self.ledger.as_mut().expect("running");
@@ -177,7 +178,7 @@ impl World {
                 }
             }
             Event::Kill => {
-                // The machine lives on, so what was written is there, synchronized or not.
+                // The machine stays on, so all writes survive, synchronized or not.
                 self.ledger = None;
                 self.medium.keep_all();
                 self.start();
@@ -191,7 +192,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
     #[test]
-    fn no_packet_number_is_spent_twice_whatever_happens(events in prop::collection::vec(event(), 1..120)) {
+    fn no_packet_number_is_spent_twice(events in prop::collection::vec(event(), 1..120)) {
         let mut world = World::new();
         for event in events {
             world.happen(event);
@@ -201,7 +202,7 @@ proptest! {
 }
 
 #[test]
-fn a_failed_write_moves_no_limit_and_loses_nothing() {
+fn failed_write_moves_no_limit() {
     for step in 0..4 {
         let medium = Medium::with_empty_file();
         let mut ledger =
@@ -215,7 +216,7 @@ fn a_failed_write_moves_no_limit_and_loses_nothing() {
 }
 
 #[test]
-fn an_unknown_key_begins_at_one_and_a_known_one_goes_on() {
+fn only_unknown_keys_begin_at_one() {
     let medium = Medium::with_empty_file();
     let keys = keys(CipherSuite::GcmAes128);
     let ledger = Ledger::open(open(&medium).unwrap(), &keys, OWN, RESERVE).unwrap();
@@ -228,7 +229,7 @@ fn an_unknown_key_begins_at_one_and_a_known_one_goes_on() {
 }
 
 #[test]
-fn a_key_goes_on_under_another_an_or_sci() {
+fn key_continues_with_another_an_or_sci() {
     let medium = Medium::with_empty_file();
     let mut state = open(&medium).unwrap();
     state.reserve(&[(association(0, 7, None).numbers_id(), 100)]).unwrap();
@@ -237,7 +238,7 @@ fn a_key_goes_on_under_another_an_or_sci() {
 }
 
 #[test]
-fn a_known_key_with_another_salt_is_refused() {
+fn known_key_with_new_salt_is_refused() {
     let mut state = open(&Medium::with_empty_file()).unwrap();
     state.reserve(&[(association(0, 7, Some(1)).numbers_id(), 100)]).unwrap();
     let error = state.next(&association(0, 7, Some(2)).numbers_id()).unwrap_err();
@@ -249,7 +250,7 @@ fn a_known_key_with_another_salt_is_refused() {
 }
 
 #[test]
-fn an_exhausted_association_gives_way_to_the_next() {
+fn exhausted_association_is_replaced() {
     let medium = Medium::with_empty_file();
     let keys = keys(CipherSuite::GcmAes128);
     let mut state = open(&medium).unwrap();
@@ -269,7 +270,7 @@ fn an_exhausted_association_gives_way_to_the_next() {
 }
 
 #[test]
-fn two_associations_near_their_ends_do_not_take_turns() {
+fn ending_associations_do_not_alternate() {
     let keys = keys(CipherSuite::GcmAes128);
     let mut state = open(&Medium::with_empty_file()).unwrap();
     state
@@ -284,7 +285,7 @@ fn two_associations_near_their_ends_do_not_take_turns() {
 }
 
 #[test]
-fn extended_packet_numbers_end_where_64_bits_do() {
+fn xpn_ends_at_64_bits() {
     let medium = Medium::with_empty_file();
     let keys = keys(CipherSuite::GcmAesXpn128);
     let mut state = open(&medium).unwrap();
@@ -297,7 +298,7 @@ fn extended_packet_numbers_end_where_64_bits_do() {
 }
 
 #[test]
-fn what_was_received_before_a_restart_is_not_acceptable_after_it() {
+fn restart_keeps_receive_bounds() {
     let medium = Medium::with_empty_file();
     let keys = keys(CipherSuite::GcmAes128);
     let mut ledger = Ledger::open(open(&medium).unwrap(), &keys, OWN, RESERVE).unwrap();
@@ -309,4 +310,26 @@ fn what_was_received_before_a_restart_is_not_acceptable_after_it() {
     let ledger = Ledger::open(open(&medium).unwrap(), &keys, OWN, RESERVE).unwrap();
     let lowest: Vec<_> = ledger.receive().iter().map(|sa| (sa.sci, sa.an, sa.lowest)).collect();
     assert_eq!(lowest, [(PEER, an(0), 500), (PEER, an(1), 1)]);
+}
+
+/// `vectors/numbers/README.md`
+#[test]
+fn earlier_file_is_read_and_written_back() {
+    let vectors = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../vectors/numbers/macsec");
+    let directory = tempfile::tempdir().unwrap();
+    let (key_file, file) = (directory.path().join("keys.toml"), directory.path().join("packet-numbers"));
+    let text = std::fs::read_to_string(vectors.join("keys.toml")).unwrap();
+    antedate_host::private_file::create(&key_file, &text).unwrap();
+    std::fs::copy(vectors.join("packet-numbers"), &file).unwrap();
+    let golden = std::fs::read(&file).unwrap();
+    let keys = KeyFile::load(&key_file, antedate_host::process::user()).unwrap();
+    let (press, hall) = (Sci([2, 0, 0x5e, 0x10, 0, 1, 0, 1]), Sci([2, 0, 0x5e, 0x10, 0, 2, 0, 1]));
+    let ledger = Ledger::open(NumberFile::open(directory.path()).unwrap(), &keys, press, 1 << 20).unwrap();
+    let next: Vec<_> = ledger.transmit().iter().map(|sa| (sa.an, sa.numbers.next())).collect();
+    assert_eq!(next, [(an(0), 37), (an(1), 17)]);
+    let lowest: Vec<_> = ledger.receive().iter().map(|sa| (sa.sci, sa.an, sa.lowest)).collect();
+    assert_eq!(lowest, [(hall, an(0), 8), (hall, an(1), 1)]);
+    assert_ne!(std::fs::read(&file).unwrap(), golden, "the reservation is on the disk");
+    ledger.close(&next).unwrap();
+    assert_eq!(std::fs::read(&file).unwrap(), golden);
 }

@@ -1,27 +1,31 @@
-//! The clock of one flow: when its frames would come without jitter, and how long after that they are given out.
+//! The clock of one flow: its arrivals without jitter, and the playout delay.
 
-/// Intervals from which a period is learned.
+/// Number of intervals to learn a period.
 pub(super) const LEARN: usize = 32;
-/// Periods that are one: 31.25 µs is the shortest of PROFINET.
+/// Valid periods in nanoseconds. 31.25 µs is the shortest of PROFINET.
 const PERIODS: std::ops::RangeInclusive<u64> = 31_250..=1_024_000_000;
-/// A period is kept in parts of a nanosecond.
+/// Resolution of a period: parts of a nanosecond.
 const PARTS: i64 = 1 << 10;
-/// One over the gain with which the loop begins, behind frames from which its beat is known to a fraction of their jitter.
+/// The inverse of the loop's first gain. The learned beat is already accurate to a fraction of the
+/// jitter.
 const YOUNG: i64 = LEARN as i64 / 2;
-/// Of a clock that has nothing to do with the frames they are off by a quarter of its period in the mean. Beyond 2 parts in 9 it is
-/// given up, and learned anew: without that it could stay between two beats, or slip past one after the other.
+/// An unrelated clock is off by a quarter of its period on average. A clock that is off by more
+/// than 2 in 9 is dropped and learned again; otherwise it could settle between two beats, or slip
+/// from one to the next.
 const ADRIFT: (i64, i64) = (2, 9);
-/// After so many frames the loop has its smallest gain, one over this.
+/// The loop reaches its smallest gain, the inverse of this, after this many frames.
 const SLOW: i64 = 256;
-/// Beats without a frame, and nanoseconds, after which a flow begins anew.
+/// A flow restarts after this many beats without a frame, and this many nanoseconds.
 const SILENT: i64 = 16;
 const PAUSE: i64 = 250_000_000;
-/// Frames over which the latest one is remembered, once or twice. The next one is later than all of so many once in so many
-/// frames, and puts two intervals off: rare enough for the 99.9th percentile.
+/// The window of the latest frame, in frames: it is remembered for one to two windows. About one
+/// frame per window is later still and spoils two intervals, which is rare enough for the 99.9th
+/// percentile.
 const WINDOW: u32 = 4_000;
-/// Beyond the latest frame.
+/// Nanoseconds added to the lateness of the latest frame.
 const MARGIN: i64 = 20_000;
-/// So much the delay changes from frame to frame at most, and on its way down at least: a change is jitter as well.
+/// Largest change of the delay per frame, and the smallest on its way down, in nanoseconds. A
+/// change is jitter as well.
 const RISE: i64 = 2_000;
 const FALL: i64 = 200;
 
@@ -29,25 +33,27 @@ const FALL: i64 = 200;
 pub(super) struct Clock {
     /// In [`PARTS`] of a nanosecond.
     period: i64,
-    /// When the last frame would have come without jitter, and parts of a nanosecond beside it.
+    /// The last beat, in nanoseconds and parts of one.
     nominal: u64,
     parts: i64,
-    /// Frames so far, as far as the gain needs them.
+    /// Number of frames, up to the smallest gain.
     age: i64,
-    /// Mean deviation,
+    /// Mean deviation over 16 frames.
     deviation: i64,
-    /// and over more frames.
+    /// Mean deviation over 64 frames.
     strain: i64,
-    /// The latest one in this window and the one before it, and how many there were.
+    /// The latest frame of this window and of the one before it, and the number of frames in this
+    /// one.
     latest: [i64; 2],
     seen: u32,
     delay: i64,
-    /// Beats of late that had no frame: it may still come, behind a congestion or an outage of the way.
+    /// Recent beats without a frame. Their frames may still arrive, after a congestion or an
+    /// outage.
     owed: i64,
 }
 
 impl Clock {
-    /// A clock with a period in [`PARTS`] of a nanosecond and the beat that is over now.
+    /// A clock with a period in [`PARTS`] of a nanosecond and this last beat.
     const fn new(period: i64, nominal: u64) -> Self {
         Self {
             period,
@@ -55,7 +61,7 @@ impl Clock {
             parts: 0,
             age: YOUNG,
             strain: 0,
-            // More than it will be as a rule: the first errors are the clock's.
+            // A high estimate: the first errors are the clock's own.
             deviation: period / PARTS / 8,
             latest: [0; 2],
             seen: 0,
@@ -64,7 +70,7 @@ impl Clock {
         }
     }
 
-    /// How long after its beat a frame is given out, in nanoseconds.
+    /// The playout delay in nanoseconds.
     pub(super) const fn delay(&self) -> i64 {
         self.delay
     }
@@ -73,12 +79,13 @@ impl Clock {
         (self.period / PARTS) as u64
     }
 
-    /// Whether the period is one that a flow may have: whoever sends the frames decides what the loop makes of them.
+    /// Whether the period is valid. The sender of the frames controls the loop's input.
     fn is_sound(&self) -> bool {
         self.period > 0 && PERIODS.contains(&self.period())
     }
 
-    /// A frame came. Gives when it is to leave; nothing if the flow paused or has another period now.
+    /// Handles an arrival. Returns the time of release. `None` after a pause of the flow or a
+    /// change of its period.
     pub(super) fn tick(&mut self, now: u64, most: i64) -> Option<u64> {
         if !self.is_sound() {
             return None;
@@ -87,7 +94,8 @@ impl Clock {
         let period = self.period / PARTS;
         let beats = (since + period / 2).div_euclid(period);
         if beats < 1 && self.owed > 0 {
-            // One of those that an outage held up, which come in a burst: its beat is over, and tells the clock nothing.
+            // A late frame from a burst after an outage. Its beat is over, and it does not move the
+            // clock.
             self.owed -= 1;
             return Some(now);
         }
@@ -100,7 +108,7 @@ impl Clock {
         self.nominal += (total / PARTS) as u64;
         self.parts = total % PARTS;
         let error = now as i64 - self.nominal as i64;
-        // What is far off says little of the clock.
+        // Outliers say little about the clock.
         let bound = 4 * self.deviation + 1_000;
         let pull = error.clamp(-bound, bound);
         self.deviation += (error.abs() - self.deviation) / 16;
@@ -115,17 +123,17 @@ impl Clock {
         let total = self.parts + phase;
         self.nominal = self.nominal.wrapping_add_signed(total.div_euclid(PARTS));
         self.parts = total.rem_euclid(PARTS);
-        // How late frames are at worst.
+        // The worst lateness.
         self.seen += 1;
         let first = self.age < SLOW;
         if first || self.age == SLOW && self.seen == SLOW as u32 {
-            // Until the clock is there, an error is the clock's as much as the frame's.
+            // At first an error belongs to the clock as much as to the frame.
             self.latest = [error, i64::MIN];
         }
         if self.seen >= WINDOW {
             (self.latest, self.seen) = ([i64::MIN, self.latest[0]], 0);
         }
-        // No delay makes up for what is later than the bound.
+        // No delay can compensate a frame later than the limit.
         if error <= most {
             self.latest[0] = self.latest[0].max(error);
         }
@@ -137,7 +145,8 @@ impl Clock {
     }
 }
 
-/// The clock of a flow that came at these intervals, the last time now, if most of them are near their median.
+/// The clock of a flow with these intervals, the last arrival at `now`. `None` unless most
+/// intervals are near their median.
 pub(super) fn learn(intervals: &[u64; LEARN], now: u64) -> Option<Clock> {
     let mut sorted = *intervals;
     sorted.sort_unstable();
@@ -148,10 +157,10 @@ pub(super) fn learn(intervals: &[u64; LEARN], now: u64) -> Option<Clock> {
         .filter(Clock::is_sound)
 }
 
-/// The clock whose beats are nearest to arrivals with these intervals, the last one at `last` (least squares).
+/// The least-squares fit to arrivals with these intervals, the last one at `last`.
 fn fit(intervals: &[u64; LEARN], median: u64, last: u64) -> Clock {
     let (mut beat, mut time) = (0i64, 0i64);
-    // Sums of beats, times, squares and products, of all arrivals from the first on.
+    // Sums of beats, times, squares and products, over all arrivals.
     let (mut n, mut beats, mut times, mut squares, mut products) = (1i128, 0i128, 0i128, 0i128, 0i128);
     for interval in intervals {
         beat += ((interval + median / 2) / median) as i64;
@@ -160,10 +169,10 @@ fn fit(intervals: &[u64; LEARN], median: u64, last: u64) -> Clock {
         (n, beats, times) = (n + 1, beats + x, times + y);
         (squares, products) = (squares + x * x, products + x * y);
     }
-    // Most intervals are near the median: there are beats, and this is above 0.
+    // Most intervals are near the median, so there are beats and the spread is above 0.
     let spread = (n * squares - beats * beats).max(1);
     let period = (n * products - beats * times) * i128::from(PARTS) / spread;
-    // The mean of the arrivals is on the line; the last beat is on it too.
+    // The mean of the arrivals is on the line, as is the last beat.
     let late = i128::from(time) - (times + (i128::from(beat) * n - beats) * period / i128::from(PARTS)) / n;
     Clock::new(period as i64, last.wrapping_add_signed(-late as i64))
 }

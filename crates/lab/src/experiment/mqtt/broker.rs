@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use antedate_mqtt::client::Settings;
+use antedate_mqtt_client::Settings;
 
 /// Where Debian has it; others may have it in the path.
 const PROGRAMS: [&str; 3] = ["/usr/sbin/mosquitto", "/usr/local/sbin/mosquitto", "mosquitto"];

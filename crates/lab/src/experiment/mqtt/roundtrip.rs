@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use antedate_channel::mqtt::{Algorithm, PayloadTemplate};
-use antedate_mqtt::client::{Client, Event, Message, Qos, Settings};
 use antedate_mqtt::file::GroupFile;
 use antedate_mqtt::guard::{Guard, Verdict};
 use antedate_mqtt::manage::new_group;
 use antedate_mqtt::store::Store;
+use antedate_mqtt_client::{Client, Event, Message, Qos, Settings};
 
 use super::Way;
 use super::broker::Broker;

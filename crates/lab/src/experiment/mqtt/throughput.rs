@@ -3,8 +3,8 @@
 use std::sync::mpsc::sync_channel;
 use std::time::{Duration, Instant};
 
-use antedate_mqtt::client::{Event, Qos};
 use antedate_mqtt::guard::{Guard, Verdict};
+use antedate_mqtt_client::{Event, Qos};
 
 use super::Way;
 use super::broker::Broker;

@@ -1,5 +1,10 @@
-//! A client of either version of MQTT, on the caller's thread: nothing waits for another thread, and no segment for another
-//! (TCP_NODELAY).
+//! An MQTT 3.1.1 and 5.0 client over TCP or TLS (`rumqttc`).
+//!
+//! It runs on the caller's thread, so a publish waits for no other thread, and with TCP_NODELAY, so
+//! a segment waits for no other segment. Payloads are opaque here; `antedate-mqtt` seals and opens
+//! them.
+
+#![forbid(unsafe_code)]
 
 use std::future::{Future, poll_fn};
 use std::path::PathBuf;
@@ -13,7 +18,7 @@ use rumqttc::{ConnectReturnCode, ConnectionError, NetworkOptions, Outgoing, Pack
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 
-/// The version of the protocol.
+/// A version of MQTT.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Version {
     /// MQTT 3.1.1.
@@ -23,15 +28,15 @@ pub enum Version {
     V5,
 }
 
-/// Delivery: at most once, at least once, exactly once.
+/// The quality of service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum Qos {
-    /// 0
+    /// QoS 0.
     #[default]
     AtMostOnce,
-    /// 1
+    /// QoS 1.
     AtLeastOnce,
-    /// 2
+    /// QoS 2.
     ExactlyOnce,
 }
 
@@ -53,46 +58,46 @@ impl Qos {
     }
 }
 
-/// What the broker publishes when the client is gone.
+/// A message that the broker publishes when it loses the client.
 #[derive(Debug, Clone)]
 pub struct Will {
-    /// Where.
+    /// The topic.
     pub topic: String,
-    /// What: an envelope, if the topic is protected.
+    /// The payload: an envelope, if the topic is protected.
     pub payload: Vec<u8>,
-    /// How.
+    /// The quality of service.
     pub qos: Qos,
-    /// Whether it is retained.
+    /// Whether the broker retains it.
     pub retain: bool,
 }
 
-/// How to connect.
+/// The settings of a connection.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// The broker.
+    /// The broker's name or address.
     pub host: String,
-    /// Its port.
+    /// The broker's port.
     pub port: u16,
     /// The client identifier.
     pub client_id: String,
-    /// The protocol.
+    /// The protocol version.
     pub version: Version,
-    /// Whether the session begins anew (and, with 3.1.1, ends with the connection).
+    /// Whether the broker begins a new session (with 3.1.1, it also ends with the connection).
     pub clean: bool,
-    /// Seconds between signs of life.
+    /// The keep-alive interval, in seconds.
     pub keep_alive: u16,
     /// User name and password.
     pub login: Option<(String, String)>,
-    /// The certificates (PEM) that the broker's is checked with: then the connection is TLS.
+    /// Root certificates (PEM). With them the connection is TLS.
     pub cafile: Option<PathBuf>,
-    /// The last will.
+    /// The will.
     pub will: Option<Will>,
-    /// Requests that wait to be sent at most.
+    /// The most requests that wait to be sent.
     pub queue: usize,
 }
 
 impl Settings {
-    /// A client of this name at a broker without TLS.
+    /// The settings of a plain TCP connection with MQTT 3.1.1.
     #[must_use]
     pub fn new(client_id: &str, host: &str, port: u16) -> Self {
         Self {
@@ -110,16 +115,16 @@ impl Settings {
     }
 }
 
-/// A message that arrived.
+/// A received message.
 #[derive(Debug, Clone)]
 pub struct Message {
-    /// Its topic.
+    /// The topic.
     pub topic: String,
-    /// Its payload, as the broker sent it.
+    /// The payload, as the broker sent it.
     pub payload: Vec<u8>,
-    /// How it was delivered.
+    /// The quality of service of the delivery.
     pub qos: u8,
-    /// Whether the broker had kept it.
+    /// Whether the broker had retained it.
     pub retain: bool,
     ack: Option<Box<Ack>>,
 }
@@ -130,60 +135,60 @@ enum Ack {
     Five(five::Publish),
 }
 
-/// What happened.
+/// An event of a connection.
 #[derive(Debug)]
 pub enum Event {
-    /// Connected; whether the broker still had the session.
+    /// The connection is up.
     Connected {
-        /// The session goes on.
+        /// Whether the broker resumed a session.
         session: bool,
     },
-    /// A subscription was answered: whether all filters were granted.
+    /// The broker answered a subscription.
     Subscribed {
-        /// All were.
+        /// Whether it granted all filters.
         granted: bool,
     },
-    /// A message arrived. With QoS 1 and 2 it must be [acknowledged](Client::ack).
+    /// A received message. With QoS 1 and 2 it must be [acknowledged](Client::ack).
     Message(Message),
-    /// A publish of ours went out, under this packet identifier (0 with QoS 0).
+    /// An own publish was sent, under this packet identifier (0 with QoS 0).
     Sent(u16),
-    /// The publish of ours of QoS 1 or 2 with this packet identifier is done.
+    /// The broker acknowledged an own publish of QoS 1 or 2, by packet identifier.
     Done(u16),
-    /// The broker does not take the publish of ours with this packet identifier (only MQTT 5 says so): why.
+    /// The broker refused an own publish, by packet identifier and reason (MQTT 5 only).
     Denied(u16, String),
-    /// The client has disconnected.
+    /// The disconnect was sent.
     Disconnected,
-    /// Something that no caller needs.
+    /// An event that no caller needs.
     Other,
 }
 
-/// Why the connection is gone.
+/// The connection is lost.
 #[derive(Debug, thiserror::Error)]
-pub enum Lost {
-    /// The broker does not want this client: trying again will not help.
+pub enum ConnectionLostError {
+    /// The broker refused this client. Another try does not help.
     #[error("the broker refuses the connection: {0}")]
     Refused(String),
-    /// TLS failed: trying again will not help.
+    /// TLS failed. Another try does not help.
     #[error(
         "TLS: {0} (--cafile names the certificate of the authority that signed the broker's, and -h the name that the broker's is for)"
     )]
     Tls(String),
-    /// The network or the broker has failed.
+    /// The network or the broker failed. Another try may help.
     #[error("{0}")]
     Broken(String),
 }
 
-/// The queue is full: poll first.
+/// The queue is full: call [`Client::next`] first.
 #[derive(Debug, Clone, Copy, thiserror::Error)]
 #[error("too many messages wait to be sent")]
-pub struct Full;
+pub struct QueueFullError;
 
 enum Inner {
     Four(rumqttc::AsyncClient, Box<rumqttc::EventLoop>),
     Five(v5::AsyncClient, Box<v5::EventLoop>),
 }
 
-/// A client. It connects by [`next`](Self::next), and connects again when that is called after a loss.
+/// An MQTT client. [`next`](Self::next) connects, and connects again after a loss.
 pub struct Client {
     inner: Inner,
 }
@@ -195,7 +200,7 @@ impl std::fmt::Debug for Client {
 }
 
 impl Client {
-    /// A client that is not connected yet.
+    /// A client without a connection.
     ///
     /// # Errors
     /// When the certificates cannot be read.
@@ -228,9 +233,9 @@ impl Client {
                 options.set_transport(transport).set_keep_alive(keep_alive).set_clean_start(settings.clean);
                 options.set_manual_acks(true).set_network_options(network);
                 options.set_outgoing_inflight_upper_limit(INFLIGHT);
-                // The library takes 10 KiB otherwise.
+                // The default is 10 KiB.
                 options.set_max_packet_size(Some(MAX_PACKET as u32));
-                // Without it the session would end with the connection.
+                // The default ends the session with the connection.
                 options.set_session_expiry_interval((!settings.clean).then_some(u32::MAX));
                 if let Some((user, password)) = &settings.login {
                     options.set_credentials(user, password);
@@ -246,7 +251,7 @@ impl Client {
         Ok(client)
     }
 
-    /// Leaves another will with the broker from the next connection on.
+    /// Sets the will of the next connection.
     pub fn set_will(&mut self, will: &Will) {
         let (topic, payload) = (&will.topic, will.payload.clone());
         match &mut self.inner {
@@ -265,13 +270,19 @@ impl Client {
     ///
     /// # Errors
     /// When the queue is full.
-    pub fn publish(&self, topic: &str, qos: Qos, retain: bool, payload: Vec<u8>) -> Result<(), Full> {
+    pub fn publish(
+        &self,
+        topic: &str,
+        qos: Qos,
+        retain: bool,
+        payload: Vec<u8>,
+    ) -> Result<(), QueueFullError> {
         match &self.inner {
             Inner::Four(client, _) => {
-                client.try_publish(topic, qos.four(), retain, payload).map_err(|_| Full)
+                client.try_publish(topic, qos.four(), retain, payload).map_err(|_| QueueFullError)
             }
             Inner::Five(client, _) => {
-                client.try_publish(topic, qos.five(), retain, payload).map_err(|_| Full)
+                client.try_publish(topic, qos.five(), retain, payload).map_err(|_| QueueFullError)
             }
         }
     }
@@ -280,44 +291,49 @@ impl Client {
     ///
     /// # Errors
     /// When the queue is full.
-    pub fn subscribe(&self, filters: &[String], qos: Qos) -> Result<(), Full> {
+    pub fn subscribe(&self, filters: &[String], qos: Qos) -> Result<(), QueueFullError> {
         match &self.inner {
             Inner::Four(client, _) => {
                 let filters =
                     filters.iter().map(|one| rumqttc::SubscribeFilter::new(one.clone(), qos.four()));
-                client.try_subscribe_many(filters).map_err(|_| Full)
+                client.try_subscribe_many(filters).map_err(|_| QueueFullError)
             }
             Inner::Five(client, _) => {
                 let filters = filters.iter().map(|one| five::Filter::new(one.clone(), qos.five()));
-                client.try_subscribe_many(filters).map_err(|_| Full)
+                client.try_subscribe_many(filters).map_err(|_| QueueFullError)
             }
         }
     }
 
-    /// Acknowledges a message, after which the broker does not send it again.
+    /// Queues the acknowledgement of a message. The broker does not send it again then.
     ///
     /// # Errors
     /// When the queue is full.
-    pub fn ack(&self, message: &Message) -> Result<(), Full> {
+    pub fn ack(&self, message: &Message) -> Result<(), QueueFullError> {
         match (&self.inner, message.ack.as_deref()) {
-            (Inner::Four(client, _), Some(Ack::Four(publish))) => client.try_ack(publish).map_err(|_| Full),
-            (Inner::Five(client, _), Some(Ack::Five(publish))) => client.try_ack(publish).map_err(|_| Full),
+            (Inner::Four(client, _), Some(Ack::Four(publish))) => {
+                client.try_ack(publish).map_err(|_| QueueFullError)
+            }
+            (Inner::Five(client, _), Some(Ack::Five(publish))) => {
+                client.try_ack(publish).map_err(|_| QueueFullError)
+            }
             _ => Ok(()),
         }
     }
 
-    /// Queues the farewell.
+    /// Queues the disconnect.
     ///
     /// # Errors
     /// When the queue is full.
-    pub fn disconnect(&self) -> Result<(), Full> {
+    pub fn disconnect(&self) -> Result<(), QueueFullError> {
         match &self.inner {
-            Inner::Four(client, _) => client.try_disconnect().map_err(|_| Full),
-            Inner::Five(client, _) => client.try_disconnect().map_err(|_| Full),
+            Inner::Four(client, _) => client.try_disconnect().map_err(|_| QueueFullError),
+            Inner::Five(client, _) => client.try_disconnect().map_err(|_| QueueFullError),
         }
     }
 
-    /// Closes the connection, as who has [disconnected](Self::disconnect) must. The next call of [`next`](Self::next) connects again.
+    /// Closes the connection, which must follow [`disconnect`](Self::disconnect).
+    /// [`next`](Self::next) connects again.
     pub fn hang_up(&mut self) {
         match &mut self.inner {
             Inner::Four(_, events) => events.clean(),
@@ -325,11 +341,11 @@ impl Client {
         }
     }
 
-    /// As [`next`](Self::next), and calls `idle` first if all is sent and nothing has happened yet.
+    /// As [`next`](Self::next), and calls `idle` once if it would wait with nothing left to send.
     ///
     /// # Errors
     /// As [`next`](Self::next).
-    pub async fn next_after(&mut self, idle: impl FnOnce()) -> Result<Event, Lost> {
+    pub async fn next_after(&mut self, idle: impl FnOnce()) -> Result<Event, ConnectionLostError> {
         let (mut next, mut idle) = (pin!(self.next()), Some(idle));
         poll_fn(|context| {
             let polled = next.as_mut().poll(context);
@@ -341,11 +357,11 @@ impl Client {
         .await
     }
 
-    /// Connects if it is not connected, sends what waits, and waits for what happens next.
+    /// Connects if there is no connection, sends queued requests and waits for the next event.
     ///
     /// # Errors
-    /// Why the connection is gone. What was not acknowledged is sent again after the next call.
-    pub async fn next(&mut self) -> Result<Event, Lost> {
+    /// When the connection is lost. The next call connects and sends unacknowledged messages again.
+    pub async fn next(&mut self) -> Result<Event, ConnectionLostError> {
         match &mut self.inner {
             Inner::Four(_, events) => {
                 let event = match events.poll().await {
@@ -354,8 +370,9 @@ impl Client {
                     Err(error) => return Err(lost_four(error)),
                 };
                 if let Event::Connected { session: true } = event {
-                    // A former process may have received messages whose release (PUBREL) is still to come, and the library answers
-                    // none for what it has not seen itself: it is shown all identifiers that there can be.
+                    // PUBREL may still come for messages that an earlier process received. The
+                    // library answers it only for identifiers that it has seen, so it is shown all
+                    // of them.
                     for id in 1..=u16::MAX {
                         let mut seen = rumqttc::Publish::new("a", rumqttc::QoS::ExactlyOnce, Vec::new());
                         seen.pkid = id;
@@ -388,9 +405,9 @@ impl Client {
     }
 }
 
-/// The largest packet: MQTT's own limit.
+/// The largest packet: the limit of MQTT.
 const MAX_PACKET: usize = 268_435_455;
-/// Publishes of QoS 1 and 2 that wait for their acknowledgement at most; Mosquitto's default is 20 on its own side.
+/// The most unacknowledged publishes of QoS 1 and 2. Mosquitto's own default is 20.
 const INFLIGHT: u16 = 100;
 
 fn tls(file: &std::path::Path) -> Result<Arc<rustls::ClientConfig>, Fault> {
@@ -461,7 +478,7 @@ fn incoming_five(packet: v5::Incoming) -> Event {
             five::PubAckReason::Success | five::PubAckReason::NoMatchingSubscribers => Event::Done(pkid),
             reason => Event::Denied(pkid, format!("{reason:?}")),
         },
-        // A good one is answered by the library, and PUBCOMP comes.
+        // The library answers a successful one, and PUBCOMP follows.
         v5::Incoming::PubRec(five::PubRec { pkid, reason, .. }) => match reason {
             five::PubRecReason::Success | five::PubRecReason::NoMatchingSubscribers => Event::Other,
             reason => Event::Denied(pkid, format!("{reason:?}")),
@@ -471,27 +488,27 @@ fn incoming_five(packet: v5::Incoming) -> Event {
     }
 }
 
-fn lost_four(error: ConnectionError) -> Lost {
+fn lost_four(error: ConnectionError) -> ConnectionLostError {
     match error {
         ConnectionError::ConnectionRefused(ConnectReturnCode::ServiceUnavailable) => {
-            Lost::Broken("the broker is not available".into())
+            ConnectionLostError::Broken("the broker is not available".into())
         }
-        ConnectionError::ConnectionRefused(code) => Lost::Refused(format!("{code:?}")),
+        ConnectionError::ConnectionRefused(code) => ConnectionLostError::Refused(format!("{code:?}")),
         ConnectionError::Tls(rumqttc::TlsError::Io(error)) if error.get_ref().is_none() => {
-            Lost::Broken(error.to_string())
+            ConnectionLostError::Broken(error.to_string())
         }
-        ConnectionError::Tls(error) => Lost::Tls(error.to_string()),
-        error => Lost::Broken(error.to_string()),
+        ConnectionError::Tls(error) => ConnectionLostError::Tls(error.to_string()),
+        error => ConnectionLostError::Broken(error.to_string()),
     }
 }
 
-fn lost_five(error: v5::ConnectionError) -> Lost {
+fn lost_five(error: v5::ConnectionError) -> ConnectionLostError {
     match error {
-        v5::ConnectionError::ConnectionRefused(code) => Lost::Refused(format!("{code:?}")),
+        v5::ConnectionError::ConnectionRefused(code) => ConnectionLostError::Refused(format!("{code:?}")),
         v5::ConnectionError::Tls(rumqttc::TlsError::Io(error)) if error.get_ref().is_none() => {
-            Lost::Broken(error.to_string())
+            ConnectionLostError::Broken(error.to_string())
         }
-        v5::ConnectionError::Tls(error) => Lost::Tls(error.to_string()),
-        error => Lost::Broken(error.to_string()),
+        v5::ConnectionError::Tls(error) => ConnectionLostError::Tls(error.to_string()),
+        error => ConnectionLostError::Broken(error.to_string()),
     }
 }
