@@ -1,7 +1,8 @@
 //! `cargo xtask bench builds`: round trips through two builds of the gateway, in turns.
 //!
-//! Each round has both builds, with and without MACsec, in alternating order, so the machine's hours meet both alike. A ratio is
-//! the median of the rounds' ratios; beside it stands its standard error.
+//! Each round has both builds, with and without MACsec, in alternating order, so the machine's
+//! hours meet both alike. A ratio is the median of the rounds' ratios; beside it stands its
+//! standard error.
 
 use super::meter::{LOADS, Load, Manner, Series, round_trips};
 use super::paths::{Contender, Path};
@@ -132,13 +133,15 @@ impl Row {
     }
 }
 
-/// The standard error of a median of `values`, from their interquartile range: robust where a round was disturbed.
+/// The standard error of a median of `values`, from their interquartile range: robust where a round
+/// was disturbed.
 fn error_of_median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     let at = |share: f64| sorted.get((share * (sorted.len().max(1) - 1) as f64).round() as usize).copied();
     match (at(0.25), at(0.75)) {
-        // A normal distribution's deviation is 0.741 interquartile ranges; a median's error 1.253 times that of the mean.
+        // A normal distribution's deviation is 0.741 interquartile ranges; a median's error 1.253
+        // times that of the mean.
         (Some(low), Some(high)) => 1.253 * 0.741 * (high - low) / (sorted.len() as f64).sqrt(),
         _ => f64::NAN,
     }
