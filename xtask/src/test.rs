@@ -184,6 +184,9 @@ fn each_alone() -> StepResult {
         cargo().args(["check", "--quiet", "--locked", "--package", name]).echoed(300)?;
         names.push(name);
     }
+    // The build of `cargo xtask demo`.
+    let demo = ["check", "--quiet", "--locked", "--package", "antedate", "--no-default-features"];
+    cargo().args(demo).echoed(300)?;
     Ok(names.join(", "))
 }
 

@@ -10,6 +10,7 @@ use antedate_gateway::config::keys::{KeyFile, MEMBERS_MAX, is_member_name};
 use antedate_gateway::config::machine::{Machine as _, ThisMachine};
 use antedate_gateway::config::sci::parse_sci;
 use antedate_gateway::config::tunnel_keys::{self, Kind};
+#[cfg(feature = "dtls")]
 use antedate_host::private_file;
 use antedate_wire::{EthernetAddress, Sci};
 use clap::{Args, Subcommand};
