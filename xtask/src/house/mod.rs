@@ -40,8 +40,11 @@ impl fmt::Display for Fault {
 /// Faults that a check shows.
 const SHOWN: usize = 60;
 
-/// The checks: the step's name, and the check.
-pub(crate) const CHECKS: [(&str, fn() -> StepResult); 9] = [
+/// A step's name and its check.
+type Check = (&'static str, fn() -> StepResult);
+
+/// The checks.
+pub(crate) const CHECKS: [Check; 9] = [
     ("house comments", || over_sources(comments::faults, comments::REMEDY)),
     ("house test names", || over_sources(test_names::faults, test_names::REMEDY)),
     ("house circles", || over_sources(circles::faults, circles::REMEDY)),

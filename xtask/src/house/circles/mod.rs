@@ -64,8 +64,9 @@ impl Modules {
         for source in sources {
             let Some(module) = module(&source.path[root.len()..]) else { continue };
             let imports = Imports::of(&source.code);
-            test_modules
-                .extend(imports.test_modules.iter().map(|name| [&module[..], &[name.clone()]].concat()));
+            test_modules.extend(
+                imports.test_modules.iter().map(|name| [&module[..], std::slice::from_ref(name)].concat()),
+            );
             modules.entry(module).or_default().push((source.path.clone(), imports));
         }
         modules.retain(|path, _| !test_modules.iter().any(|test| path.starts_with(test)));
