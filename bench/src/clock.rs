@@ -1,5 +1,5 @@
 //! The time stamp counter between fences, and the benchmark's core.
-#![allow(unsafe_code)]
+#![allow(unsafe_code, reason = "the cycle counter is an instruction")]
 
 use std::arch::{
     asm,

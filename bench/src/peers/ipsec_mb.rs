@@ -1,5 +1,5 @@
 //! Intel's library for IPsec, through its C interface.
-#![allow(unsafe_code)]
+#![allow(unsafe_code, reason = "a library in C")]
 
 use crate::packet::{AAD, Cipher, key};
 use std::ffi::{CStr, c_char, c_int};

@@ -1,5 +1,5 @@
 //! OpenSSL, built by the crate openssl, with a context that keeps the key between packets.
-#![allow(unsafe_code)]
+#![allow(unsafe_code, reason = "a library in C")]
 
 use crate::packet::{AAD, Cipher, key};
 use openssl::cipher::{Cipher as Algorithm, CipherRef};

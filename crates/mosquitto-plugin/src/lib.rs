@@ -11,7 +11,7 @@
 //! plugin_opt_access list                       # wills too; with an acl_file (`anyone`: without)
 //! ```
 // The broker calls this library through C.
-#![allow(unsafe_code)]
+#![allow(unsafe_code, reason = "the border to C of the broker")]
 
 mod broker;
 

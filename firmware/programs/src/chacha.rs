@@ -34,7 +34,7 @@ fn one_shot(key: &Key<ChaCha20Poly1305>, nonce: Nonce, data: &mut [u8]) -> Tag {
 type Prepared<'a> = PreparedTemplate<'a, ChaCha20Poly1305, CAP, 1>;
 
 #[inline(never)]
-#[allow(clippy::result_large_err)]
+#[allow(clippy::result_large_err, reason = "the error gives the preparation back")]
 fn finish<'a>(
     prepared: Prepared<'a>,
     value: &[u8],

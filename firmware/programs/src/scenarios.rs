@@ -135,7 +135,7 @@ impl Holes for ChaCha20Poly1305 {
 type Preparation<'a, S> = PreparedTemplate<'a, S, CAP, 3>;
 
 #[inline(never)]
-#[allow(clippy::result_large_err, clippy::type_complexity)]
+#[allow(clippy::result_large_err, clippy::type_complexity, reason = "the error gives the preparation back")]
 fn from_template<'a, S: Holes>(
     prepared: Preparation<'a, S>,
     value: &[u8],
