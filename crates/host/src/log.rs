@@ -4,7 +4,8 @@ use std::error::Error;
 use std::fmt;
 use std::io::IsTerminal;
 
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::prelude::*;
 
 /// An invalid log filter.
 #[derive(Debug)]
@@ -32,11 +33,10 @@ impl FilterError {
 /// When the filter is invalid.
 pub fn init(filter: Option<String>) -> Result<(), FilterError> {
     let filter = filter.or_else(|| std::env::var("RUST_LOG").ok()).unwrap_or_else(|| "info".to_owned());
-    let filter = EnvFilter::try_new(&filter).map_err(|error| FilterError { filter, error })?;
+    let filter: Targets = filter.parse().map_err(|error| FilterError { filter, error })?;
     // no-color.org: set and not empty.
     let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    let lines = tracing_subscriber::fmt()
-        .with_env_filter(filter)
+    let lines = tracing_subscriber::fmt::layer()
         .with_writer(std::io::stderr)
         .with_target(false)
         // The subscriber would print the error to standard error too, and a failed write there
@@ -44,10 +44,8 @@ pub fn init(filter: Option<String>) -> Result<(), FilterError> {
         .log_internal_errors(false)
         .with_ansi(std::io::stderr().is_terminal() && !plain);
     // The journal adds the time (systemd.exec(5)).
-    if std::env::var_os("JOURNAL_STREAM").is_some() {
-        lines.without_time().init();
-    } else {
-        lines.init();
-    }
+    let journal = std::env::var_os("JOURNAL_STREAM").is_some();
+    let lines = if journal { lines.without_time().boxed() } else { lines.boxed() };
+    tracing_subscriber::registry().with(lines.with_filter(filter)).init();
     Ok(())
 }
