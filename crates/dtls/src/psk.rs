@@ -9,7 +9,7 @@ use std::path::Path;
 
 use antedate_channel::dtls::{Client, Keyring, Psk};
 use antedate_host::fault::Fault;
-use antedate_host::private_file::{self, LONGEST};
+use antedate_host::private_file::{self, MAX_KEY_FILE_LEN};
 use zeroize::Zeroizing;
 
 /// Octets of a key at least: 128 bits.
@@ -33,7 +33,7 @@ impl PskFile {
     /// The first fault, with line and remedy. It shows no key.
     pub fn load(file: &Path) -> Result<Self, Fault> {
         let owner = fs::metadata("/proc/self").map_or(0, |about| about.uid());
-        let mut text = Zeroizing::new(vec![0; LONGEST + 1]);
+        let mut text = Zeroizing::new(vec![0; MAX_KEY_FILE_LEN + 1]);
         let len = private_file::read(file, owner, &mut text)?;
         let text = std::str::from_utf8(text.get(..len).unwrap_or_default()).map_err(|_| {
             Fault::of_file(file, "is not text", "write a line IDENTITY:HEXKEY for each device")
