@@ -8,7 +8,7 @@ use std::path::Path;
 use antedate_channel::dtls::{Client, Keyring, Psk};
 use antedate_host::fault::Fault;
 use antedate_host::hex::{parse_hex, push_hex};
-use antedate_host::private_file::{self, LONGEST};
+use antedate_host::private_file::{self, MAX_KEY_FILE_LEN};
 use antedate_host::process;
 use zeroize::Zeroizing;
 
@@ -32,7 +32,7 @@ impl PskFile {
     /// # Errors
     /// The first fault, with line and remedy. It shows no key.
     pub fn load(file: &Path) -> Result<Self, Fault> {
-        let mut text = Zeroizing::new(vec![0; LONGEST + 1]);
+        let mut text = Zeroizing::new(vec![0; MAX_KEY_FILE_LEN + 1]);
         let len = private_file::read(file, process::user(), &mut text)?;
         let text = std::str::from_utf8(text.get(..len).unwrap_or_default()).map_err(|_| {
             Fault::of_file(file, "is not text", "write a line IDENTITY:HEXKEY for each device")

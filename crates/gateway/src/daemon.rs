@@ -8,14 +8,14 @@ use antedate_host::fault::Fault;
 use crate::config::{Checked, Keyed};
 use crate::{link, overlay};
 
-pub use crate::run::Ended;
+pub use crate::run::RunError;
 
 /// Runs the gateway until `stop` is set. At the end prepared material is wiped, and unused packet
 /// numbers are given back.
 ///
 /// # Errors
 /// When it cannot start, ends by itself, or cannot write its state at the end.
-pub fn run(checked: &Checked, stop: &AtomicBool) -> Result<(), Ended> {
+pub fn run(checked: &Checked, stop: &AtomicBool) -> Result<(), RunError> {
     run_logging_keys(checked, None, stop)
 }
 
@@ -24,7 +24,11 @@ pub fn run(checked: &Checked, stop: &AtomicBool) -> Result<(), Ended> {
 ///
 /// # Errors
 /// As [`run`], and for a gateway without session keys.
-pub fn run_logging_keys(checked: &Checked, key_log: Option<&Path>, stop: &AtomicBool) -> Result<(), Ended> {
+pub fn run_logging_keys(
+    checked: &Checked,
+    key_log: Option<&Path>,
+    stop: &AtomicBool,
+) -> Result<(), RunError> {
     for warning in &checked.warnings {
         tracing::warn!("{warning:#}");
     }
@@ -34,7 +38,7 @@ pub fn run_logging_keys(checked: &Checked, key_log: Option<&Path>, stop: &Atomic
     if let Some(file) = key_log {
         let fault =
             Fault::of_file(file, "only the sessions of an [overlay] have such keys", "leave --keylog out");
-        return Err(Ended::NotStarted(fault));
+        return Err(RunError::NotStarted(fault));
     }
     link::daemon::run(checked, stop)
 }

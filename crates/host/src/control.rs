@@ -232,10 +232,10 @@ fn accept(listener: &UnixListener, service: &Arc<impl Service>, stop: &AtomicBoo
             let _ = answer(&stream, reply);
             continue;
         }
-        let seat = Seat::take(&clients);
+        let counted = ClientCount::take(&clients);
         let service = Arc::clone(service);
         let served = thread::Builder::new().name("control-client".into()).spawn(move || {
-            let _seat = seat;
+            let _counted = counted;
             // The client may be gone.
             let _ = serve(&stream, service.as_ref());
         });
@@ -246,16 +246,16 @@ fn accept(listener: &UnixListener, service: &Arc<impl Service>, stop: &AtomicBoo
 }
 
 /// A count of one client, undone on drop.
-struct Seat(Arc<AtomicUsize>);
+struct ClientCount(Arc<AtomicUsize>);
 
-impl Seat {
+impl ClientCount {
     fn take(clients: &Arc<AtomicUsize>) -> Self {
         clients.fetch_add(1, Ordering::AcqRel);
         Self(Arc::clone(clients))
     }
 }
 
-impl Drop for Seat {
+impl Drop for ClientCount {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::AcqRel);
     }

@@ -8,13 +8,13 @@ use std::path::Path;
 use crate::fault::Fault;
 
 /// The largest key file in octets.
-pub const LONGEST: usize = 1 << 16;
+pub const MAX_KEY_FILE_LEN: usize = 1 << 16;
 
 /// Reads a regular file that only `user` or root can read and write. Its mode is checked before its
 /// content. Returns the number of octets in `text`.
 ///
 /// # Errors
-/// When it cannot be read, others have rights on it, or it is longer than [`LONGEST`].
+/// When it cannot be read, others have rights on it, or it is longer than [`MAX_KEY_FILE_LEN`].
 pub fn read(file: &Path, user: u32, text: &mut [u8]) -> Result<usize, Fault> {
     let cannot = |error: io::Error| {
         Fault::of_io(file, "read the key file", &error, "`antedate keygen` makes one; run this as its owner")
@@ -45,8 +45,8 @@ pub fn read(file: &Path, user: u32, text: &mut [u8]) -> Result<usize, Fault> {
         ));
     }
     read_up_to(&mut open, text).map_err(cannot).and_then(|length| {
-        if length > LONGEST {
-            let what = format!("longer than {} KiB, so it is no key file", LONGEST >> 10);
+        if length > MAX_KEY_FILE_LEN {
+            let what = format!("longer than {} KiB, so it is no key file", MAX_KEY_FILE_LEN >> 10);
             return Err(Fault::of_file(file, what, "give the path of a key file"));
         }
         Ok(length)

@@ -13,7 +13,7 @@ use antedate_channel::mqtt::{Algorithm, Group, PUBLISHER_MAX, SECRET_LEN, topic}
 use antedate_host::document::{Document, Field, Section};
 use antedate_host::fault::{Fault, Faults};
 use antedate_host::hex::{hex, parse_hex, push_hex};
-use antedate_host::private_file::{self, LONGEST};
+use antedate_host::private_file::{self, MAX_KEY_FILE_LEN};
 use antedate_host::process;
 use zeroize::Zeroizing;
 
@@ -228,8 +228,8 @@ impl GroupFile {
         let made = self.file.as_os_str().is_empty();
         let file = if made { Path::new("the new group file") } else { &self.file };
         let text = self.to_text(for_members);
-        if text.len() > LONGEST {
-            let what = format!("would be longer than {} KiB, and not be read again", LONGEST >> 10);
+        if text.len() > MAX_KEY_FILE_LEN {
+            let what = format!("would be longer than {} KiB, and not be read again", MAX_KEY_FILE_LEN >> 10);
             return Err(Fault::of_file(file, what, "make several groups with fewer members or topics").into());
         }
         // The text has no file yet, so line numbers mean nothing.
@@ -331,7 +331,7 @@ pub fn overlaps(files: &[GroupFile]) -> Vec<String> {
 fn load_shared(file: &Path) -> Option<Result<GroupFile, Faults>> {
     let about = std::fs::metadata(file).ok()?;
     let owned = about.uid() == process::user() || about.uid() == 0;
-    if !about.is_file() || about.mode() & 0o077 == 0 || about.len() > LONGEST as u64 || !owned {
+    if !about.is_file() || about.mode() & 0o077 == 0 || about.len() > MAX_KEY_FILE_LEN as u64 || !owned {
         return None;
     }
     let text = Zeroizing::new(std::fs::read_to_string(file).ok()?);
@@ -354,7 +354,7 @@ fn load_shared(file: &Path) -> Option<Result<GroupFile, Faults>> {
 
 /// Reads a file that only this user (or root) may read and change.
 fn load(file: &Path, remedy: &str) -> Result<Zeroizing<String>, Faults> {
-    let mut bytes = Zeroizing::new(vec![0; LONGEST + 1]);
+    let mut bytes = Zeroizing::new(vec![0; MAX_KEY_FILE_LEN + 1]);
     let length = private_file::read(file, process::user(), &mut bytes)?;
     let text = bytes.get(..length).and_then(|bytes| std::str::from_utf8(bytes).ok());
     let text =
@@ -549,7 +549,7 @@ mod tests {
         let said = faults(GroupFile { topics: vec!["#".into()], ..group() });
         assert!(said.starts_with("the new group file: topics: \"#\" takes in the rotation topic"), "{said}");
         let member = |i| Member { name: format!("m{i}"), public: Some([7; 32]), publish: true };
-        let said = faults(GroupFile { members: (0..LONGEST).map(member).collect(), ..group() });
+        let said = faults(GroupFile { members: (0..MAX_KEY_FILE_LEN).map(member).collect(), ..group() });
         assert!(said.contains("longer than") && said.contains("several groups"), "{said}");
     }
 

@@ -33,7 +33,7 @@ impl Run {
         watch_signals(Arc::clone(&stop))?;
         let checked = check(&self.file, &ThisMachine)?;
         daemon::run_logging_keys(&checked, self.keylog.as_deref(), &stop).map_err(|ended| match ended {
-            daemon::Ended::NotStarted(fault) => fault.into(),
+            daemon::RunError::NotStarted(fault) => fault.into(),
             other => Failure::Verdict(other.to_string()),
         })
     }

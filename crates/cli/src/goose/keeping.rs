@@ -6,7 +6,7 @@ use std::path::Path;
 use antedate_host::fault::Fault;
 use antedate_host::hex::parse_hex;
 use antedate_host::numbers::{KeyId, NumberFile, NumbersError, NumbersErrorKind, Reservation};
-use antedate_host::private_file::{self, LONGEST};
+use antedate_host::private_file::{self, MAX_KEY_FILE_LEN};
 use antedate_host::process;
 use zeroize::Zeroizing;
 
@@ -26,7 +26,7 @@ impl Secret {
         if !file.exists() {
             return Err(Fault::of_file(file, "there is no such key file", REMEDY));
         }
-        let mut text = Zeroizing::new(vec![0; LONGEST + 1]);
+        let mut text = Zeroizing::new(vec![0; MAX_KEY_FILE_LEN + 1]);
         let len = private_file::read(file, process::user(), &mut text)?;
         let digits = text.get(..len).and_then(|octets| std::str::from_utf8(octets).ok()).unwrap_or_default();
         let mut key = Zeroizing::new(vec![0; KEY_LEN]);

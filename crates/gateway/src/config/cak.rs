@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use antedate_channel::mka::{Cak, CakError};
 use antedate_host::fault::{Fault, Faults};
 use antedate_host::hex::{hex, parse_hex, push_hex};
-use antedate_host::private_file::{self, LONGEST};
+use antedate_host::private_file::{self, MAX_KEY_FILE_LEN};
 use zeroize::Zeroizing;
 
 use crate::config::keys::SecretKey;
@@ -32,7 +32,7 @@ impl CakFile {
     /// # Errors
     /// All faults, each with its line. None shows the key.
     pub fn load(file: &Path, user: u32) -> Result<Self, Faults> {
-        let mut text = Zeroizing::new(vec![0; LONGEST + 1]);
+        let mut text = Zeroizing::new(vec![0; MAX_KEY_FILE_LEN + 1]);
         let length = private_file::read(file, user, &mut text)?;
         let text = text.get(..length).and_then(|bytes| std::str::from_utf8(bytes).ok()).ok_or_else(|| {
             Fault::of_file(

@@ -1,10 +1,12 @@
 //! Checks a configuration against the machine, the key files and the state directory, and reports
 //! all faults together.
 
-use std::io;
-use std::path::{Path, PathBuf};
+mod overlay;
+mod warnings;
 
-use antedate_channel::fragment::Marks;
+use std::io;
+use std::path::Path;
+
 use antedate_channel::macsec::CipherSuite;
 use antedate_host::control;
 use antedate_host::fault::{Fault, Faults, explain, suggest};
@@ -17,26 +19,12 @@ use super::machine::{Interface, Machine};
 use super::read::{self, Draft, KeyPath};
 use super::state;
 use super::{
-    CONTROL_WORDS, Cipher, Config, Control, FlowTables, Fragmentation, Identity, InterfaceName, Keys, Macsec,
-    Overlay, Protection, Rate, SciMode, Threads,
+    CONTROL_WORDS, Cipher, Config, Control, Identity, InterfaceName, Keys, Macsec, Overlay, Protection,
+    SciMode, Threads,
 };
 use crate::config::express::{express_sci, express_ssci};
 use crate::config::keys::{KeyFile, Member};
 use crate::config::tunnel_keys::{self, Secret};
-use crate::config::uplink::SLOWEST_MBIT;
-use crate::config::uplink::Which;
-use crate::config::uplink::refused;
-
-/// Octets that MACsec adds to the payload of a frame, without the SCI: the rest of the SecTAG, the
-/// original EtherType and the ICV (IEEE 802.1AE-2018, 9.1).
-const OVERHEAD: usize = 6 + 2 + 16;
-/// Octets of an SCI.
-const SCI: usize = 8;
-/// Octets of an MKPDU between two gateways, with all parameter sets and the longest CKN. Each
-/// further gateway adds 16.
-const MKPDU: usize = 300;
-/// Octets of a VLAN tag. An interface's MTU does not count them.
-const VLAN_TAG: usize = 4;
 
 /// A configuration that fits the machine. The daemon starts from it.
 #[derive(Debug)]
@@ -142,8 +130,8 @@ fn look(file: &Path, machine: &dyn Machine, with_state: bool) -> Result<Checked,
     let protection = match &draft.protection {
         Some(Protection::Macsec(macsec)) => keyed(&draft, macsec, uplink.as_ref(), machine, &mut faults),
         Some(Protection::Overlay(overlay)) => {
-            listens(&draft, overlay, uplink.as_ref(), answered.is_some(), machine, &mut faults);
-            overlaid(&draft, overlay, machine, &mut faults)
+            overlay::listens(&draft, overlay, uplink.as_ref(), answered.is_some(), machine, &mut faults);
+            overlay::overlaid(&draft, overlay, machine, &mut faults)
         }
         Some(Protection::Plain) => {
             without_macsec(&draft, &mut faults);
@@ -177,13 +165,13 @@ fn look(file: &Path, machine: &dyn Machine, with_state: bool) -> Result<Checked,
         (Some(config), Some(field), Some(uplink), Some(protection)) if faults.is_empty() => {
             let mut checked = Checked { warnings: config.warnings(), config, field, uplink, protection };
             let more = [
-                short_uplink(&checked),
-                mute_uplink(&checked),
-                research(&checked),
-                unbounded_express(&checked),
-                unmarked_fragments(&checked),
-                idle_tables(&checked),
-                unknown_rate(&checked, machine),
+                warnings::short_uplink(&checked),
+                warnings::mute_uplink(&checked),
+                warnings::research(&checked),
+                warnings::unbounded_express(&checked),
+                warnings::unmarked_fragments(&checked),
+                warnings::idle_tables(&checked),
+                warnings::unknown_rate(&checked, machine),
                 answered.map(|fault| checked.config.at("control.socket", fault)),
             ];
             checked.warnings.extend(more.into_iter().flatten());
@@ -376,116 +364,6 @@ fn agreed(
     Some(Keyed::Agreed { macsec: macsec.clone(), settings: settings.clone(), cak: cak?, own })
 }
 
-/// Checks that an overlay can open its ports. A running gateway with this configuration holds them.
-fn listens(
-    draft: &Draft,
-    overlay: &Overlay,
-    uplink: Option<&Interface>,
-    runs: bool,
-    machine: &dyn Machine,
-    faults: &mut Vec<Fault>,
-) {
-    let first = uplink.map(|uplink| (Which::First, overlay.listen, uplink.name.clone()));
-    let second = overlay.second_uplink.as_ref();
-    let second = second.filter(|second| machine.interface(&second.interface).is_ok());
-    let second = second.map(|second| (Which::Second, second.listen, second.interface.clone()));
-    for (which, listen, interface) in first.into_iter().chain(second) {
-        let Err(error) = machine.listen(listen, &interface) else { continue };
-        let said = match error.kind() {
-            io::ErrorKind::AddrInUse => runs,
-            io::ErrorKind::PermissionDenied => !machine.may_open_packet_sockets(),
-            _ => false,
-        };
-        if !said {
-            let Fault { what, remedy, passing, .. } =
-                refused(&draft.file, which.key(), listen, &interface, &error);
-            let fault = draft.lines.fault(&draft.file, which.key(), what, remedy);
-            faults.push(Fault { passing, ..fault });
-        }
-    }
-}
-
-/// Reads the keys of an overlay, and checks its settings against each other.
-fn overlaid(
-    draft: &Draft,
-    overlay: &Overlay,
-    machine: &dyn Machine,
-    faults: &mut Vec<Fault>,
-) -> Option<Keyed> {
-    if let Some(second) = &overlay.second_uplink {
-        port(draft, "overlay.second_uplink", &second.interface, machine, faults);
-    }
-    let others = [
-        ("the field's", draft.field.as_ref().map(|port| &port.interface)),
-        ("the uplink's", draft.uplink.interface.as_ref()),
-    ];
-    without_macsec(draft, faults);
-    let mut fault =
-        |key, what: String, remedy: &str| faults.push(draft.lines.fault(&draft.file, key, what, remedy));
-    if matches!(draft.run.as_ref().map(|run| run.threads), Some(Threads::Two(_))) {
-        let what = "an overlay has one forwarding thread: sealing and opening share its sessions";
-        fault("run.threads", what.to_owned(), "remove the line, and name one CPU");
-    }
-    let second = overlay.second_uplink.as_ref().map(|second| second.interface.as_str());
-    for (whose, _) in others.into_iter().filter(|(_, other)| other.map(InterfaceName::as_str) == second) {
-        if let Some(second) = second {
-            let what = format!("\"{second}\" is {whose} interface already");
-            fault("overlay.second_uplink", what, "give the second uplink an interface of its own");
-        }
-    }
-    for peer in &overlay.peers {
-        if peer.endpoint.is_some_and(|at| at.is_ipv6() != overlay.listen.is_ipv6()) {
-            let what = format!("the endpoint of {} is of another version of IP than listen", peer.name);
-            fault("overlay.listen", what, "listen = \"[::]:51820\" for IPv6, \"0.0.0.0:51820\" for IPv4");
-        }
-        match (peer.second_endpoint, &overlay.second_uplink) {
-            (Some(_), None) => {
-                let what = format!("{} has a second_endpoint, but there is no second uplink", peer.name);
-                fault("overlay", what, "add [overlay.second_uplink] with its interface, or remove the line");
-            }
-            (Some(at), Some(second)) if at.is_ipv6() != second.listen.is_ipv6() => {
-                let what =
-                    format!("the second_endpoint of {} is of another version of IP than listen", peer.name);
-                fault(
-                    "overlay.second_uplink",
-                    what,
-                    "listen = \"[::]:51820\" for IPv6, \"0.0.0.0:51820\" for IPv4",
-                );
-            }
-            _ => {}
-        }
-        if peer.address == overlay.address {
-            let what = format!("{} has this gateway's own address {}", peer.name, peer.address);
-            fault("overlay", what, "give each end an address of its own");
-        }
-    }
-    let macs: usize = overlay.peers.iter().map(|peer| peer.macs.len()).sum();
-    if macs > overlay.mac_limit {
-        let what = format!("{macs} static MAC addresses, but mac_limit is {}", overlay.mac_limit);
-        fault("overlay", what, "raise mac_limit");
-    }
-    let mut load = |file: &PathBuf| tunnel_keys::load(file, machine.user()).map_err(|f| faults.push(f)).ok();
-    let private = overlay.private_key_file.as_ref().map(&mut load);
-    let preshared: Vec<_> =
-        overlay.peers.iter().map(|peer| peer.preshared_key_file.as_ref().map(&mut load)).collect();
-    let private = match private {
-        Some(None) => return None,
-        Some(Some(private)) => Some(private),
-        None => None,
-    };
-    if let Some(private) = &private {
-        let own = tunnel_keys::public_of(private);
-        if let Some(peer) = overlay.peers.iter().find(|peer| peer.public_key == own) {
-            let what = format!("the public key of {} is this gateway's own", peer.name);
-            let remedy = "write what `antedate keygen wireguard --public FILE` prints at the other end";
-            faults.push(draft.lines.fault(&draft.file, "overlay", what, remedy));
-        }
-    }
-    let preshared = preshared.into_iter().map(|key| key.map_or(Some(None), |key| key.map(Some)));
-    let preshared = preshared.collect::<Option<Vec<_>>>()?;
-    Some(Keyed::Overlay { overlay: Box::new(overlay.clone()), private, preshared })
-}
-
 /// Refuses sections that need MACsec.
 fn without_macsec(draft: &Draft, faults: &mut Vec<Fault>) {
     let mut fault =
@@ -528,50 +406,6 @@ fn permission(file: &Path) -> Fault {
     )
 }
 
-/// Full frames of the field that do not fit the uplink.
-fn short_uplink(checked: &Checked) -> Option<Fault> {
-    let (Keyed::Macsec { macsec, .. } | Keyed::Agreed { macsec, .. }) = &checked.protection else {
-        return None;
-    };
-    let overhead = OVERHEAD + if macsec.sci_mode == SciMode::Explicit { SCI } else { 0 };
-    let needed = checked.field.mtu + overhead + VLAN_TAG;
-    let carried = checked.uplink_mtu();
-    if carried >= needed || may_fragment(checked) {
-        return None;
-    }
-    let uplink = &checked.uplink.name;
-    let config = &checked.config;
-    let key = if config.uplink.mtu.is_some() { "uplink.mtu" } else { "uplink.interface" };
-    Some(config.lines.fault(
-        &config.file,
-        key,
-        format!(
-            "carries {carried} octets: payloads of the field over {} octets will be refused",
-            carried.saturating_sub(overhead + VLAN_TAG)
-        ),
-        format!(
-            "ip link set dev {uplink} mtu {needed} (and all of the path), fragmentation = \"marked\" in [macsec] of all \
-             gateways, or a smaller MTU on the field's side"
-        ),
-    ))
-}
-
-/// MKPDUs that do not fit the uplink.
-fn mute_uplink(checked: &Checked) -> Option<Fault> {
-    let carried = checked.uplink_mtu();
-    if !matches!(checked.protection, Keyed::Agreed { .. }) || carried >= MKPDU {
-        return None;
-    }
-    let config = &checked.config;
-    let key = if config.uplink.mtu.is_some() { "uplink.mtu" } else { "uplink.interface" };
-    let what = format!(
-        "carries {carried} octets: the MKPDUs of key agreement have some 200 to {MKPDU} between two gateways, and are never \
-         sent in fragments"
-    );
-    let remedy = format!("an MTU of {MKPDU} and 16 for each further gateway, or static keys");
-    Some(config.lines.fault(&config.file, key, what, remedy))
-}
-
 impl Keyed {
     /// The cipher suites in use, in the order of the configuration. More than one only if the
     /// members choose.
@@ -596,81 +430,4 @@ impl Keyed {
             _ => self.suites().first().map_or("", |suite| suite.name()),
         }
     }
-}
-
-/// Whether long frames may be sent in fragments: if configured, or once key agreement shows that
-/// all members read them.
-fn may_fragment(checked: &Checked) -> bool {
-    match &checked.protection {
-        Keyed::Plain | Keyed::Overlay { .. } => false,
-        Keyed::Macsec { macsec, .. } => macsec.fragmentation.agreed().is_some(),
-        Keyed::Agreed { macsec, .. } => macsec.fragmentation != Fragmentation::Off,
-    }
-}
-
-/// A research suite.
-fn research(checked: &Checked) -> Option<Fault> {
-    let suite = checked.protection.suites().into_iter().find(|suite| suite.is_research())?;
-    let config = &checked.config;
-    let what = format!("{} is for research only: it does not protect anything that matters", suite.name());
-    let remedy = "make keys for a standard suite: antedate keygen macsec --suite gcm-aes-128";
-    Some(config.lines.fault(&config.file, "macsec", what, remedy))
-}
-
-/// An express channel at the rate of a link that does not report its rate.
-fn unknown_rate(checked: &Checked, machine: &dyn Machine) -> Option<Fault> {
-    let config = &checked.config;
-    let asked = config.express.as_ref().is_some_and(|express| express.rate == Rate::OfLink);
-    if !asked || machine.speed(&checked.uplink.name).is_some() {
-        return None;
-    }
-    let what = format!(
-        "{} does not say at which rate it runs: until it does, bulk leaves at {SLOWEST_MBIT} Mbit/s",
-        checked.uplink.name
-    );
-    let remedy = "plug the link in, or write the rate as a number, e.g. rate_mbit = 100";
-    Some(config.lines.fault(&config.file, "express.rate_mbit", what, remedy))
-}
-
-/// Express frames that may wait for a whole frame.
-fn unbounded_express(checked: &Checked) -> Option<Fault> {
-    let config = &checked.config;
-    if config.express.is_none() || may_fragment(checked) {
-        return None;
-    }
-    let what = "without fragments an express frame waits for the whole frame before it";
-    let remedy = "fragmentation = \"marked\" in [macsec] of all gateways";
-    Some(config.lines.fault(&config.file, "express", what, remedy))
-}
-
-/// Fragments whose receivers see only part of the packet numbers.
-fn unmarked_fragments(checked: &Checked) -> Option<Fault> {
-    let Keyed::Macsec { macsec, keys, .. } = &checked.protection else { return None };
-    let members = keys.members.iter().filter(|member| !is_express_channel(keys, member)).count();
-    if macsec.fragmentation != Fragmentation::On(Marks::More) || members < 3 {
-        return None;
-    }
-    let config = &checked.config;
-    let what = format!(
-        "among {members} members a switch sends each only some of the frames, and behind each gap one more is refused as it \
-         may be the rest of another"
-    );
-    let remedy = "fragmentation = \"marked\" in [macsec] of all gateways";
-    Some(config.lines.fault(&config.file, "macsec.fragmentation", what, remedy))
-}
-
-/// Flow tables that the cipher suite never uses.
-fn idle_tables(checked: &Checked) -> Option<Fault> {
-    let (Keyed::Macsec { macsec, .. } | Keyed::Agreed { macsec, .. }) = &checked.protection else {
-        return None;
-    };
-    let config = &checked.config;
-    let asked = config.flows.as_ref().is_some_and(|flows| flows.tables != FlowTables::Off);
-    if !asked
-        || macsec.confidentiality && checked.protection.suites().iter().any(|suite| suite.has_flow_tables())
-    {
-        return None;
-    }
-    let what = "does nothing: flow tables are for AES-GCM with encryption";
-    Some(config.lines.fault(&config.file, "flows", what, "remove [flows]"))
 }

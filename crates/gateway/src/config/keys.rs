@@ -19,7 +19,7 @@ use antedate_host::document::{Document, Field, Section};
 use antedate_host::fault::{Fault, Faults};
 use antedate_host::hex::{parse_hex, push_hex};
 use antedate_host::numbers::KeyId;
-use antedate_host::private_file::{self, LONGEST};
+use antedate_host::private_file::{self, MAX_KEY_FILE_LEN};
 use antedate_wire::Sci;
 use antedate_wire::macsec::An;
 use zeroize::Zeroizing;
@@ -104,7 +104,7 @@ impl KeyFile {
     /// # Errors
     /// All faults, each with its line. None shows a key.
     pub fn load(file: &Path, user: u32) -> Result<Self, Faults> {
-        let mut text = Zeroizing::new(vec![0; LONGEST + 1]);
+        let mut text = Zeroizing::new(vec![0; MAX_KEY_FILE_LEN + 1]);
         let length = private_file::read(file, user, &mut text)?;
         let text = text.get(..length).and_then(|bytes| std::str::from_utf8(bytes).ok()).ok_or_else(|| {
             Fault::of_file(file, "is not text, so it is no key file", "`antedate keygen macsec` makes one")
@@ -182,7 +182,7 @@ impl KeyFile {
     pub fn to_text(&self) -> Zeroizing<String> {
         // Full capacity from the start: a string that grows leaves copies of the keys in freed
         // memory.
-        let mut text = Zeroizing::new(String::with_capacity(LONGEST));
+        let mut text = Zeroizing::new(String::with_capacity(MAX_KEY_FILE_LEN));
         text.push_str(HEAD);
         text.push_str(&format!("\nsuite = \"{}\"\n", self.suite.name()));
         for association in &self.associations {

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use antedate_channel::wireguard::Device;
 use antedate_host::fault::Fault;
-use antedate_host::private_file::{self, LONGEST};
+use antedate_host::private_file::{self, MAX_KEY_FILE_LEN};
 use base64ct::{Base64, Encoding};
 use zeroize::Zeroizing;
 
@@ -85,7 +85,7 @@ pub fn decode(text: &str) -> Option<[u8; LEN]> {
 /// # Errors
 /// When it cannot be read, others can read it, or it holds no key.
 pub fn load(file: &Path, user: u32) -> Result<Secret, Fault> {
-    let mut text = Zeroizing::new(vec![0; LONGEST + 1]);
+    let mut text = Zeroizing::new(vec![0; MAX_KEY_FILE_LEN + 1]);
     let length = private_file::read(file, user, &mut text)?;
     let key = text.get(..length).and_then(|octets| std::str::from_utf8(octets).ok()).and_then(decode);
     key.map(|key| Secret(Zeroizing::new(key))).ok_or_else(|| {

@@ -15,13 +15,13 @@
 use std::ops::Range;
 
 use antedate_wire::checksum::Sum;
+use antedate_wire::ethernet::HEADER_LEN as ETHERNET;
 
 use crate::frames::offload::{PROTOCOL_TCP, SEGMENT_TCP4, SEGMENT_TCP6, half};
 use crate::sys::packet::Offload;
 
-const ETHERNET: usize = 14;
 /// The longest frame whose IP packet has a length of 16 bits.
-const LONGEST: usize = ETHERNET + 65_535;
+const MAX_SUPER_FRAME_LEN: usize = ETHERNET + 65_535;
 /// The shortest payload that is joined. Joining shorter ones gains nothing.
 const WORTH_JOINING: usize = 256;
 const PSH: u8 = 0x08;
@@ -58,7 +58,7 @@ impl Segment {
     /// Parses a frame. `None` if it cannot be joined.
     #[inline]
     fn read(frame: &[u8]) -> Option<Self> {
-        if frame.len() > LONGEST {
+        if frame.len() > MAX_SUPER_FRAME_LEN {
             return None;
         }
         let ip = frame.len().checked_sub(ETHERNET)?;
@@ -154,7 +154,7 @@ impl Joiner {
     /// An empty joiner.
     #[must_use]
     pub fn new() -> Self {
-        Self { octets: vec![0; LONGEST].into(), len: 0, run: None }
+        Self { octets: vec![0; MAX_SUPER_FRAME_LEN].into(), len: 0, run: None }
     }
 
     /// Copies a frame if it starts or continues a super-frame. If not, the caller sends what
@@ -176,7 +176,7 @@ impl Joiner {
             && (segment.v6, segment.payload) == (run.first.v6, run.first.payload)
             && (segment.sequence, segment.identification) == run.next
             && segment.len <= run.first.len
-            && end <= LONGEST
+            && end <= MAX_SUPER_FRAME_LEN
             && segment.is_like(&self.octets, frame)
             && segment.is_sound(frame);
         if continues {

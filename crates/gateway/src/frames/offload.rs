@@ -32,29 +32,29 @@ const FIN_PSH: u8 = 0x09;
 const CWR: u8 = 0x80;
 
 /// Free octets before and after a segment, so that it can be protected in place.
-const ROOM: usize = 32;
+const MARGIN: usize = 32;
 
 /// A buffer for segments with headers of this length.
 pub(crate) fn scratch(headers: usize, offload: Offload) -> Vec<u8> {
-    vec![0; headers + usize::from(offload.segment_bytes) + 2 * ROOM]
+    vec![0; headers + usize::from(offload.segment_bytes) + 2 * MARGIN]
 }
 
 /// The offload is not supported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Unsupported;
+pub struct UnsupportedError;
 
 /// Passes on `received`, completed: the frame itself, or its segments, which are built in `scratch`
 /// with free octets around them. Returns their number.
 ///
 /// # Errors
-/// [`Unsupported`] for a super-frame of an unknown kind or of too many segments, for offsets
+/// [`UnsupportedError`] for a super-frame of an unknown kind or of too many segments, for offsets
 /// outside the frame and for SCTP. No frame was passed on then.
 #[inline]
 pub fn finish(
     received: Received<'_>,
     scratch: &mut [u8],
     mut pass: impl FnMut(Received<'_>),
-) -> Result<usize, Unsupported> {
+) -> Result<usize, UnsupportedError> {
     if received.offload.is_done() {
         pass(received);
         return Ok(1);
@@ -69,7 +69,7 @@ fn finish_rest(
     received: Received<'_>,
     scratch: &mut [u8],
     mut pass: impl FnMut(Received<'_>),
-) -> Result<usize, Unsupported> {
+) -> Result<usize, UnsupportedError> {
     let Received { space, place, offload, shifted } = received;
     let frame = space.get_mut(place.clone()).unwrap_or_default();
     if offload.segmentation != 0 {
@@ -81,14 +81,14 @@ fn finish_rest(
 }
 
 /// Completes a checksum whose field holds the sum over the pseudo header.
-fn complete_checksum(frame: &mut [u8], offload: Offload, shifted: usize) -> Result<(), Unsupported> {
+fn complete_checksum(frame: &mut [u8], offload: Offload, shifted: usize) -> Result<(), UnsupportedError> {
     // SCTP has a CRC at this offset; no other protocol has a checksum there.
     let is_crc = offload.checksum_offset == 8 && protocol(frame) == Some(PROTOCOL_SCTP);
     let start = usize::from(offload.checksum_start) + shifted;
     if is_crc || start < 14 {
-        return Err(Unsupported);
+        return Err(UnsupportedError);
     }
-    complete_partial(frame, start, offload.checksum_offset.into()).map_err(|_| Unsupported)
+    complete_partial(frame, start, offload.checksum_offset.into()).map_err(|_| UnsupportedError)
 }
 
 pub(crate) fn half(frame: &[u8], at: usize) -> Option<u16> {
@@ -145,8 +145,8 @@ struct Segments {
 }
 
 impl Segments {
-    fn new(frame: &[u8], offload: Offload, shifted: usize) -> Result<Self, Unsupported> {
-        let (ethertype, ip) = network(frame).ok_or(Unsupported)?;
+    fn new(frame: &[u8], offload: Offload, shifted: usize) -> Result<Self, UnsupportedError> {
+        let (ethertype, ip) = network(frame).ok_or(UnsupportedError)?;
         let transport = usize::from(offload.checksum_start) + shifted;
         let size = usize::from(offload.segment_bytes);
         let (tcp, v6) = match (offload.segmentation & !SEGMENT_ECN, ethertype) {
@@ -154,19 +154,19 @@ impl Segments {
             (SEGMENT_TCP6, EtherType::Ipv6) => (true, true),
             (SEGMENT_UDP, EtherType::Ipv4) => (false, false),
             (SEGMENT_UDP, EtherType::Ipv6) => (false, true),
-            _ => return Err(Unsupported),
+            _ => return Err(UnsupportedError),
         };
         let headers_agree = if v6 {
             let protocol = if tcp { PROTOCOL_TCP } else { PROTOCOL_UDP };
             behind_extensions(frame, ip, protocol) == Some(transport)
         } else {
-            let length = frame.get(ip).ok_or(Unsupported)? & 0x0f;
+            let length = frame.get(ip).ok_or(UnsupportedError)? & 0x0f;
             transport == ip + usize::from(length) * 4 && transport >= ip + 20
         };
         let payload = if tcp {
-            let words = frame.get(transport + 12).ok_or(Unsupported)? >> 4;
+            let words = frame.get(transport + 12).ok_or(UnsupportedError)? >> 4;
             if words < 5 {
-                return Err(Unsupported);
+                return Err(UnsupportedError);
             }
             transport + usize::from(words) * 4
         } else {
@@ -174,7 +174,7 @@ impl Segments {
         };
         let most = if tcp { MOST_TCP } else { MOST_UDP };
         if size == 0 || !headers_agree || payload > frame.len() || frame.len() - payload > most * size {
-            return Err(Unsupported);
+            return Err(UnsupportedError);
         }
         let ecn = offload.segmentation & SEGMENT_ECN != 0;
         Ok(Self { ip, v6, transport, payload, tcp, ecn, size })
@@ -185,16 +185,16 @@ impl Segments {
         frame: &[u8],
         scratch: &mut [u8],
         mut pass: impl FnMut(Received<'_>),
-    ) -> Result<usize, Unsupported> {
+    ) -> Result<usize, UnsupportedError> {
         let (header, payload) = frame.split_at(self.payload);
-        if header.len() + self.size.min(payload.len()) + 2 * ROOM > scratch.len() {
-            return Err(Unsupported);
+        if header.len() + self.size.min(payload.len()) + 2 * MARGIN > scratch.len() {
+            return Err(UnsupportedError);
         }
         let count = payload.len().div_ceil(self.size).max(1);
         let mut done = 0;
         for index in 0..count {
             let piece = &payload[done..(done + self.size).min(payload.len())];
-            let place = ROOM..ROOM + header.len() + piece.len();
+            let place = MARGIN..MARGIN + header.len() + piece.len();
             let segment = &mut scratch[place.clone()];
             segment[..header.len()].copy_from_slice(header);
             segment[header.len()..].copy_from_slice(piece);
@@ -281,7 +281,7 @@ mod tests {
         Offload { needs_checksum: true, segmentation, segment_bytes, checksum_start, checksum_offset }
     }
 
-    fn cut(mut frame: Vec<u8>, offload: Offload, shifted: usize) -> Result<Vec<Vec<u8>>, Unsupported> {
+    fn cut(mut frame: Vec<u8>, offload: Offload, shifted: usize) -> Result<Vec<Vec<u8>>, UnsupportedError> {
         let mut out = Vec::new();
         let received = Received { shifted, ..Received::alone(&mut frame, offload) };
         finish(received, &mut [0; 2048], |f| out.push(f.frame().to_vec()))?;
@@ -356,9 +356,9 @@ mod tests {
         assert_eq!(inside(0, &options).map(|all| all.len()), Ok(2));
         // IPv6 in IPv6: the inner header's length would be that of all segments together.
         let inner = tcp6(&[])[14..54].to_vec();
-        assert_eq!(inside(41, &inner), Err(Unsupported));
+        assert_eq!(inside(41, &inner), Err(UnsupportedError));
         // With stops left in a routing header, the checksum is over the last of them.
-        for (left, cut) in [(0, Ok(2)), (1, Err(Unsupported))] {
+        for (left, cut) in [(0, Ok(2)), (1, Err(UnsupportedError))] {
             let routing = [&[6, 2, 4, left, 0, 0, 0, 0][..], &[0xfd; 16]].concat();
             assert_eq!(inside(43, &routing).map(|all| all.len()), cut);
         }
@@ -369,11 +369,11 @@ mod tests {
         let of = |len: usize| tcp4(&vec![7; len], false);
         let tcp = |len, size| cut(of(len), super_frame(SEGMENT_TCP4, size, 34, 16), 0).map(|all| all.len());
         assert_eq!(tcp(65_000, 48), Ok(1_355));
-        assert_eq!((tcp(1_366, 1), tcp(1_367, 1)), (Ok(1_366), Err(Unsupported)));
+        assert_eq!((tcp(1_366, 1), tcp(1_367, 1)), (Ok(1_366), Err(UnsupportedError)));
         let mut udp = of(12 + 8 * MOST_UDP);
         (udp[23], udp[16], udp[17]) = (PROTOCOL_UDP, 0, 0);
         assert_eq!(cut(udp.clone(), super_frame(SEGMENT_UDP, 9, 34, 6), 0).map(|all| all.len()), Ok(117));
-        assert_eq!(cut(udp, super_frame(SEGMENT_UDP, 7, 34, 6), 0), Err(Unsupported));
+        assert_eq!(cut(udp, super_frame(SEGMENT_UDP, 7, 34, 6), 0), Err(UnsupportedError));
     }
 
     #[test]
@@ -400,11 +400,11 @@ mod tests {
             super_frame(SEGMENT_TCP6, 1000, 34, 16),
         ] {
             let longer = if offload.segment_bytes == 3000 { tcp4(&[1; 4000], false) } else { frame() };
-            assert_eq!(cut(longer, offload, 0), Err(Unsupported), "{offload:?}");
+            assert_eq!(cut(longer, offload, 0), Err(UnsupportedError), "{offload:?}");
         }
         let mut sctp = frame();
         sctp[23] = PROTOCOL_SCTP;
-        assert_eq!(cut(sctp, super_frame(0, 0, 34, 8), 0), Err(Unsupported));
-        assert_eq!(cut(vec![0; 14], super_frame(SEGMENT_TCP4, 1000, 34, 16), 0), Err(Unsupported));
+        assert_eq!(cut(sctp, super_frame(0, 0, 34, 8), 0), Err(UnsupportedError));
+        assert_eq!(cut(vec![0; 14], super_frame(SEGMENT_TCP4, 1000, 34, 16), 0), Err(UnsupportedError));
     }
 }

@@ -2,15 +2,14 @@
 
 use std::io;
 
+use antedate_wire::ethernet::HEADER_LEN as HEADER;
+use antedate_wire::vlan::TAG_LEN as VLAN_TAG;
+
 use crate::config::policy::Class;
 use crate::frames::gate::{Gate, Way};
 use crate::run::counters::PathCounters;
 use crate::sys::packet::Sender;
 use crate::sys::warm::hot;
-
-/// Octets of the Ethernet header. The MTU counts neither it nor a VLAN tag.
-pub(crate) const HEADER: usize = 14;
-const VLAN_TAG: usize = 4;
 
 /// The flow of a frame, for the statistics of arrivals: a hash of source address, EtherType and the
 /// next two octets (PROFINET's FrameID), after a VLAN tag. Later octets may change from frame to

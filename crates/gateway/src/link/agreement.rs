@@ -34,7 +34,7 @@ use crate::config::agreement::Settings;
 use crate::config::cak::CakFile;
 use crate::config::express::{express_sci, express_ssci};
 use crate::config::{Fragmentation, Macsec, SciMode};
-use crate::link::letter::{Letter, Shown};
+use crate::link::message::{InstallError, Message, Shown};
 use crate::run::lock;
 use crate::run::mailbox::Mailbox;
 use crate::sys::interface::Interface;
@@ -48,7 +48,7 @@ const LOOK: Duration = Duration::from_secs(1);
 /// The longest wait for a forwarding thread to install a key for all members.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// Octets of the longest MKPDU: 63 live and 63 potential peers, all other sets, and some spare.
-const LONGEST: usize = 4096;
+const MAX_MKPDU_LEN: usize = 4096;
 /// The most frames that are received before other work.
 const HEARD_AT_ONCE: usize = 64;
 
@@ -74,7 +74,7 @@ impl Agreement {
         fragmentation: Fragmentation,
         cak: &CakFile,
         uplink: &Interface,
-        threads: Vec<Arc<Mailbox<Letter>>>,
+        threads: Vec<Arc<Mailbox<Message>>>,
         channels: Vec<TransmitConfig>,
         shown: Arc<Shown>,
     ) -> Result<Self, Fault> {
@@ -156,7 +156,7 @@ struct Speaker {
     config: Config,
     uplink: Interface,
     socket: Option<Listener>,
-    threads: Vec<Arc<Mailbox<Letter>>>,
+    threads: Vec<Arc<Mailbox<Message>>>,
     channels: Vec<TransmitConfig>,
     shown: Arc<Shown>,
     start: Instant,
@@ -176,13 +176,13 @@ struct Speaker {
 /// A key for receiving, its channel of answers, and the number of missing answers.
 struct Unanswered {
     install: Install,
-    answers: mpsc::Receiver<Result<Retired, String>>,
+    answers: mpsc::Receiver<Result<Retired, InstallError>>,
     left: usize,
 }
 
 impl Speaker {
     fn run(mut self, stop: &AtomicBool) {
-        let mut frame = vec![0; LONGEST];
+        let mut frame = vec![0; MAX_MKPDU_LEN];
         while !stop.load(Ordering::Acquire) {
             self.listen(&mut frame);
             self.progress();
@@ -251,14 +251,14 @@ impl Speaker {
                 Action::Receive(install) => self.receive(install),
                 Action::Transmit(install) => self.transmit(install),
                 Action::Lowest { sci, an, lowest_pn, second_pn } => {
-                    self.tell_receiver(Letter::Lowest(sci, an, lowest_pn));
+                    self.tell_receiver(Message::Lowest(sci, an, lowest_pn));
                     if let Some(lowest) = second_pn {
-                        self.tell_receiver(Letter::Lowest(express_sci(sci), an, lowest));
+                        self.tell_receiver(Message::Lowest(express_sci(sci), an, lowest));
                     }
                 }
                 Action::Remove(an) => {
                     self.unanswered.retain(|late| late.install.an != an);
-                    self.wipe(|answer| Letter::RemoveSa(an, answer));
+                    self.wipe(|answer| Message::RemoveSa(an, answer));
                 }
                 Action::Forget(sci) => {
                     self.known.retain(|known| *known != sci);
@@ -266,8 +266,8 @@ impl Speaker {
                         late.install.members.retain(|(member, _)| *member != sci);
                     }
                     self.takes_from.retain(|known| *known != sci);
-                    self.wipe(|answer| Letter::ForgetPeer(sci, answer));
-                    self.wipe(|answer| Letter::ForgetPeer(express_sci(sci), answer));
+                    self.wipe(|answer| Message::ForgetPeer(sci, answer));
+                    self.wipe(|answer| Message::ForgetPeer(express_sci(sci), answer));
                 }
             }
         }
@@ -298,8 +298,8 @@ impl Speaker {
         for (sci, ssci) in channels {
             match ReadyReceive::new(sci, ssci, an, sak, 1) {
                 Ok(ready) => {
-                    let letter = Letter::InstallReceive(Box::new(ready.prepared()), answer.clone());
-                    mailbox.post(letter);
+                    let message = Message::InstallReceive(Box::new(ready.prepared()), answer.clone());
+                    mailbox.post(message);
                 }
                 Err(error) => {
                     tracing::error!(%error, %an, "a key is not installed for receiving");
@@ -357,7 +357,7 @@ impl Speaker {
             Err(error) => return tracing::error!(%error, %an, "a key is not installed for sending"),
         };
         let (answer, answers) = mpsc::channel();
-        mailbox.post(Letter::InstallTransmit(ready, answer));
+        mailbox.post(Message::InstallTransmit(ready, answer));
         match answers.recv_timeout(PATIENCE) {
             Ok(Ok(retired)) => drop(retired),
             Ok(Err(error)) => tracing::error!(%error, %an, "a key is not installed for sending"),
@@ -366,9 +366,9 @@ impl Speaker {
     }
 
     /// Removes keys from the forwarding threads, and wipes them.
-    fn wipe(&self, letter: impl Fn(mpsc::Sender<Retired>) -> Letter) {
+    fn wipe(&self, message: impl Fn(mpsc::Sender<Retired>) -> Message) {
         let (answer, answers) = mpsc::channel();
-        self.post(|| letter(answer.clone()));
+        self.post(|| message(answer.clone()));
         drop(answer);
         // Ends when all threads have answered. A thread that does not has ended, or wipes them
         // itself.
@@ -399,27 +399,27 @@ impl Speaker {
         for member in status.members.iter().filter(|member| member.live && self.known.contains(&member.sci)) {
             if (always || member.fragments) && !self.takes_from.contains(&member.sci) {
                 self.takes_from.push(member.sci);
-                self.post(|| Letter::TakeFragments(member.sci, Some(marks)));
+                self.post(|| Message::TakeFragments(member.sci, Some(marks)));
             }
         }
         if !always && self.sends_fragments != status.all_reassemble {
             self.sends_fragments = status.all_reassemble;
             tracing::info!(on = status.all_reassemble, "all members take fragments");
             let marks = status.all_reassemble.then_some(marks);
-            self.post(|| Letter::SendFragments(marks));
+            self.post(|| Message::SendFragments(marks));
         }
     }
 
     /// The thread of the inbound direction is the last one.
-    fn tell_receiver(&self, letter: Letter) {
+    fn tell_receiver(&self, message: Message) {
         if let Some(mailbox) = self.threads.last() {
-            mailbox.post(letter);
+            mailbox.post(message);
         }
     }
 
-    fn post(&self, letter: impl Fn() -> Letter) {
+    fn post(&self, message: impl Fn() -> Message) {
         for mailbox in &self.threads {
-            mailbox.post(letter());
+            mailbox.post(message());
         }
     }
 

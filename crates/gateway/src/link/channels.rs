@@ -19,7 +19,7 @@ use crate::config::state;
 use crate::config::uplink::SLOWEST_MBIT;
 use crate::config::{Checked, Config, Keyed, Macsec, Rate, SciMode};
 use crate::link::ledger::Ledger;
-use crate::link::letter::Ports;
+use crate::link::message::Ports;
 use crate::link::path::{Protector, Validator};
 use crate::run::setup::no_socket;
 use crate::sys::interface::{self, Interface};

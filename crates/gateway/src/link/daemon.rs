@@ -24,12 +24,12 @@ use crate::link::channels::{self, Channels};
 use crate::link::express::Express;
 use crate::link::fastest;
 use crate::link::ledger::Ledger;
-use crate::link::letter::{Letter, Shown};
+use crate::link::message::{Message, Shown};
 use crate::link::path::{Inbound, MACHINES_HEAD, Outbound, PROTECTED_HEAD, Validator};
-use crate::link::report::Desk;
+use crate::link::report::Answers;
 use crate::link::snapshot::Snapshot;
 use crate::link::worker::Worker;
-use crate::run::Ended;
+use crate::run::RunError;
 use crate::run::control;
 use crate::run::counters::PathCounters;
 use crate::run::lock;
@@ -55,8 +55,8 @@ const SUMMARY: Duration = Duration::from_secs(60);
 ///
 /// # Errors
 /// When it cannot start, ends by itself, or cannot write its state at the end.
-pub fn run(checked: &Checked, stop: &AtomicBool) -> Result<(), Ended> {
-    let mut steward = Steward::start(checked).map_err(Ended::NotStarted)?;
+pub fn run(checked: &Checked, stop: &AtomicBool) -> Result<(), RunError> {
+    let mut supervisor = Supervisor::start(checked).map_err(RunError::NotStarted)?;
     if let Err(error) = sys::thread::lock_memory() {
         tracing::info!(%error, "memory is not locked: a page fault may delay a frame, and keys may reach the swap");
     }
@@ -68,32 +68,32 @@ pub fn run(checked: &Checked, stop: &AtomicBool) -> Result<(), Ended> {
             break;
         }
         thread::sleep(pause);
-        steward.reserve();
+        supervisor.reserve();
         if every(NOTE, round) {
-            steward.note();
-            steward.follow();
+            supervisor.note();
+            supervisor.follow();
         }
         if every(SUMMARY, round) {
-            steward.summary();
+            supervisor.summary();
         }
-        let silent = steward.agreement.as_ref().is_some_and(Agreement::is_finished);
-        if silent || steward.threads.iter().any(JoinHandle::is_finished) {
+        let silent = supervisor.agreement.as_ref().is_some_and(Agreement::is_finished);
+        if silent || supervisor.threads.iter().any(JoinHandle::is_finished) {
             fallen = true;
             break;
         }
     }
-    steward.stop().map_err(Ended::NotRecorded)?;
-    if fallen { Err(Ended::Forwarding) } else { Ok(()) }
+    supervisor.stop().map_err(RunError::NotRecorded)?;
+    if fallen { Err(RunError::Forwarding) } else { Ok(()) }
 }
 
-struct Steward {
+struct Supervisor {
     config: Config,
-    mailboxes: Vec<Arc<Mailbox<Letter>>>,
+    mailboxes: Vec<Arc<Mailbox<Message>>>,
     threads: Vec<JoinHandle<Worker>>,
     shown: Arc<Shown>,
     ledger: Option<Ledger>,
     agreement: Option<Agreement>,
-    desk: Arc<Desk>,
+    answers: Arc<Answers>,
     field: Watched,
     uplink: Watched,
     /// The rate of bulk in Mbit/s, if it follows the link's.
@@ -116,7 +116,7 @@ fn is_up(interface: &Interface) -> bool {
     interface::link_up(&interface.name) == Some(true)
 }
 
-impl Steward {
+impl Supervisor {
     fn start(checked: &Checked) -> Result<Self, Fault> {
         let config = checked.config.clone();
         let socket = setup::socket(&config)?;
@@ -184,7 +184,7 @@ impl Steward {
             threads.push(thread::Builder::new().name(direction.into()).spawn(start).map_err(unmade)?);
         }
         let about = About::new(checked);
-        let desk = Arc::new(Desk {
+        let answers = Arc::new(Answers {
             about,
             mailboxes: mailboxes.clone(),
             out: Arc::clone(&out),
@@ -214,20 +214,20 @@ impl Steward {
                     own_channels,
                     shown,
                 )?;
-                *lock(&desk.agreement) = Some(agreement.view());
+                *lock(&answers.agreement) = Some(agreement.view());
                 Some(agreement)
             }
             _ => None,
         };
-        let server = control::serve(socket, &config.control.socket, desk.clone())?;
+        let server = control::serve(socket, &config.control.socket, answers.clone())?;
         let watched = |interface: &Interface| Watched { interface: interface.clone(), up: is_up(interface) };
-        let steward = Self {
+        let supervisor = Self {
             mailboxes,
             threads,
             shown,
             ledger: installed.ledger,
             agreement,
-            desk,
+            answers,
             field: watched(&checked.field),
             uplink: watched(&checked.uplink),
             link_rate,
@@ -238,12 +238,12 @@ impl Steward {
             _server: server,
             config,
         };
-        steward.show_limits();
+        supervisor.show_limits();
         tracing::info!(
             field = %checked.field.name, uplink = %checked.uplink.name, uplink_mtu = mtus.0,
-            protection = steward.desk.about.protection, "forwarding"
+            protection = supervisor.answers.about.protection, "forwarding"
         );
-        Ok(steward)
+        Ok(supervisor)
     }
 
     /// Extends the reservation when half of it is used.
@@ -255,7 +255,7 @@ impl Steward {
         match ledger.refill(an, next) {
             Ok(None) => {}
             Ok(Some(limit)) => {
-                self.post(|| Letter::Reserve { an, limit });
+                self.post(|| Message::Reserve { an, limit });
                 self.show_limits();
             }
             Err(error) => self
@@ -274,7 +274,7 @@ impl Steward {
         match ledger.after(an) {
             Some(following) => {
                 tracing::warn!(from = %an, to = %following, "packet numbers run out: using the next association");
-                if let Err(refusal) = self.desk.switch(following) {
+                if let Err(refusal) = self.answers.switch(following) {
                     self.complain(&format!("cannot switch to association {following}: {refusal}"));
                 }
             }
@@ -284,7 +284,7 @@ impl Steward {
 
     /// Records the received packet numbers.
     fn note(&mut self) {
-        let Some(snapshot) = self.desk.snapshot() else { return };
+        let Some(snapshot) = self.answers.snapshot() else { return };
         let Some(ledger) = &mut self.ledger else { return };
         for sa in &snapshot.receive {
             ledger.received(sa.sci, sa.an, sa.next_pn);
@@ -315,7 +315,7 @@ impl Steward {
             (up, same)
         });
         let [(field_up, field_same), (uplink_up, uplink_same)] = names;
-        self.desk.link_changes([field_up, uplink_up]);
+        self.answers.link_changes([field_up, uplink_up]);
         self.follow_rate();
         if !(field_same && uplink_same) {
             self.reopen();
@@ -331,7 +331,7 @@ impl Steward {
         tracing::info!(interface = %name, from = known, to = mbit, "the link has another rate in Mbit/s");
         self.link_rate = Some(mbit);
         if let Some(mailbox) = self.mailboxes.first() {
-            mailbox.post(Letter::Rate(mbit));
+            mailbox.post(Message::Rate(mbit));
         }
     }
 
@@ -351,12 +351,13 @@ impl Steward {
                     uplink_mtu,
                     "an interface was replaced or has another MTU: ports opened again"
                 );
-                *lock(&self.desk.ports) = [Carries::of(&field, field.mtu), Carries::of(&uplink, uplink_mtu)];
+                *lock(&self.answers.ports) =
+                    [Carries::of(&field, field.mtu), Carries::of(&uplink, uplink_mtu)];
                 if let Some(mailbox) = self.mailboxes.first() {
-                    mailbox.post(Letter::Outbound(outbound));
+                    mailbox.post(Message::Outbound(outbound));
                 }
                 if let Some(mailbox) = self.mailboxes.last() {
-                    mailbox.post(Letter::Inbound(inbound));
+                    mailbox.post(Message::Inbound(inbound));
                 }
                 self.field.interface = field;
                 self.uplink.interface = uplink;
@@ -397,15 +398,15 @@ impl Steward {
         }
     }
 
-    fn post(&self, letter: impl Fn() -> Letter) {
+    fn post(&self, message: impl Fn() -> Message) {
         for mailbox in &self.mailboxes {
-            mailbox.post(letter());
+            mailbox.post(message());
         }
     }
 
     fn show_limits(&self) {
         if let Some(ledger) = &self.ledger {
-            *lock(&self.desk.limits) =
+            *lock(&self.answers.limits) =
                 ledger.transmit().iter().map(|sa| (sa.an, sa.numbers.limit())).collect();
         }
     }
@@ -413,7 +414,7 @@ impl Steward {
     fn stop(mut self) -> Result<(), Fault> {
         // Its thread may wait for answers of the forwarding threads, which still run.
         drop(self.agreement.take());
-        self.post(|| Letter::Stop);
+        self.post(|| Message::Stop);
         let mut last = Snapshot::default();
         for thread in self.threads.drain(..) {
             // A thread that panicked wiped its channels while unwinding, and its packet numbers

@@ -1,7 +1,7 @@
 //! MACsec on the uplink (IEEE 802.1AE), or no protection.
 //!
 //! - [`path`]: the data path of both directions; [`express`]: frames that do not wait behind others
-//! - [`worker`]: the forwarding thread; [`letter`], [`snapshot`]: messages to it and its state
+//! - [`worker`]: the forwarding thread; [`message`], [`snapshot`]: messages to it and its state
 //! - `warm`: preparation and rehearsal of the data path
 //! - [`agreement`]: MACsec Key Agreement; [`fastest`]: the order of cipher suites on this CPU
 //! - [`ledger`]: packet numbers of static keys, reserved on disk in advance
@@ -14,7 +14,7 @@ pub mod daemon;
 pub mod express;
 pub mod fastest;
 pub mod ledger;
-pub mod letter;
+pub mod message;
 pub mod path;
 pub mod report;
 pub mod snapshot;

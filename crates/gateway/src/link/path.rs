@@ -10,19 +10,16 @@ use std::sync::Arc;
 
 use antedate_channel::fragment::Marks;
 use antedate_channel::macsec::{An, ProtectError, Receive, Transmit};
+use antedate_wire::ethernet::HEADER_LEN as HEADER;
 use antedate_wire::macsec::TAG_LEN_LONG;
 
 use super::warm::{accept, protect_in_place};
 use crate::config::policy::Class;
 use crate::frames::gate::{Gate, Way};
 use crate::frames::offload;
-use crate::frames::port::HEADER;
-use crate::frames::port::admit;
-use crate::frames::port::exceeds;
-use crate::frames::port::flow;
-use crate::frames::port::put;
+use crate::frames::port::{admit, exceeds, flow, put};
 use crate::link::express::{Bulk, Express};
-use crate::link::letter::Ports;
+use crate::link::message::Ports;
 use crate::run::counters::PathCounters;
 use crate::sys::packet::{Next, Received, Sender};
 use crate::sys::thread;
@@ -32,7 +29,7 @@ use crate::sys::warm::hot;
 const TURN: usize = 16;
 /// Octets of the longest protected frame: super-frames of 64 KiB never leave as one, jumbo frames
 /// of 9018 bytes with a SecTAG may.
-const LONGEST: usize = 16 * 1024;
+const MAX_PROTECTED_LEN: usize = 16 * 1024;
 /// Octets before the cipher's work in a machine's frame: the addresses.
 pub const MACHINES_HEAD: usize = 12;
 /// Octets before the cipher's work in a protected frame: the addresses and the SecTAG.
@@ -93,7 +90,7 @@ struct Exit {
 }
 
 fn buffer() -> Box<[u8]> {
-    vec![0; LONGEST].into_boxed_slice()
+    vec![0; MAX_PROTECTED_LEN].into_boxed_slice()
 }
 
 impl Outbound {
@@ -245,7 +242,7 @@ fn turn(
     ports: &mut Ports,
     exit: &mut Exit,
     mut heard: impl FnMut(u32),
-    mut handle: impl FnMut(&mut Exit, Received<'_>, &Sender, usize) -> Result<usize, offload::Unsupported>,
+    mut handle: impl FnMut(&mut Exit, Received<'_>, &Sender, usize) -> Result<usize, offload::UnsupportedError>,
 ) -> usize {
     let Ports { from, to, mtu } = ports;
     let mut count = 0;
@@ -276,7 +273,7 @@ impl Exit {
         &mut self,
         received: Received<'_>,
         mut each: impl FnMut(&mut Self, Received<'_>),
-    ) -> Result<usize, offload::Unsupported> {
+    ) -> Result<usize, offload::UnsupportedError> {
         // Taken out, so that `each` can borrow the rest.
         let mut scratch = mem::take(&mut self.scratch);
         let result = offload::finish(received, &mut scratch, |frame| each(self, frame));
@@ -284,9 +281,14 @@ impl Exit {
         result
     }
 
-    fn offloaded(&self, result: Result<usize, offload::Unsupported>, checksum: bool, segmentation: bool) {
+    fn offloaded(
+        &self,
+        result: Result<usize, offload::UnsupportedError>,
+        checksum: bool,
+        segmentation: bool,
+    ) {
         match result {
-            Err(offload::Unsupported) => self.counters.unsupported_offload.count(),
+            Err(offload::UnsupportedError) => self.counters.unsupported_offload.count(),
             Ok(_) if segmentation => self.counters.super_frames.count(),
             Ok(_) if checksum => self.counters.checksums_completed.count(),
             Ok(_) => {}

@@ -2,37 +2,28 @@
 
 use std::sync::mpsc::{self, Receiver};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
+use antedate_channel::macsec::SwitchError;
 use antedate_wire::macsec::An;
 
 use crate::link::agreement;
-use crate::link::letter::Letter;
+use crate::link::message::Message;
 use crate::link::snapshot::Snapshot;
-use crate::run::control::{Command, Refusal, StatusSource};
+use crate::run::control::{Command, CommandError, StatusSource};
 use crate::run::counters::PathCounters;
 use crate::run::lock;
 use crate::run::mailbox::Mailbox;
-use crate::run::report::About;
-use crate::run::report::Carries;
-use crate::run::report::Place;
-use crate::run::report::Shares;
-use crate::run::report::forwarding;
-use crate::run::report::port;
+use crate::run::report::{ANSWER_TIMEOUT, About, Carries, Place, Shares, forwarding, port};
 use crate::run::status::{Macsec, ReceiveSa, Status, TransmitSa};
-
-/// The longest wait for a forwarding thread's answer. It reads its messages after at most 16
-/// frames.
-const PATIENCE: Duration = Duration::from_millis(500);
 
 /// Answers requests of the control socket.
 #[derive(Debug)]
-pub struct Desk {
+pub struct Answers {
     /// The constant part of the status.
     pub about: About,
     /// The mailboxes of the forwarding threads, in the order of [`Self::places`]: out first, in
     /// last.
-    pub mailboxes: Vec<Arc<Mailbox<Letter>>>,
+    pub mailboxes: Vec<Arc<Mailbox<Message>>>,
     /// From the machines to the uplink.
     pub out: Arc<PathCounters>,
     /// From the uplink to the machines.
@@ -51,19 +42,33 @@ pub struct Desk {
     pub shares: Shares,
 }
 
-impl Desk {
+/// The reason for not changing the association.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum SwitchSaError {
+    /// No thread forwards frames to the uplink.
+    #[error("there is no forwarding thread")]
+    NoThread,
+    /// The channel refused.
+    #[error(transparent)]
+    Refused(#[from] SwitchError),
+    /// No answer, or no channel.
+    #[error("this gateway has no secure channel, or its forwarding thread does not answer")]
+    NoAnswer,
+}
+
+impl Answers {
     /// Collects snapshots of all forwarding threads. `None` when one does not answer.
     #[must_use]
     pub fn snapshot(&self) -> Option<Snapshot> {
-        let ask = |mailbox: &Arc<Mailbox<Letter>>| -> Receiver<Snapshot> {
+        let ask = |mailbox: &Arc<Mailbox<Message>>| -> Receiver<Snapshot> {
             let (answer, receiver) = mpsc::channel();
-            mailbox.post(Letter::Snapshot(answer));
+            mailbox.post(Message::Snapshot(answer));
             receiver
         };
         let asked: Vec<_> = self.mailboxes.iter().map(ask).collect();
         let mut whole = Snapshot::default();
         for receiver in asked {
-            whole.merge(receiver.recv_timeout(PATIENCE).ok()?);
+            whole.merge(receiver.recv_timeout(ANSWER_TIMEOUT).ok()?);
         }
         Some(whole)
     }
@@ -72,17 +77,11 @@ impl Desk {
     ///
     /// # Errors
     /// When the channel refuses, or the forwarding thread does not answer.
-    pub fn switch(&self, an: An) -> Result<(), String> {
-        let mailbox = self.mailboxes.first().ok_or("there is no forwarding thread")?;
+    pub fn switch(&self, an: An) -> Result<(), SwitchSaError> {
+        let mailbox = self.mailboxes.first().ok_or(SwitchSaError::NoThread)?;
         let (answer, receiver) = mpsc::channel();
-        mailbox.post(Letter::Switch(an, answer));
-        match receiver.recv_timeout(PATIENCE) {
-            Ok(Ok(())) => Ok(()),
-            Ok(Err(refused)) => Err(refused.to_string()),
-            Err(_) => {
-                Err("this gateway has no secure channel, or its forwarding thread does not answer".into())
-            }
-        }
+        mailbox.post(Message::Switch(an, answer));
+        Ok(receiver.recv_timeout(ANSWER_TIMEOUT).map_err(|_| SwitchSaError::NoAnswer)??)
     }
 
     /// Records the state of the links: field, uplink.
@@ -129,7 +128,7 @@ impl Desk {
     }
 }
 
-impl StatusSource for Desk {
+impl StatusSource for Answers {
     fn status(&self) -> Status {
         let snapshot = self.snapshot();
         let answering = snapshot.is_some();
@@ -148,9 +147,9 @@ impl StatusSource for Desk {
         }
     }
 
-    fn command(&self, command: Command) -> Result<String, Refusal> {
+    fn command(&self, command: Command) -> Result<String, CommandError> {
         let Command::SwitchSa { an } = command else {
-            return Err(Refusal {
+            return Err(CommandError {
                 what: "this gateway has no sessions".into(),
                 remedy: "keys that are agreed upon change by themselves; `antedate gateway switch-sa` changes static ones".into(),
             });
@@ -163,15 +162,15 @@ impl StatusSource for Desk {
             }
             None => "only gateways with a key_file have associations to change between".to_owned(),
         };
-        let refusal = |what: String| Refusal { what, remedy: remedy.clone() };
+        let refused = |what: String| CommandError { what, remedy: remedy.clone() };
         if lock(&self.agreement).is_some() {
-            return Err(Refusal {
+            return Err(CommandError {
                 what: "keys are agreed upon with the other members, who would not hear of it".into(),
                 remedy: "the key server changes them: see mka_rekey_seconds".into(),
             });
         }
-        let an = An::new(an).ok_or_else(|| refusal(format!("{an} is no association number")))?;
-        self.switch(an).map_err(refusal)?;
+        let an = An::new(an).ok_or_else(|| refused(format!("{an} is no association number")))?;
+        self.switch(an).map_err(|error| refused(error.to_string()))?;
         Ok(format!("frames are protected with association {an} from now on"))
     }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use antedate_channel::fragment::Limits;
 use antedate_channel::macsec::{ReadyTransmit, Rehearsal, Retired, Transmit};
 
-use crate::link::letter::{Letter, Shown};
+use crate::link::message::{InstallError, Message, Shown};
 use crate::link::path::{Inbound, Outbound, Protector, Validator};
 use crate::link::snapshot::Snapshot;
 use crate::run::duty::{Duty, LOOKS, forward};
@@ -31,7 +31,7 @@ pub struct Worker {
     /// The direction that was prepared first in the last call.
     pub inbound_first: bool,
     /// Messages of other threads.
-    pub mailbox: Arc<Mailbox<Letter>>,
+    pub mailbox: Arc<Mailbox<Message>>,
     /// State that other threads read.
     pub shown: Arc<Shown>,
 }
@@ -51,9 +51,9 @@ impl Duty for Worker {
     const LINGERS: bool = true;
 
     #[inline]
-    fn letter(&mut self, governor: &Governor) -> ControlFlow<(), bool> {
+    fn message(&mut self, governor: &Governor) -> ControlFlow<(), bool> {
         match self.mailbox.take() {
-            Some(letter) => self.read(letter, governor).map_continue(|()| true),
+            Some(message) => self.read(message, governor).map_continue(|()| true),
             None => ControlFlow::Continue(false),
         }
     }
@@ -137,14 +137,14 @@ impl Worker {
 
     /// Executes a message. Returns whether to continue.
     #[cold]
-    fn read(&mut self, letter: Letter, governor: &Governor) -> ControlFlow<()> {
-        match letter {
-            Letter::Reserve { an, limit } => {
+    fn read(&mut self, message: Message, governor: &Governor) -> ControlFlow<()> {
+        match message {
+            Message::Reserve { an, limit } => {
                 for transmit in self.outbound.iter_mut().flat_map(Outbound::channels) {
                     transmit.reserve_until(an, limit);
                 }
             }
-            Letter::Switch(an, answer) => {
+            Message::Switch(an, answer) => {
                 let channels = self.outbound.iter_mut().flat_map(Outbound::channels);
                 if let Some(result) =
                     channels.map(|transmit| transmit.set_encoding_sa(an)).reduce(Result::and)
@@ -154,17 +154,17 @@ impl Worker {
                 }
                 self.show();
             }
-            Letter::SendFragments(marks) => {
+            Message::SendFragments(marks) => {
                 if let Some(outbound) = &mut self.outbound {
                     outbound.fragments = marks;
                 }
             }
-            Letter::TakeFragments(sci, marks) => {
+            Message::TakeFragments(sci, marks) => {
                 if let Some(Inbound { validator: Validator::Macsec(receive), .. }) = &mut self.inbound {
                     receive.set_fragments(sci, marks, Limits::default());
                 }
             }
-            Letter::Snapshot(answer) => {
+            Message::Snapshot(answer) => {
                 self.census();
                 if let Some(Inbound { validator: Validator::Macsec(receive), .. }) = &mut self.inbound {
                     receive.expire(thread::now());
@@ -183,12 +183,12 @@ impl Worker {
                 }
                 let _ = answer.send(snapshot);
             }
-            Letter::InstallReceive(ready, answer) => {
+            Message::InstallReceive(ready, answer) => {
                 if let Some(receive) = self.receive() {
-                    let _ = answer.send(receive.adopt(*ready).map_err(|e| e.to_string()));
+                    let _ = answer.send(receive.adopt(*ready).map_err(InstallError::from));
                 }
             }
-            Letter::InstallTransmit(ready, answer) => {
+            Message::InstallTransmit(ready, answer) => {
                 if let Some(outbound) = &mut self.outbound {
                     let mut retired = Retired::default();
                     let mut channels = outbound.channels().zip(ready);
@@ -200,12 +200,12 @@ impl Worker {
                 }
                 self.show();
             }
-            Letter::Lowest(sci, an, lowest_pn) => {
+            Message::Lowest(sci, an, lowest_pn) => {
                 if let Some(receive) = self.receive() {
                     receive.set_lowest_acceptable_pn(sci, an, lowest_pn);
                 }
             }
-            Letter::RemoveSa(an, answer) => {
+            Message::RemoveSa(an, answer) => {
                 let mut retired = Retired::default();
                 for transmit in self.outbound.iter_mut().flat_map(Outbound::channels) {
                     retired.add(transmit.remove(an));
@@ -216,36 +216,36 @@ impl Worker {
                 self.show();
                 let _ = answer.send(retired);
             }
-            Letter::ForgetPeer(sci, answer) => {
+            Message::ForgetPeer(sci, answer) => {
                 if let Some(receive) = self.receive() {
                     let _ = answer.send(receive.remove_peer(sci));
                 }
             }
-            Letter::Rate(mbit) => {
+            Message::Rate(mbit) => {
                 if let Some(express) = self.outbound.as_mut().and_then(|out| out.express.as_mut()) {
                     express.set_rate(mbit);
                 }
             }
-            Letter::Outbound(ports) => {
+            Message::Outbound(ports) => {
                 if let Some(outbound) = &mut self.outbound {
                     outbound.ports = ports;
                 }
             }
-            Letter::Inbound(ports) => {
+            Message::Inbound(ports) => {
                 if let Some(inbound) = &mut self.inbound {
                     inbound.ports = ports;
                 }
             }
-            Letter::Stop => return ControlFlow::Break(()),
+            Message::Stop => return ControlFlow::Break(()),
         }
         ControlFlow::Continue(())
     }
 }
 
 /// Installs an agreed key, and protects with it from the next frame on. Returns the replaced one.
-fn protect_with(transmit: &mut Transmit, ready: ReadyTransmit) -> Result<Retired, String> {
+fn protect_with(transmit: &mut Transmit, ready: ReadyTransmit) -> Result<Retired, InstallError> {
     let an = ready.an();
-    let retired = transmit.adopt(ready).map_err(|error| error.to_string())?;
-    transmit.set_encoding_sa(an).map_err(|error| error.to_string())?;
+    let retired = transmit.adopt(ready)?;
+    transmit.set_encoding_sa(an)?;
     Ok(retired)
 }

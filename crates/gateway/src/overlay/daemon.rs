@@ -16,10 +16,10 @@ use antedate_host::control::Server;
 use antedate_host::fault::Fault;
 
 use super::handshakes;
-use super::letter::Letter;
+use super::message::Message;
 use super::path::{Parts, Path};
 use super::peers::limit;
-use super::report::Desk;
+use super::report::Answers;
 use super::uplink::Port;
 use super::wires::{Wire, changed};
 use super::worker::Worker;
@@ -36,7 +36,7 @@ use crate::run::mailbox::Mailbox;
 use crate::run::report::{About, Carries, Place, Shares};
 use crate::run::setup::no_socket;
 use crate::run::setup::{self, Granted};
-use crate::run::{Ended, lock};
+use crate::run::{RunError, lock};
 use crate::sys::interface::{self, Interface};
 use crate::sys::packet::Receiver;
 
@@ -50,13 +50,13 @@ const ROUNDS_PER_LOOK: u64 = 5;
 ///
 /// # Errors
 /// When it cannot start, or ends by itself.
-pub fn run(checked: &Checked, key_log: Option<&FilePath>, stop: &AtomicBool) -> Result<(), Ended> {
+pub fn run(checked: &Checked, key_log: Option<&FilePath>, stop: &AtomicBool) -> Result<(), RunError> {
     let Keyed::Overlay { overlay, private, preshared } = &checked.protection else {
         let fault = Fault::of_file(&checked.config.file, "has no [overlay]", "run it as a gateway");
-        return Err(Ended::NotStarted(fault));
+        return Err(RunError::NotStarted(fault));
     };
-    let mut steward =
-        Steward::start(checked, overlay, private.as_ref(), preshared, key_log).map_err(Ended::NotStarted)?;
+    let mut supervisor = Supervisor::start(checked, overlay, private.as_ref(), preshared, key_log)
+        .map_err(RunError::NotStarted)?;
     if let Err(error) = crate::sys::thread::lock_memory() {
         tracing::info!(%error, "memory is not locked: a page fault may delay a frame, and keys may reach the swap");
     }
@@ -64,33 +64,33 @@ pub fn run(checked: &Checked, key_log: Option<&FilePath>, stop: &AtomicBool) -> 
     while !stop.load(Ordering::Acquire) {
         thread::sleep(ROUND);
         round += 1;
-        steward.write_keys();
+        supervisor.write_keys();
         if round.is_multiple_of(ROUNDS_PER_LOOK) {
-            steward.follow();
+            supervisor.follow();
         }
-        if steward.thread.is_finished() {
-            return Err(Ended::Forwarding);
+        if supervisor.thread.is_finished() {
+            return Err(RunError::Forwarding);
         }
     }
-    steward.mailbox.post(Letter::Stop);
-    let threads = steward.wires.into_iter().map(|wire| wire.next_hops).chain([steward.handshakes]);
+    supervisor.mailbox.post(Message::Stop);
+    let threads = supervisor.wires.into_iter().map(|wire| wire.next_hops).chain([supervisor.handshakes]);
     // The forwarding thread ends first. Without it the channels of the others close, and they end
     // too.
-    let ended = steward.thread.join().and_then(|()| threads.into_iter().try_for_each(JoinHandle::join));
-    if let Some(log) = &mut steward.key_log {
+    let ended = supervisor.thread.join().and_then(|()| threads.into_iter().try_for_each(JoinHandle::join));
+    if let Some(log) = &mut supervisor.key_log {
         log.drain();
     }
     tracing::info!("stopped");
-    ended.map_err(|_| Ended::Forwarding)
+    ended.map_err(|_| RunError::Forwarding)
 }
 
-struct Steward {
+struct Supervisor {
     config: Config,
     overlay: Overlay,
-    mailbox: Arc<Mailbox<Letter>>,
+    mailbox: Arc<Mailbox<Message>>,
     thread: JoinHandle<()>,
     handshakes: JoinHandle<()>,
-    desk: Arc<Desk>,
+    answers: Arc<Answers>,
     field: Interface,
     /// The uplink, then the second one, if any.
     wires: Vec<Wire>,
@@ -98,7 +98,7 @@ struct Steward {
     _server: Server,
 }
 
-impl Steward {
+impl Supervisor {
     fn start(
         checked: &Checked,
         overlay: &Overlay,
@@ -157,7 +157,7 @@ impl Steward {
         };
         let thread = thread::Builder::new().name("both".into()).spawn(begin).map_err(unmade)?;
         let up = |port: &Interface| (interface::link_up(&port.name) == Some(true), 0);
-        let desk = Arc::new(Desk {
+        let answers = Arc::new(Answers {
             about: About::new(checked),
             mailbox: Arc::clone(&mailbox),
             out,
@@ -171,17 +171,17 @@ impl Steward {
             ]),
             shares: Shares::default(),
         });
-        let server = control::serve(socket, &config.control.socket, desk.clone())?;
+        let server = control::serve(socket, &config.control.socket, answers.clone())?;
         tracing::info!(
             field = %field.name, uplink = %uplink.name, uplink_mtu = mtu, listen = %overlay.listen,
-            peers = overlay.peers.len(), protection = desk.about.protection, "forwarding"
+            peers = overlay.peers.len(), protection = answers.about.protection, "forwarding"
         );
         Ok(Self {
             overlay: overlay.clone(),
             mailbox,
             thread,
             handshakes,
-            desk,
+            answers,
             field: field.clone(),
             wires,
             key_log,
@@ -199,7 +199,7 @@ impl Steward {
     /// Follows the links. Reopens a port whose interface was replaced or has another MTU.
     fn follow(&mut self) {
         let ports = std::iter::once(&self.field).chain(self.wires.iter().map(|wire| &wire.interface));
-        for (port, (known, downs)) in ports.zip(&mut *lock(&self.desk.links)) {
+        for (port, (known, downs)) in ports.zip(&mut *lock(&self.answers.links)) {
             let up = interface::link_up(&port.name) == Some(true);
             if *known != up {
                 *known = up;
@@ -216,8 +216,8 @@ impl Steward {
         {
             match field_port(&self.config, &field) {
                 Ok((from, to)) => {
-                    self.mailbox.post(Letter::Field(from, to, field.mtu));
-                    lock(&self.desk.ports)[0] = Carries::of(&field, field.mtu);
+                    self.mailbox.post(Message::Field(from, to, field.mtu));
+                    lock(&self.answers.ports)[0] = Carries::of(&field, field.mtu);
                     tracing::info!(interface = %field.name, mtu = field.mtu, "field port opened again");
                     self.field = field;
                 }
@@ -228,19 +228,21 @@ impl Steward {
             if let Some(mtu) = wire.follow(&self.config, &self.overlay, &self.mailbox)
                 && at == 0
             {
-                lock(&self.desk.ports)[1] = Carries::of(&wire.interface, mtu);
+                lock(&self.answers.ports)[1] = Carries::of(&wire.interface, mtu);
             }
         }
     }
 }
 
+/// The second uplink, its port, the sender to its next-hops thread, and its MTU.
+type SecondUplink = (Wire, Port, mpsc::Sender<SocketAddrV4>, usize);
+
 /// Opens the second uplink, if any.
-#[allow(clippy::type_complexity)]
 fn second(
     config: &Config,
     overlay: &Overlay,
-    mailbox: &Arc<Mailbox<Letter>>,
-) -> Result<Option<(Wire, Port, mpsc::Sender<SocketAddrV4>, usize)>, Fault> {
+    mailbox: &Arc<Mailbox<Message>>,
+) -> Result<Option<SecondUplink>, Fault> {
     let Some(second) = &overlay.second_uplink else { return Ok(None) };
     let interface = Interface::find(&second.interface).map_err(|error| {
         let what = format!("the second uplink {}: {error}", second.interface);

@@ -3,13 +3,13 @@
 use std::net::{Ipv4Addr, SocketAddrV4};
 
 use antedate_wire::checksum::Sum;
+use antedate_wire::ethernet::HEADER_LEN as ETHERNET;
 use antedate_wire::ip::Protocol;
 use antedate_wire::{ipv4, udp};
 
 use crate::sys::outbox::FRAME_HEADER;
 use crate::sys::route::Hop;
 
-const ETHERNET: usize = 14;
 const UDP: usize = ETHERNET + 20;
 const TIME_TO_LIVE: u8 = 64;
 

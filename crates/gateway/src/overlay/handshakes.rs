@@ -7,7 +7,7 @@ use std::thread::{self, JoinHandle};
 
 use antedate_channel::wireguard::Job;
 
-use super::letter::Letter;
+use super::message::Message;
 use crate::run::mailbox::Mailbox;
 use crate::run::setup;
 
@@ -21,13 +21,13 @@ pub(super) const IN_FLIGHT: usize = 8;
 /// or when the forwarding thread yields.
 pub(super) fn start(
     priority: Option<u8>,
-    mailbox: Arc<Mailbox<Letter>>,
+    mailbox: Arc<Mailbox<Message>>,
 ) -> io::Result<(mpsc::Sender<Job>, JoinHandle<()>)> {
     let (post, jobs) = mpsc::channel::<Job>();
     let work = move || {
         let _ = setup::place(None, priority);
         for job in jobs {
-            mailbox.post(Letter::Handshake(job.run()));
+            mailbox.post(Message::Handshake(job.run()));
         }
     };
     Ok((post, thread::Builder::new().name("handshake".into()).spawn(work)?))

@@ -35,7 +35,7 @@ pub mod drops;
 mod handshakes;
 mod hops;
 mod inbound;
-mod letter;
+mod message;
 mod neighbours;
 mod outbound;
 pub mod path;

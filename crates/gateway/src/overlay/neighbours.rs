@@ -8,7 +8,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use super::letter::Letter;
+use super::message::Message;
 use crate::config::uplink::Which;
 use crate::run::mailbox::Mailbox;
 use crate::run::setup;
@@ -45,7 +45,7 @@ pub(super) fn start(
     priority: Option<u8>,
     index: Arc<AtomicI32>,
     listen: IpAddr,
-    mailbox: Arc<Mailbox<Letter>>,
+    mailbox: Arc<Mailbox<Message>>,
 ) -> io::Result<(mpsc::Sender<SocketAddrV4>, JoinHandle<()>)> {
     let (ask, asked) = mpsc::channel();
     // Peers answer to the configured local address, so datagrams must leave from it, whatever the
@@ -57,7 +57,7 @@ pub(super) fn start(
     let work = move || {
         let _ = setup::place(None, priority);
         let mut neighbours = Neighbours { index, from, known: Vec::new(), looked: Instant::now() };
-        neighbours.serve(&asked, |to, hop| mailbox.post(Letter::Hop(which, to, hop)));
+        neighbours.serve(&asked, |to, hop| mailbox.post(Message::Hop(which, to, hop)));
     };
     Ok((ask, thread::Builder::new().name("next-hops".into()).spawn(work)?))
 }

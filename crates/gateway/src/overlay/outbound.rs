@@ -9,7 +9,7 @@ use antedate_wire::{VlanTagStack, vxlan};
 use super::carrier::{Carrier, fragments, pieces};
 use super::class;
 use super::peers::{Long, limit};
-use super::state::{Core, Crypt, LONGEST, OUT, address};
+use super::state::{Core, Crypt, MAX_FRAME_LEN, OUT, address};
 use super::table::{Heard, Place};
 use crate::config::overlay::Clamp;
 use crate::config::policy::Class;
@@ -22,7 +22,7 @@ impl Core {
     #[inline]
     pub(super) fn outbound(&mut self, now: u64, frame: &mut [u8]) {
         let Some(kind) = admit(&self.gate, Way::Out, &self.out, frame) else { return };
-        if frame.len() > LONGEST {
+        if frame.len() > MAX_FRAME_LEN {
             return self.out.too_long.count();
         }
         let (to, from) = (address(frame, 0), address(frame, 6));

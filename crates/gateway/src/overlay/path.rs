@@ -150,7 +150,7 @@ impl Path {
                         offload::finish(received, scratch, |frame| core.outbound(now, frame.into_frame()));
                     count += done.unwrap_or(1);
                     match done {
-                        Err(offload::Unsupported) => core.out.unsupported_offload.count(),
+                        Err(offload::UnsupportedError) => core.out.unsupported_offload.count(),
                         Ok(_) if offload.segmentation != 0 => core.out.super_frames.count(),
                         Ok(_) if offload.needs_checksum => core.out.checksums_completed.count(),
                         Ok(_) => {}

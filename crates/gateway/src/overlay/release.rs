@@ -19,7 +19,7 @@ const FLOWS: usize = 64;
 /// The most frames that are held at a time.
 const PLACES: usize = 128;
 /// Octets of the longest frame that is held.
-const LONGEST: usize = 1522;
+const MAX_HELD_LEN: usize = 1522;
 /// Deviations of a flow's intervals from its period, in microseconds.
 #[derive(Debug, Clone)]
 pub struct Histogram {
@@ -95,7 +95,7 @@ struct Waiting {
     flow: usize,
     id: u32,
     len: usize,
-    octets: Box<[u8; LONGEST]>,
+    octets: Box<[u8; MAX_HELD_LEN]>,
 }
 
 /// The buffer of the release clock.
@@ -116,8 +116,15 @@ impl Release {
     /// A buffer that holds no frame for more than `most` nanoseconds.
     #[must_use]
     pub fn new(most: u64) -> Self {
-        let place =
-            Waiting { due: 0, number: 0, arrived: 0, flow: 0, id: 0, len: 0, octets: Box::new([0; LONGEST]) };
+        let place = Waiting {
+            due: 0,
+            number: 0,
+            arrived: 0,
+            flow: 0,
+            id: 0,
+            len: 0,
+            octets: Box::new([0; MAX_HELD_LEN]),
+        };
         Self {
             most: most as i64,
             flows: Vec::with_capacity(FLOWS),
@@ -172,7 +179,7 @@ impl Release {
         // No frame overtakes a held one of its flow, even if the clock would allow it.
         let waiting = self.places[..self.waiting].iter().filter(|place| place.id == id);
         let before = waiting.map(|place| place.due).max();
-        let late = due.is_some_and(|due| due <= now) || frame.len() > LONGEST;
+        let late = due.is_some_and(|due| due <= now) || frame.len() > MAX_HELD_LEN;
         let Some(due) = due.max(before) else { return false };
         if late || self.waiting == PLACES {
             *(if late { &mut self.counts.late } else { &mut self.counts.full }) += 1;

@@ -2,24 +2,20 @@
 
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
-use super::letter::Letter;
+use super::message::Message;
 use super::snapshot::Snapshot;
-use crate::run::control::{Command, Refusal, StatusSource};
+use crate::run::control::{Command, CommandError, StatusSource};
 use crate::run::counters::PathCounters;
 use crate::run::lock;
 use crate::run::mailbox::Mailbox;
-use crate::run::report::{About, Carries, Place, Shares, forwarding, port};
+use crate::run::report::{ANSWER_TIMEOUT, About, Carries, Place, Shares, forwarding, port};
 use crate::run::status::Status;
 
-/// The longest wait for the forwarding thread's answer.
-const PATIENCE: Duration = Duration::from_millis(500);
-
 /// Answers requests of the control socket.
-pub(super) struct Desk {
+pub(super) struct Answers {
     pub(super) about: About,
-    pub(super) mailbox: Arc<Mailbox<Letter>>,
+    pub(super) mailbox: Arc<Mailbox<Message>>,
     pub(super) out: Arc<PathCounters>,
     pub(super) inward: Arc<PathCounters>,
     pub(super) place: Arc<Mutex<Place>>,
@@ -30,15 +26,15 @@ pub(super) struct Desk {
     pub(super) shares: Shares,
 }
 
-impl Desk {
+impl Answers {
     fn snapshot(&self) -> Option<Snapshot> {
         let (answer, receiver) = mpsc::channel();
-        self.mailbox.post(Letter::Snapshot(answer));
-        receiver.recv_timeout(PATIENCE).ok()
+        self.mailbox.post(Message::Snapshot(answer));
+        receiver.recv_timeout(ANSWER_TIMEOUT).ok()
     }
 }
 
-impl StatusSource for Desk {
+impl StatusSource for Answers {
     fn status(&self) -> Status {
         let snapshot = self.snapshot();
         let waits: Vec<_> = snapshot.iter().map(|snapshot| snapshot.waits).collect();
@@ -62,13 +58,13 @@ impl StatusSource for Desk {
         }
     }
 
-    fn command(&self, command: Command) -> Result<String, Refusal> {
+    fn command(&self, command: Command) -> Result<String, CommandError> {
         match command {
             Command::Rekey => {
-                self.mailbox.post(Letter::Rekey);
+                self.mailbox.post(Message::Rekey);
                 Ok("new sessions are begun with all peers".into())
             }
-            Command::SwitchSa { .. } => Err(Refusal {
+            Command::SwitchSa { .. } => Err(CommandError {
                 what: "an overlay has sessions, no associations".into(),
                 remedy: "`antedate gateway rekey` makes new sessions".into(),
             }),

@@ -25,7 +25,7 @@ use crate::frames::gate::Gate;
 use crate::run::counters::PathCounters;
 
 /// Octets of the longest frame: a jumbo frame with two VLAN tags.
-pub(super) const LONGEST: usize = 9_018 + 4;
+pub(super) const MAX_FRAME_LEN: usize = 9_018 + 4;
 /// The longest interval of the timers, in nanoseconds.
 const LOOK: u64 = 100_000_000;
 /// The interval of ageing, in nanoseconds.
@@ -100,7 +100,7 @@ impl Core {
 
     pub(super) fn say_hello(&mut self, now: u64, place: usize, wants_answer: bool) {
         let (Some(peer), Crypt::Wireguard(device)) = (self.peers.get(place), &mut self.crypt) else { return };
-        let hello = Hello { wants_answer, reads_pieces: true, longest: LONGEST as u16 };
+        let hello = Hello { wants_answer, reads_pieces: true, longest: MAX_FRAME_LEN as u16 };
         let octets = hello.emit();
         let second = self.second.as_mut().zip(peer.settings.second_endpoint);
         let mut carrier = Carrier { now, device, uplink: &mut self.uplink, second, out: &self.out, class: 0 };

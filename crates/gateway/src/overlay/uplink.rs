@@ -21,7 +21,7 @@ use crate::sys::outbox::{self, Outbox, SEGMENT_UDP};
 use crate::sys::packet::{Next, Receiver, Sender};
 use crate::sys::route::Hop;
 use crate::sys::segmenter::Segmenter;
-use crate::sys::udp::{BATCH, Inbox, ROOM, UdpSocket, headers};
+use crate::sys::udp::{BATCH, Inbox, MAX_DATAGRAM_LEN, UdpSocket, headers};
 
 /// The most datagrams in a turn.
 const TURN: usize = 16;
@@ -262,7 +262,7 @@ pub(super) struct Outward {
 impl Outward {
     /// The buffer of the next datagram. Sends the outbox first if it is full.
     #[inline]
-    pub(super) fn place(&mut self, counters: &PathCounters) -> Option<&mut [u8; ROOM]> {
+    pub(super) fn place(&mut self, counters: &PathCounters) -> Option<&mut [u8; MAX_DATAGRAM_LEN]> {
         if self.outbox.is_full() {
             self.flush(counters);
         }

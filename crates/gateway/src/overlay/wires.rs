@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 
 use antedate_host::fault::Fault;
 
-use super::letter::Letter;
+use super::message::Message;
 use super::neighbours;
 use super::uplink::Port;
 use crate::config::Config;
@@ -40,7 +40,7 @@ impl Wire {
         which: Which,
         (interface, mtu): (&Interface, usize),
         listen: SocketAddr,
-        mailbox: &Arc<Mailbox<Letter>>,
+        mailbox: &Arc<Mailbox<Message>>,
     ) -> Result<(Self, Port, mpsc::Sender<SocketAddrV4>), Fault> {
         let fragment = overlay.fragmentation == LongFrames::Outside || overlay.private_key_file.is_none();
         let socket = UdpSocket::open(listen, &interface.name, fragment)
@@ -72,7 +72,7 @@ impl Wire {
         &mut self,
         config: &Config,
         overlay: &Overlay,
-        mailbox: &Mailbox<Letter>,
+        mailbox: &Mailbox<Message>,
     ) -> Option<usize> {
         if !changed(&self.interface) {
             return None;
@@ -85,7 +85,7 @@ impl Wire {
             again.map_err(|error| refused(&config.file, self.which.key(), self.listen, &now.name, &error));
         match again.and_then(|()| self.port(config, overlay, &now, mtu)) {
             Ok(port) => {
-                mailbox.post(Letter::Uplink(self.which, port, mtu));
+                mailbox.post(Message::Uplink(self.which, port, mtu));
                 tracing::info!(interface = %now.name, mtu, "uplink opened again");
                 self.index.store(now.index, Ordering::Relaxed);
                 self.interface = now;

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
 
-use super::letter::Letter;
+use super::message::Message;
 use super::path::Path;
 use super::snapshot::Snapshot;
 use super::uplink::Inward;
@@ -19,22 +19,22 @@ use crate::sys::thread;
 const STEPS: u32 = 4;
 
 /// The longest time in nanoseconds that messages wait for frames.
-const LETTERS_WAIT: u64 = 2_000_000;
+const MESSAGES_WAIT: u64 = 2_000_000;
 
 /// The forwarding thread.
 pub struct Worker {
     path: Path,
     mode: Mode,
-    mailbox: Arc<Mailbox<Letter>>,
+    mailbox: Arc<Mailbox<Message>>,
     /// The time after which messages no longer wait.
-    letters_by: u64,
+    messages_by: u64,
 }
 
 impl Worker {
     /// A thread for this path, with this way to wait and this mailbox.
     #[must_use]
-    pub const fn new(path: Path, mode: Mode, mailbox: Arc<Mailbox<Letter>>) -> Self {
-        Self { path, mode, mailbox, letters_by: 0 }
+    pub const fn new(path: Path, mode: Mode, mailbox: Arc<Mailbox<Message>>) -> Self {
+        Self { path, mode, mailbox, messages_by: 0 }
     }
 
     /// Forwards until a message tells it to stop.
@@ -46,12 +46,12 @@ impl Worker {
     /// Whether messages wait for the release clock's next frame. A snapshot takes as long as the
     /// tolerated deviation of a frame.
     #[inline]
-    fn letters_wait(&mut self) -> bool {
+    fn messages_wait(&mut self) -> bool {
         let Some(due) = self.path.due() else { return false };
         let now = thread::now();
-        let wait = due < now + WAKE_UP && now < self.letters_by;
+        let wait = due < now + WAKE_UP && now < self.messages_by;
         if !wait {
-            self.letters_by = now + LETTERS_WAIT;
+            self.messages_by = now + MESSAGES_WAIT;
         }
         wait
     }
@@ -72,23 +72,23 @@ impl Duty for Worker {
     const PUNCTUAL: bool = true;
 
     #[inline]
-    fn letter(&mut self, governor: &Governor) -> ControlFlow<(), bool> {
-        if self.letters_wait() {
+    fn message(&mut self, governor: &Governor) -> ControlFlow<(), bool> {
+        if self.messages_wait() {
             return ControlFlow::Continue(false);
         }
-        let Some(letter) = self.mailbox.take() else { return ControlFlow::Continue(false) };
-        match letter {
-            Letter::Snapshot(answer) => {
+        let Some(message) = self.mailbox.take() else { return ControlFlow::Continue(false) };
+        match message {
+            Message::Snapshot(answer) => {
                 self.path.census();
                 // The requester may be gone.
                 let _ = answer.send(Snapshot::take(&self.path, governor));
             }
-            Letter::Rekey => self.path.rekey(),
-            Letter::Field(from, to, mtu) => self.path.replace_field(from, to, mtu),
-            Letter::Uplink(which, port, mtu) => self.path.replace_uplink(which, port, mtu),
-            Letter::Handshake(done) => self.path.handshake(done),
-            Letter::Hop(which, to, hop) => self.path.learn_hop(which, to, hop),
-            Letter::Stop => return ControlFlow::Break(()),
+            Message::Rekey => self.path.rekey(),
+            Message::Field(from, to, mtu) => self.path.replace_field(from, to, mtu),
+            Message::Uplink(which, port, mtu) => self.path.replace_uplink(which, port, mtu),
+            Message::Handshake(done) => self.path.handshake(done),
+            Message::Hop(which, to, hop) => self.path.learn_hop(which, to, hop),
+            Message::Stop => return ControlFlow::Break(()),
         }
         ControlFlow::Continue(true)
     }

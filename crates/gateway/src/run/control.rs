@@ -57,7 +57,7 @@ pub struct Reply {
 /// The reason and the remedy of a failed command.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{what}")]
-pub struct Refusal {
+pub struct CommandError {
     /// The reason.
     pub what: String,
     /// The remedy.
@@ -72,7 +72,7 @@ pub trait StatusSource: Send + Sync {
     ///
     /// # Errors
     /// When it cannot be executed.
-    fn command(&self, command: Command) -> Result<String, Refusal>;
+    fn command(&self, command: Command) -> Result<String, CommandError>;
 }
 
 /// Answers requests from a [`StatusSource`].
@@ -111,7 +111,7 @@ fn reply(line: &[u8], source: &dyn StatusSource) -> Reply {
     };
     match source.command(command) {
         Ok(message) => Reply { ok: true, message, ..Reply::default() },
-        Err(refusal) => refused(&refusal.what, &refusal.remedy),
+        Err(error) => refused(&error.what, &error.remedy),
     }
 }
 
@@ -167,17 +167,20 @@ mod tests {
 
     /// Answers at once and records the commands.
     #[derive(Default)]
-    struct Desk(Mutex<Vec<Command>>);
+    struct Recorder(Mutex<Vec<Command>>);
 
-    impl StatusSource for Desk {
+    impl StatusSource for Recorder {
         fn status(&self) -> Status {
             Status { antedate: "1".into(), uptime_seconds: 2.5, ..Status::default() }
         }
 
-        fn command(&self, command: Command) -> Result<String, Refusal> {
+        fn command(&self, command: Command) -> Result<String, CommandError> {
             let Command::SwitchSa { an } = command else { return Ok("new sessions".into()) };
             if an > 1 {
-                return Err(Refusal { what: format!("there is no AN {an}"), remedy: "choose 0 or 1".into() });
+                return Err(CommandError {
+                    what: format!("there is no AN {an}"),
+                    remedy: "choose 0 or 1".into(),
+                });
             }
             self.0.lock().unwrap().push(command);
             Ok(format!("sends under AN {an}"))
@@ -191,7 +194,7 @@ mod tests {
     fn started() -> (tempfile::TempDir, PathBuf, Server) {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("run/gateway.sock");
-        let server = serve(bind(&path).unwrap(), &path, Arc::new(Desk::default())).unwrap();
+        let server = serve(bind(&path).unwrap(), &path, Arc::new(Recorder::default())).unwrap();
         (directory, path, server)
     }
 
@@ -288,7 +291,7 @@ mod tests {
         assert!(ask(&path, Request::Status {}).unwrap_err().to_string().contains("no gateway answers here"));
 
         drop(UnixListener::bind(&path).unwrap());
-        let _server = serve(bind(&path).unwrap(), &path, Arc::new(Desk::default())).unwrap();
+        let _server = serve(bind(&path).unwrap(), &path, Arc::new(Recorder::default())).unwrap();
         assert!(ask(&path, Request::Status {}).unwrap().ok);
 
         let file = directory.path().join("file");

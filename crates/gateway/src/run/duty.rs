@@ -32,7 +32,7 @@ pub(crate) trait Duty: Warm {
     /// [linger](Self::linger).
     const LINGERS: bool = false;
     /// Executes the next message, if any. Returns whether there was one, or `Break` to end.
-    fn letter(&mut self, governor: &Governor) -> ControlFlow<(), bool>;
+    fn message(&mut self, governor: &Governor) -> ControlFlow<(), bool>;
     /// Handles a bounded number of ready frames. Calls `heard` with the flow of each. Returns their
     /// number.
     fn turn(&mut self, heard: impl FnMut(u32)) -> usize;
@@ -68,7 +68,7 @@ pub(crate) fn forward<D: Duty>(duty: &mut D, mode: Mode) {
     let (mut alone, mut parts) = (false, 0u32);
     loop {
         // One at a time, so that frames pass between the keys of many members.
-        match duty.letter(&governor) {
+        match duty.message(&governor) {
             ControlFlow::Break(()) => return,
             // There may be other keys, or more packet numbers.
             ControlFlow::Continue(true) => frames = frames.max(haste),
@@ -213,7 +213,7 @@ mod tests {
     impl<const PUNCTUAL: bool> Duty for Waits<PUNCTUAL> {
         const PUNCTUAL: bool = PUNCTUAL;
 
-        fn letter(&mut self, _: &Governor) -> ControlFlow<(), bool> {
+        fn message(&mut self, _: &Governor) -> ControlFlow<(), bool> {
             ControlFlow::Continue(false)
         }
 
@@ -266,7 +266,7 @@ mod tests {
     #[derive(Default)]
     struct Scripted {
         frames: Vec<usize>,
-        letter: Option<usize>,
+        message: Option<usize>,
         haste: usize,
         turn: usize,
         prepared: Vec<usize>,
@@ -276,11 +276,11 @@ mod tests {
     impl Duty for Scripted {
         const PUNCTUAL: bool = false;
 
-        fn letter(&mut self, _: &Governor) -> ControlFlow<(), bool> {
+        fn message(&mut self, _: &Governor) -> ControlFlow<(), bool> {
             if self.turn == self.frames.len() {
                 return ControlFlow::Break(());
             }
-            ControlFlow::Continue(self.letter == Some(self.turn))
+            ControlFlow::Continue(self.message == Some(self.turn))
         }
 
         fn turn(&mut self, mut heard: impl FnMut(u32)) -> usize {
@@ -338,9 +338,9 @@ mod tests {
     #[test]
     fn polling_checks_preparation_periodically() {
         let turns = (LULL + 2 * REHEARSAL) as usize;
-        let prepared = |letter| {
+        let prepared = |message| {
             let mut duty =
-                Scripted { frames: vec![0; turns + 1], letter, haste: HASTE, ..Scripted::default() };
+                Scripted { frames: vec![0; turns + 1], message, haste: HASTE, ..Scripted::default() };
             forward(&mut duty, Mode::Busy);
             duty.prepared
         };

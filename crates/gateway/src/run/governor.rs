@@ -177,12 +177,6 @@ impl Governor {
         };
     }
 
-    /// How long before a due frame the thread wakes, in nanoseconds.
-    #[must_use]
-    pub fn lead(&self) -> u64 {
-        self.lead
-    }
-
     /// Whether a frame of a steady flow is due within this many nanoseconds.
     #[must_use]
     pub fn expects(&self, now: u64, within: u64) -> bool {

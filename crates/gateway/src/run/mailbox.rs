@@ -15,7 +15,7 @@ use crate::sys::event::Event;
 #[derive(Debug)]
 pub struct Mailbox<T> {
     full: AtomicBool,
-    letters: Mutex<VecDeque<T>>,
+    messages: Mutex<VecDeque<T>>,
     event: Event,
 }
 
@@ -25,14 +25,14 @@ impl<T> Mailbox<T> {
     /// # Errors
     /// When the process has no file descriptor left.
     pub fn new() -> io::Result<Self> {
-        Ok(Self { full: AtomicBool::new(false), letters: Mutex::default(), event: Event::new()? })
+        Ok(Self { full: AtomicBool::new(false), messages: Mutex::default(), event: Event::new()? })
     }
 
     /// Queues a message and wakes the thread.
-    pub fn post(&self, letter: T) {
-        let mut letters = self.letters.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        letters.push_back(letter);
-        drop(letters);
+    pub fn post(&self, message: T) {
+        let mut messages = self.messages.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        messages.push_back(message);
+        drop(messages);
         self.full.store(true, Ordering::Release);
         self.event.wake();
     }
@@ -49,13 +49,13 @@ impl<T> Mailbox<T> {
     #[cold]
     #[inline(never)]
     fn empty_one(&self) -> Option<T> {
-        let mut letters = self.letters.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let letter = letters.pop_front();
-        if letters.is_empty() {
+        let mut messages = self.messages.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let message = messages.pop_front();
+        if messages.is_empty() {
             self.full.store(false, Ordering::Release);
             self.event.clear();
         }
-        letter
+        message
     }
 }
 

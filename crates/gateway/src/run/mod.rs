@@ -23,7 +23,7 @@ pub(crate) mod warm;
 
 /// Why a gateway did not start, or ended.
 #[derive(Debug, thiserror::Error)]
-pub enum Ended {
+pub enum RunError {
     /// It could not start. A retry without a change fails again.
     #[error("{0}")]
     NotStarted(Fault),

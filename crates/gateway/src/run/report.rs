@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use antedate_wire::{EthernetAddress, Sci};
 
@@ -13,6 +13,10 @@ use crate::run::lock;
 use crate::run::setup::Granted;
 use crate::run::status::{Forwarding, Port, Status, Thread};
 use crate::sys::interface;
+
+/// The longest wait for a forwarding thread's answer. It reads its messages after at most 16
+/// frames.
+pub(crate) const ANSWER_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// How a thread waited, and its CPU time.
 #[derive(Debug, Clone, Copy, Default)]

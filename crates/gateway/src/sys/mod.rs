@@ -11,7 +11,7 @@
 //! - [`thread`]: pinning, priority, timer slack, clocks
 //! - [`warm`]: the hot text section, prefetches, first writes to pages
 //! - [`event`]: an event counter that ends a wait (`eventfd(2)`)
-#![allow(unsafe_code)]
+#![allow(unsafe_code, reason = "system calls; each block states its argument")]
 
 pub mod event;
 pub mod filter;

@@ -13,7 +13,7 @@ use antedate_wire::checksum::Sum;
 
 use super::packet::{Offload, Sender};
 use super::segmenter::{PARTS, Segmenter};
-use super::udp::{BATCH, ROOM, UdpSocket, to_raw};
+use super::udp::{BATCH, MAX_DATAGRAM_LEN, UdpSocket, to_raw};
 
 /// Octets of the Ethernet, IPv4 and UDP headers of a datagram that is sent as a frame.
 pub const FRAME_HEADER: usize = 14 + 20 + 8;
@@ -24,13 +24,13 @@ const CLASS_LEN: usize = 24;
 /// path.
 const WORTH_JOINING: usize = 4;
 /// Octets of the longest UDP datagram, with its header. Also the limit of a super-frame.
-const LONGEST: usize = 65_535 - 20;
+const MAX_UDP_LEN: usize = 65_535 - 20;
 /// A UDP super-frame, as in `struct virtio_net_hdr`.
 pub(crate) const SEGMENT_UDP: u8 = 5;
 
 const _: () = assert!(BATCH <= PARTS);
 
-type Place = [u8; FRAME_HEADER + ROOM];
+type Place = [u8; FRAME_HEADER + MAX_DATAGRAM_LEN];
 
 /// The senders of frames and super-frames on an interface.
 #[derive(Debug)]
@@ -87,7 +87,7 @@ impl Outbox {
 
     /// The buffer of the next datagram. `None` when the outbox is full.
     #[inline]
-    pub fn place(&mut self) -> Option<&mut [u8; ROOM]> {
+    pub fn place(&mut self) -> Option<&mut [u8; MAX_DATAGRAM_LEN]> {
         self.octets.get_mut(self.count)?.last_chunk_mut()
     }
 
@@ -105,7 +105,7 @@ impl Outbox {
         if let Some((head, datagram)) =
             self.octets.get_mut(self.count).and_then(|o| o.split_first_chunk_mut())
         {
-            write(head, &datagram[..len.min(ROOM)]);
+            write(head, &datagram[..len.min(MAX_DATAGRAM_LEN)]);
             self.put_by(len, By::Interface);
         }
     }
@@ -114,7 +114,7 @@ impl Outbox {
     fn put_by(&mut self, len: usize, by: By) {
         if self.count < BATCH {
             self.by[self.count] = by;
-            self.lengths[self.count] = len.min(ROOM);
+            self.lengths[self.count] = len.min(MAX_DATAGRAM_LEN);
             self.count += 1;
         }
     }
@@ -174,7 +174,7 @@ impl Outbox {
         let same = |other: &[u8]| {
             [0..16, 18..24, 26..38].iter().all(|range| first[range.clone()] == other[range.clone()])
         };
-        let most = (LONGEST - 8) / len.max(1);
+        let most = (MAX_UDP_LEN - 8) / len.max(1);
         let mut count = 1;
         while start + count < end.min(start + most) {
             let next = start + count;

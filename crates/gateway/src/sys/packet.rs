@@ -18,7 +18,7 @@ use super::{check, filter::Filter, interface::Interface, set_option};
 /// Slots of a receive ring: two milliseconds at 500,000 frames a second.
 const SLOTS: usize = 1024;
 /// Octets of the longest super-frame from the kernel with its link header, and some spare.
-const LONGEST: usize = 68 * 1024;
+const MAX_LONG_FRAME_LEN: usize = 68 * 1024;
 /// Octets of the kernel's queue beside the ring, for frames longer than a slot.
 const SIDE_QUEUE: libc::c_int = 16 << 20;
 /// `struct virtio_net_hdr`, in front of each frame on a socket with PACKET_VNET_HDR.
@@ -274,7 +274,7 @@ impl Receiver {
             slot_bytes,
             slots: SLOTS,
             position: 0,
-            long: vec![0; OFFLOAD_HEADER + LONGEST].into_boxed_slice(),
+            long: vec![0; OFFLOAD_HEADER + MAX_LONG_FRAME_LEN].into_boxed_slice(),
         })
     }
 

@@ -12,7 +12,7 @@ use super::{check, set_option};
 /// The most datagrams per system call.
 pub const BATCH: usize = 16;
 /// Octets of the longest datagram.
-pub const ROOM: usize = 10_240;
+pub const MAX_DATAGRAM_LEN: usize = 10_240;
 /// Octets of the kernel's buffer in each direction.
 const QUEUE: libc::c_int = 4 << 20;
 
@@ -110,7 +110,7 @@ impl AsRawFd for UdpSocket {
 
 /// Received datagrams.
 pub struct Inbox {
-    octets: Box<[[u8; ROOM]; BATCH]>,
+    octets: Box<[[u8; MAX_DATAGRAM_LEN]; BATCH]>,
     from: [libc::sockaddr_storage; BATCH],
     lengths: [usize; BATCH],
 }
@@ -135,7 +135,7 @@ impl Inbox {
         let (mut heads, mut parts): ([libc::mmsghdr; BATCH], [libc::iovec; BATCH]) = unsafe { mem::zeroed() };
         let places = heads.iter_mut().zip(&mut parts).zip(self.octets.iter_mut().zip(&mut self.from));
         for ((head, part), (octets, from)) in places.take(most) {
-            *part = libc::iovec { iov_base: octets.as_mut_ptr().cast(), iov_len: ROOM };
+            *part = libc::iovec { iov_base: octets.as_mut_ptr().cast(), iov_len: MAX_DATAGRAM_LEN };
             head.msg_hdr.msg_iov = part;
             head.msg_hdr.msg_iovlen = 1;
             head.msg_hdr.msg_name = ptr::from_mut(from).cast();
@@ -179,9 +179,9 @@ impl Default for Inbox {
     }
 }
 
-fn buffers() -> Box<[[u8; ROOM]; BATCH]> {
+fn buffers() -> Box<[[u8; MAX_DATAGRAM_LEN]; BATCH]> {
     // SAFETY: an array of octets is valid as all zeroes.
-    unsafe { Box::<[[u8; ROOM]; BATCH]>::new_zeroed().assume_init() }
+    unsafe { Box::<[[u8; MAX_DATAGRAM_LEN]; BATCH]>::new_zeroed().assume_init() }
 }
 
 pub(super) fn to_raw(address: SocketAddr) -> (libc::sockaddr_storage, libc::socklen_t) {

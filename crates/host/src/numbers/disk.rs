@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 pub const NAME: &str = "packet-numbers";
 const NEW_NAME: &str = "packet-numbers.new";
 /// The largest state file: some 30,000 records.
-const LONGEST: u64 = 4 << 20;
+const MAX_STATE_FILE_LEN: u64 = 4 << 20;
 
 /// The steps of replacing a file. A power cut may lose unsynchronized content in whole or in part;
 /// tests cut the power between and within all steps.
@@ -67,7 +67,7 @@ pub(super) fn read_in(directory: &Path) -> io::Result<Option<Vec<u8>>> {
         Err(error) => return Err(error),
     };
     let mut bytes = Vec::new();
-    file.take(LONGEST).read_to_end(&mut bytes)?;
+    file.take(MAX_STATE_FILE_LEN).read_to_end(&mut bytes)?;
     Ok(Some(bytes))
 }
 

@@ -248,7 +248,7 @@ fn other_files_are_refused() {
     let stored = Stored::new(0o600);
     fs::write(stored.path(), [0xff; 100]).unwrap();
     assert!(stored.load(stored.owner()).unwrap_err().starts_with("keys: is not text"));
-    fs::write(stored.path(), vec![b'#'; LONGEST + 1]).unwrap();
+    fs::write(stored.path(), vec![b'#'; MAX_KEY_FILE_LEN + 1]).unwrap();
     assert!(stored.load(stored.owner()).unwrap_err().starts_with("keys: longer than 64 KiB"));
     fs::remove_file(stored.path()).unwrap();
     assert!(

@@ -121,8 +121,8 @@ impl Site {
 
 #[test]
 fn key_agreement_needs_private_cak_only() {
-    let desk = tempfile::tempdir().unwrap();
-    let file = desk.path().join("g.toml");
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("g.toml");
     let text = "[field]\ninterface = \"eth1\"\n[uplink]\ninterface = \"eth0\"\n[macsec]\ncak_file = \"cak\"\n\
                 [policy]\nallow = [\"arp\"]\n[state]\ndirectory = \"nowhere\"\n[control]\nsocket = \"c.sock\"\n";
     fs::write(&file, text).unwrap();
@@ -130,7 +130,7 @@ fn key_agreement_needs_private_cak_only() {
     let bench = Bench { privileged: true, user, mbit: None, deaf: None };
     let faults = check(&file, &bench).expect_err("no CAK").to_string();
     assert!(faults.contains("cak: cannot read the key file"), "{faults}");
-    let cak = desk.path().join("cak");
+    let cak = directory.path().join("cak");
     fs::write(&cak, "mka_cak=000102030405060708090a0b0c0d0e0f\nmka_ckn=0102\n").unwrap();
     fs::set_permissions(&cak, Permissions::from_mode(0o644)).unwrap();
     let faults = check(&file, &bench).expect_err("others can read it").to_string();
@@ -457,7 +457,7 @@ fn unusable_control_socket_is_refused() {
     let warnings = with("s.sock").unwrap().warnings;
     let said = warnings.iter().any(|warning| {
         warning.to_string().contains("g.toml:10: control.socket: ")
-            && warning.to_string().contains("another gateway answers on this control socket")
+            && warning.to_string().contains("another gateway directory on this control socket")
     });
     assert!(said, "{warnings:?}");
 }

@@ -77,10 +77,10 @@ fn slow_forwarding_thread_is_awaited() {
     speaker.receive(install);
     (0..9).for_each(|_| speaker.hear_late());
     assert!(!receives(&speaker), "nobody said so");
-    let letters: Vec<_> = std::iter::from_fn(|| mailbox.take()).collect();
-    assert_eq!(letters.len(), 2, "one for each channel");
-    for letter in letters {
-        let Letter::InstallReceive(_, answer) = letter else { panic!("{letter:?}") };
+    let messages: Vec<_> = std::iter::from_fn(|| mailbox.take()).collect();
+    assert_eq!(messages.len(), 2, "one for each channel");
+    for message in messages {
+        let Message::InstallReceive(_, answer) = message else { panic!("{message:?}") };
         answer.send(Ok(Retired::default())).expect("it is heard");
     }
     speaker.hear_late();
@@ -92,7 +92,7 @@ fn flood_is_received_in_parts() {
     let (mut speaker, other) = speaker();
     let flood = HEARD_AT_ONCE + 36;
     (0..flood).for_each(|_| assert_eq!(other.send(&[0; 60]).expect("it is sent"), 60));
-    let mut frame = [0; LONGEST];
+    let mut frame = [0; MAX_MKPDU_LEN];
     for heard in [HEARD_AT_ONCE, flood, flood] {
         speaker.listen(&mut frame);
         let refused = speaker.participant.status(Duration::ZERO).refused.of(Dropped::Malformed);

@@ -13,7 +13,7 @@ use crate::sys::packet::Receiver;
 use crate::sys::route::Hop;
 
 /// A message to the forwarding thread.
-pub enum Letter {
+pub enum Message {
     /// Send a snapshot of the state.
     Snapshot(Answer<Snapshot>),
     /// Start new sessions with all peers.

@@ -4,7 +4,9 @@
 use std::sync::mpsc::Sender as Answer;
 
 use antedate_channel::fragment::Marks;
-use antedate_channel::macsec::{An, ReadyReceive, ReadyTransmit, Retired, Sci, SwitchError};
+use antedate_channel::macsec::{
+    An, ReadyReceive, ReadyTransmit, ReceiveInstallError, Retired, Sci, SwitchError, TransmitInstallError,
+};
 
 use super::snapshot::Snapshot;
 use crate::run::counters::Counter;
@@ -21,9 +23,23 @@ pub struct Ports {
     pub mtu: usize,
 }
 
+/// The reason for not installing a prepared key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum InstallError {
+    /// The receive channel refused it.
+    #[error(transparent)]
+    Receive(#[from] ReceiveInstallError),
+    /// The transmit channel refused it.
+    #[error(transparent)]
+    Transmit(#[from] TransmitInstallError),
+    /// The transmit channel cannot protect with it.
+    #[error(transparent)]
+    Switch(#[from] SwitchError),
+}
+
 /// A message to a forwarding thread.
 #[derive(Debug)]
-pub enum Letter {
+pub enum Message {
     /// Packet numbers below `limit` are reserved on disk.
     Reserve {
         /// The association.
@@ -41,10 +57,10 @@ pub enum Letter {
     TakeFragments(Sci, Option<Marks>),
     /// Receive from a member with a prepared key. Adds a new member. The answer returns the
     /// replaced key.
-    InstallReceive(Box<ReadyReceive>, Answer<Result<Retired, String>>),
+    InstallReceive(Box<ReadyReceive>, Answer<Result<Retired, InstallError>>),
     /// Protect with prepared keys from the next frame on: first the ordinary channel's, then the
     /// express one's. The answer returns the replaced keys.
-    InstallTransmit(Vec<ReadyTransmit>, Answer<Result<Retired, String>>),
+    InstallTransmit(Vec<ReadyTransmit>, Answer<Result<Retired, InstallError>>),
     /// Accept no lower packet number on this channel.
     Lowest(Sci, An, u64),
     /// Remove the keys of this association. The answer returns them.
