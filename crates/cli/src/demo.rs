@@ -7,7 +7,7 @@ use antedate_lab::demo::scenario::Scenario;
 use antedate_lab::demo::{self, Options, Ports, Secure};
 use clap::Args;
 
-use crate::failure::{Done, Failure};
+use crate::failure::{Done, Failure, ValueError};
 use crate::output;
 
 /// The longest demonstration in seconds: a week.
@@ -15,37 +15,38 @@ const LONGEST: f64 = 7.0 * 86_400.0;
 
 #[derive(Args)]
 pub(crate) struct Demo {
-    /// How frames cross the wire: macsec; overlay, in VXLAN through WireGuard; none, by the same gateways without protection; or bridge, by plain Linux bridges
+    /// Protection of the wire: macsec; overlay, in VXLAN through WireGuard; none, by the same
+    /// gateways without protection; or bridge, by plain Linux bridges
     #[arg(long, value_name = "HOW", default_value = "macsec")]
     secure: Secure,
     /// The update time in microseconds, 250 to 512000
     #[arg(long, value_name = "MICROSECONDS", default_value_t = Options::default().cycle_us)]
     cycle_us: u32,
-    /// How long nothing disturbs the machines
+    /// Seconds of undisturbed operation
     #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = milliseconds)]
     seconds: u64,
     /// Octets of a cyclic frame, without its frame check sequence
     #[arg(long, value_name = "OCTETS", default_value_t = Options::default().frame_bytes)]
     frame_bytes: usize,
-    /// The MTU of the wire, 128 and more: frames that it does not carry cross it in fragments
+    /// The MTU of the wire, 128 and more; longer frames cross it in fragments
     #[arg(long, value_name = "OCTETS")]
     mtu: Option<u16>,
-    /// Gives cyclic frames a secure channel of their own, which goes between the fragments of all others
+    /// Gives cyclic frames an express channel, which passes between the fragments of other frames
     #[arg(long)]
     express: bool,
-    /// What is done to the plant afterwards: none, all, or names with commas between them; see below
+    /// Faults afterwards: none, all, or names separated by commas; see below
     #[arg(long, value_name = "LIST", default_value = "none", num_args = 0..=1, default_missing_value = "all")]
     faults: String,
-    /// Decides which frames the faults strike
+    /// Seed that decides which frames the faults strike
     #[arg(long, value_name = "NUMBER", default_value_t = Options::default().seed)]
     seed: u64,
-    /// Records all that the gateways put on the wire
+    /// Records all frames that the gateways put on the wire
     #[arg(long, value_name = "FILE")]
     pcap: Option<PathBuf>,
     /// One gateway on real interfaces instead of the virtual plant: field=eth1,uplink=eth0,keys=FILE
     #[arg(long, value_name = "PORTS")]
     ports: Option<Ports>,
-    /// With --ports: no gateway ever used these keys, so their packet numbers begin at 1
+    /// With --ports: no gateway has used these keys, so their packet numbers begin at 1
     #[arg(long, requires = "ports")]
     first: bool,
     /// Writes the verdict as JSON to FILE, or to standard output without one
@@ -91,27 +92,28 @@ impl Demo {
     }
 }
 
-fn failure(error: demo::Error) -> Failure {
+fn failure(error: demo::DemoError) -> Failure {
     let remedy = match &error {
-        demo::Error::Usage(_) => "see antedate demo --help",
-        // It says itself what to do.
-        demo::Error::Namespaces(_) => "",
-        demo::Error::Start(_) | demo::Error::Process { .. } => {
+        demo::DemoError::Usage(_) => "see antedate demo --help",
+        // The message has its own remedy.
+        demo::DemoError::Namespaces(_) => "",
+        demo::DemoError::Start(_) | demo::DemoError::Process { .. } => {
             "run it again with RUST_LOG=debug, or see `ulimit -a`"
         }
     };
     Failure::usage(error.to_string(), remedy)
 }
 
-fn milliseconds(text: &str) -> Result<u64, String> {
-    let seconds: f64 = text.parse().map_err(|_| "give seconds as a number, e.g. 20 or 0.5".to_owned())?;
+fn milliseconds(text: &str) -> Result<u64, ValueError> {
+    let seconds: f64 =
+        text.parse().map_err(|_| ValueError::new("give seconds as a number, e.g. 20 or 0.5"))?;
     if !(0.1..=LONGEST).contains(&seconds) {
-        return Err(format!("give 0.1 to {LONGEST} seconds"));
+        return Err(ValueError::new(format!("give 0.1 to {LONGEST} seconds")));
     }
     Ok((seconds * 1_000.0).round() as u64)
 }
 
-/// What `--faults` can name, for the end of the help.
+/// The faults of `--faults`, for the end of the help text.
 pub(crate) fn faults_help() -> String {
     let mut help = "Faults:\n".to_owned();
     for scenario in Scenario::all() {
@@ -127,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn seconds_may_have_a_fraction_and_a_bound() {
+    fn demo_seconds_are_bounded() {
         assert_eq!(milliseconds("0.25"), Ok(250));
         assert_eq!(milliseconds("20"), Ok(20_000));
         for text in ["0", "-1", "NaN", "inf", "1e9", "x", ""] {

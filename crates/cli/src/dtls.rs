@@ -6,30 +6,34 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use antedate_channel::dtls::{CipherSuite, ConnectionId, PREPARED_LEN, Settings, UnknownCipherSuiteError};
+use antedate_channel::dtls::{CipherSuite, ConnectionId, PREPARED_LEN, Settings};
 use antedate_dtls::psk::PskFile;
 use antedate_dtls::{Options, status};
 use clap::{Args, Subcommand};
 
-use crate::failure::{Done, Failure};
+use crate::failure::{Done, Failure, ValueError};
 use crate::gateway::run::{log, watch_signals};
 use crate::output;
 
-/// Which side of the network.
+/// Sides of the proxy.
 #[derive(Subcommand)]
 pub(crate) enum Verb {
-    /// The devices' side: takes their plain datagrams and sends them on by DTLS, a connection for each device.
+    /// The devices' side: sends their plain datagrams on by DTLS, with a connection for each
+    /// device.
     ///
-    /// The other side is `antedate dtls listen` or any server of DTLS 1.2 with pre-shared keys. A device's datagrams wait for
-    /// the handshake. When the server has forgotten a session, a new one is begun and the device's last datagram is sent once
-    /// more, so that it may arrive twice but is not lost. Runs until SIGTERM or SIGINT.
+    /// The other side is `antedate dtls listen` or any server of DTLS 1.2 with pre-shared keys. A
+    /// device's datagrams wait for the handshake. If the server has lost a session, the proxy
+    /// begins a new one and repeats the device's last datagram, which may arrive twice but is not
+    /// lost. Runs until SIGTERM or SIGINT.
     #[command(
         after_help = "Example:\n  antedate dtls connect --listen 127.0.0.1:5000 --to plant.example:4433 --psk psk --identity turbine-3"
     )]
     Connect(Connect),
-    /// The server's side: takes DTLS and sends plain datagrams on to the devices' server, from a socket for each connection.
+    /// The server's side: takes DTLS and sends plain datagrams to the devices' server, from a
+    /// socket for each connection.
     ///
-    /// The other side is `antedate dtls connect` or any client of DTLS 1.2 with a key of the file. Runs until SIGTERM or SIGINT.
+    /// The other side is `antedate dtls connect` or any client of DTLS 1.2 with a key of the file.
+    /// Runs until SIGTERM or SIGINT.
     #[command(
         after_help = "Example:\n  antedate dtls listen --listen 0.0.0.0:4433 --to 127.0.0.1:5000 --psk psk"
     )]
@@ -46,56 +50,57 @@ pub(crate) enum Verb {
 pub(crate) struct Connect {
     #[command(flatten)]
     common: Common,
-    /// Who we are, if the key file has several identities.
+    /// Our identity, if the key file has several.
     #[arg(long, value_name = "NAME")]
     identity: Option<String>,
-    /// Take a session for lost when a device speaks and nothing comes back for so long. 0 is for devices that are never answered.
+    /// Treat a session as lost if a device sends and no answer comes for so long. 0 is for devices
+    /// that never get an answer.
     #[arg(long, value_name = "MS", default_value_t = 0)]
     silence_ms: u64,
-    /// Datagrams of a device that wait for a handshake; then the oldest are dropped.
+    /// Datagrams of a device that wait for a handshake; beyond that the oldest are dropped.
     #[arg(long, value_name = "COUNT", default_value_t = 64)]
     hold: usize,
 }
 
 #[derive(Args)]
 pub(crate) struct Common {
-    /// The address at which datagrams come in.
+    /// The address to receive datagrams at.
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = address)]
     listen: SocketAddr,
-    /// Where they go.
+    /// The address to send them to.
     #[arg(long, value_name = "HOST:PORT", value_parser = address)]
     to: SocketAddr,
-    /// The file with identities and keys (`antedate keygen dtls`), which nobody but its owner may read.
+    /// The file with identities and keys (`antedate keygen dtls`), readable by its owner only.
     #[arg(long, value_name = "FILE")]
     psk: PathBuf,
     /// Cipher suites by their IANA names, the favourite first. [default: all, AES-128-CCM_8 first]
     #[arg(long = "suite", value_name = "NAME", value_parser = suite)]
     suites: Vec<CipherSuite>,
-    /// Do not speak of connection IDs (RFC 9146).
+    /// Do not offer connection IDs (RFC 9146).
     #[arg(long)]
     no_connection_ids: bool,
     /// Refuse peers without the extended master secret (RFC 7627).
     #[arg(long)]
     require_extended_master_secret: bool,
-    /// Send a handshake's messages again after so long, then after twice that, and so on.
+    /// Repeat a handshake's messages after so long, then after twice that, and so on.
     #[arg(long, value_name = "MS", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..=60_000))]
     retransmit_ms: u64,
-    /// A handshake has failed after so long; then it is begun anew, if there is still something to send.
+    /// A handshake fails after so long; a new one begins if there is still something to send.
     #[arg(long, value_name = "MS", default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..))]
     give_up_ms: u64,
-    /// Octets of the longest datagram of a handshake.
+    /// Octets of the longest handshake datagram.
     #[arg(long, value_name = "OCTETS", default_value_t = 1200)]
     mtu: usize,
-    /// Octets of each datagram that are prepared; longer ones are protected as well, in the ordinary way.
+    /// Octets of each datagram that are prepared; longer ones are protected in the ordinary way.
     #[arg(long, value_name = "OCTETS", default_value_t = 512)]
     prepare: usize,
-    /// Sessions at once.
+    /// Largest number of sessions.
     #[arg(long, value_name = "COUNT", default_value = "1024")]
     max_sessions: NonZeroUsize,
-    /// Forget a session in which nothing was said for so long.
+    /// Drop a session after so long without traffic.
     #[arg(long, value_name = "SECONDS", default_value_t = 300, value_parser = clap::value_parser!(u64).range(1..))]
     idle_seconds: u64,
-    /// A socket at which `antedate dtls status` can ask.
+    /// The socket for `antedate dtls status`.
     #[arg(long, value_name = "PATH")]
     status: Option<PathBuf>,
     /// What to log to standard error: error, warn, info, debug, trace. [default: RUST_LOG, else info]
@@ -137,7 +142,7 @@ impl Common {
         }
     }
 
-    /// Logs, reads the keys and watches for signals.
+    /// Starts the log, reads the keys and installs the signal handler.
     fn start(&self) -> Result<(PskFile, Arc<AtomicBool>), Failure> {
         log(self.log.clone())?;
         let keys = PskFile::load(&self.psk)?;
@@ -168,11 +173,12 @@ impl Connect {
     }
 }
 
-fn address(text: &str) -> Result<SocketAddr, String> {
-    let mut found = text.to_socket_addrs().map_err(|error| format!("{error}; write HOST:PORT"))?;
-    found.next().ok_or_else(|| "this name has no address".to_owned())
+fn address(text: &str) -> Result<SocketAddr, ValueError> {
+    let mut found =
+        text.to_socket_addrs().map_err(|error| ValueError::new(format!("{error}; write HOST:PORT")))?;
+    found.next().ok_or_else(|| ValueError::new("this name has no address"))
 }
 
-fn suite(text: &str) -> Result<CipherSuite, String> {
-    text.parse().map_err(|error: UnknownCipherSuiteError| error.to_string())
+fn suite(text: &str) -> Result<CipherSuite, ValueError> {
+    text.parse::<CipherSuite>().map_err(ValueError::new)
 }

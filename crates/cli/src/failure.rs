@@ -1,5 +1,6 @@
-//! Why a verb did not succeed, and the exit status that says so.
+//! Failures of a verb and their exit statuses.
 
+use std::fmt::Display;
 use std::process::ExitCode;
 
 use antedate_host::fault::{Fault, Faults};
@@ -9,12 +10,23 @@ use crate::output;
 /// The result of a verb.
 pub(crate) type Done = Result<(), Failure>;
 
-/// Why a verb did not succeed.
+/// Why the value of an option was refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct ValueError(String);
+
+impl ValueError {
+    pub(crate) fn new(why: impl Display) -> Self {
+        Self(why.to_string())
+    }
+}
+
+/// Why a verb failed.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// Something is wrong with what the user gave, or with the machine: status 2, or 3 if it may pass by itself.
+    /// A fault of the user's input or of the machine: status 2, or 3 if it may pass.
     Faults(Faults),
-    /// It ran, and the outcome is bad: status 1.
+    /// The verb ran with a bad outcome: status 1.
     Verdict(String),
 }
 
@@ -28,7 +40,7 @@ impl Failure {
         })
     }
 
-    /// Says it on standard error.
+    /// Reports it on standard error.
     pub(crate) fn report(self) -> ExitCode {
         match self {
             Self::Faults(faults) => {

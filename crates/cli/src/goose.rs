@@ -17,12 +17,12 @@ use crate::output;
 
 mod keeping;
 
-/// What to do with GOOSE.
+/// Verbs of GOOSE.
 #[derive(Subcommand)]
 pub(crate) enum Verb {
     /// Publish events (a boolean, an INT32 and a time), prepared before they happen
     ///
-    /// Authenticated with AES-GMAC, a subscriber that knows nothing of the security extension reads them too.
+    /// Authenticated with AES-GMAC; a subscriber without the security extension can read them too.
     Publish(Publish),
     /// Print messages as lines of JSON
     Subscribe(Subscribe),
@@ -44,10 +44,10 @@ pub(crate) struct Publish {
     /// A file with 32 hexadecimal digits, readable by its owner only
     #[arg(long, value_name = "FILE")]
     key: PathBuf,
-    /// A directory in which the numbers that were reserved are kept
+    /// A directory for the reserved numbers
     #[arg(long, value_name = "DIR")]
     state: PathBuf,
-    /// The key was never used before: makes the state
+    /// The key was never used before: creates the state
     #[arg(long)]
     first: bool,
     /// Encrypt as well
@@ -74,13 +74,13 @@ pub(crate) struct Subscribe {
     /// Messages are encrypted as well
     #[arg(long)]
     encrypt: bool,
-    /// Unprotected messages of any publisher
+    /// Reads unprotected messages of any publisher
     #[arg(long, conflicts_with_all = ["key", "encrypt"])]
     plain: bool,
-    /// Ends after so many messages
+    /// Ends after this many messages
     #[arg(long, value_name = "N")]
     count: Option<u64>,
-    /// Ends if nothing came for so many seconds
+    /// Ends after so many seconds without a message
     #[arg(long, value_name = "S", default_value_t = 5)]
     patience: u64,
 }
@@ -105,7 +105,8 @@ fn open(interface: &str) -> Result<PacketSocket, Failure> {
     })
 }
 
-/// The time as GOOSE has it (IEC 61850-8-1, 8.1.3.7): seconds, a fraction of 24 bits, and an accuracy of 10 bits.
+/// The time in GOOSE's form (IEC 61850-8-1, 8.1.3.7): seconds, a fraction of 24 bits, an accuracy
+/// of 10 bits.
 fn now() -> [u8; 8] {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let fraction = (u64::from(since.subsec_nanos()) << 24) / 1_000_000_000;
@@ -114,7 +115,7 @@ fn now() -> [u8; 8] {
     t
 }
 
-/// Waits, but not for long once a signal came: a sleep is gone on with after one.
+/// Sleeps in short steps, because a sleep continues after a signal.
 fn pause(mut rest: Duration) {
     while !rest.is_zero() && !signal::stopping() {
         let part = rest.min(Duration::from_millis(100));

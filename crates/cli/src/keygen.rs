@@ -15,23 +15,26 @@ use antedate_host::private_file;
 use antedate_wire::{EthernetAddress, Sci};
 use clap::{Args, Subcommand};
 
-use crate::failure::{Done, Failure};
+use crate::failure::{Done, Failure, ValueError};
 use crate::output;
 
-/// What the keys are for.
+/// Kinds of keys.
 #[derive(Subcommand)]
 pub(crate) enum Verb {
-    /// Keys for MACsec: static ones that all gateways share, or with --cak a pre-shared key for key agreement.
+    /// Keys for MACsec: static ones that all gateways share, or with --cak a pre-shared key for key
+    /// agreement.
     ///
-    /// Makes two associations with new random keys; gateways send under the first and accept both. The forms are those of
-    /// `ip macsec`. Copy the file to each member over a safe way, with mode 0600.
+    /// Creates two associations with new random keys; gateways send under the first and accept
+    /// both. The forms are those of `ip macsec`. Copy the file to each member over a secure way,
+    /// with mode 0600.
     #[command(
         after_help = "Example:\n  antedate keygen macsec --member press=02:00:5e:10:00:01 --member hall=02:00:5e:10:00:02 --out keys.toml\n  antedate keygen macsec --cak --out cak"
     )]
     Macsec(Macsec),
-    /// Keys for WireGuard, in the form of `wg`: a private key, the public key of one, or a preshared key.
+    /// Keys for WireGuard, in the form of `wg`: a private key, the public key of one, or a
+    /// preshared key.
     ///
-    /// Each end of an overlay has a private key, which never leaves it, and tells the others its public key.
+    /// Each end of an overlay keeps its private key and gives the others its public key.
     #[command(
         after_help = "Example:\n  antedate keygen wireguard --out wg.key           prints the public key\n  antedate keygen wireguard --public wg.key        prints it again\n  antedate keygen wireguard --preshared --out psk"
     )]
@@ -39,12 +42,14 @@ pub(crate) enum Verb {
     #[cfg(feature = "mqtt")]
     /// Keys for MQTT payloads: a group's file with its first key, or a device's own key pair.
     ///
-    /// A group of members with public keys has a manager, who rotates the key (antedate mqtt rotate) and revokes members.
-    /// Without such members the file holds the key itself: copy it to each client over a safe way, with mode 0600.
+    /// A group of members with public keys has a manager, who rotates the key (antedate mqtt
+    /// rotate) and revokes members. Without such members the file holds the key itself: copy it to
+    /// each client over a secure way, with mode 0600.
     #[command(after_help = crate::mqtt::KEYGEN_EXAMPLES)]
     Mqtt(crate::mqtt::Keygen),
     #[cfg(feature = "dtls")]
-    /// Pre-shared keys for DTLS: a line IDENTITY:HEXKEY for each device, as GnuTLS's psktool writes it.
+    /// Pre-shared keys for DTLS: a line IDENTITY:HEXKEY for each device, as GnuTLS's psktool writes
+    /// it.
     ///
     /// The listening side has the whole file, each connecting side its own line.
     #[command(
@@ -83,7 +88,8 @@ pub(crate) struct Macsec {
     /// A gateway: its name and its SCI, or the address of its uplink (the SCI's port is then 1). Two or more.
     #[arg(long = "member", value_name = "NAME=SCI|MAC", required_unless_present = "cak", value_parser = member)]
     members: Vec<(String, Sci)>,
-    /// The file to make, readable by its owner only. An existing one is not overwritten. Without it, standard output.
+    /// The file to create, readable by its owner only. An existing one is not overwritten. Without
+    /// it, standard output.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 }
@@ -104,7 +110,7 @@ impl Macsec {
         }
     }
 
-    /// A pre-shared key.
+    /// Creates a pre-shared key.
     fn cak(self) -> Done {
         let bits = if self.bits == "256" { 256 } else { 128 };
         let key = CakFile::generate(bits, getrandom::fill).map_err(no_random)?;
@@ -120,13 +126,14 @@ impl Macsec {
 
 #[derive(Args)]
 pub(crate) struct Wireguard {
-    /// A preshared key instead, which two ends share beside their keys.
+    /// A preshared key instead, which two ends share in addition to their keys.
     #[arg(long, conflicts_with = "public")]
     preshared: bool,
     /// Print the public key of this private key.
     #[arg(long, value_name = "FILE", conflicts_with = "out")]
     public: Option<PathBuf>,
-    /// The file to make, readable by its owner only. An existing one is not overwritten. Without it, standard output.
+    /// The file to create, readable by its owner only. An existing one is not overwritten. Without
+    /// it, standard output.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 }
@@ -155,13 +162,14 @@ impl Wireguard {
 #[cfg(feature = "dtls")]
 #[derive(Args)]
 pub(crate) struct Dtls {
-    /// Whose key: a name of up to 128 octets. One or more.
+    /// The identity of a key, up to 128 octets. One or more.
     #[arg(long = "identity", value_name = "NAME", required = true)]
     identities: Vec<String>,
     /// The length of each key: 128 or 256.
     #[arg(long, value_name = "BITS", default_value = "128", value_parser = ["128", "256"])]
     bits: String,
-    /// The file to make, readable by its owner only. An existing one is not overwritten. Without it, standard output.
+    /// The file to create, readable by its owner only. An existing one is not overwritten. Without
+    /// it, standard output.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 }
@@ -171,7 +179,7 @@ impl Dtls {
     fn run(self) -> Done {
         let octets = if self.bits == "256" { 32 } else { 16 };
         let text = psk::generate(&self.identities, octets).map_err(no_random)?;
-        // What a reader would refuse is said before it is written.
+        // Faults of the file are found before it is written.
         let file = psk::PskFile::parse(&text).map_err(|(_, what, remedy)| Failure::usage(what, remedy))?;
         if let Some(name) = self.identities.iter().find(|name| file.client(Some(name)).is_err()) {
             let what = format!("--identity {name:?} would be read as another name, or as a remark");
@@ -194,7 +202,7 @@ fn no_random(error: getrandom::Error) -> Failure {
     )
 }
 
-/// What a key file would refuse, said before it is written.
+/// Finds the faults of a key file before it is written.
 fn check(members: &[(String, Sci)]) -> Done {
     if !(2..=MEMBERS_MAX).contains(&members.len()) {
         let what = format!("{} member(s), but keys are shared by 2 to {MEMBERS_MAX}", members.len());
@@ -219,19 +227,23 @@ fn check(members: &[(String, Sci)]) -> Done {
     Ok(())
 }
 
-fn suite(text: &str) -> Result<CipherSuite, String> {
-    text.parse().map_err(|error: antedate_channel::macsec::UnknownCipherSuiteError| error.to_string())
+fn suite(text: &str) -> Result<CipherSuite, ValueError> {
+    text.parse::<CipherSuite>().map_err(ValueError::new)
 }
 
-fn member(text: &str) -> Result<(String, Sci), String> {
-    let (name, place) =
-        text.split_once('=').ok_or("write NAME=SCI or NAME=MAC, e.g. press=02:00:5e:10:00:01")?;
+fn member(text: &str) -> Result<(String, Sci), ValueError> {
+    let (name, place) = text
+        .split_once('=')
+        .ok_or_else(|| ValueError::new("write NAME=SCI or NAME=MAC, e.g. press=02:00:5e:10:00:01"))?;
     if !is_member_name(name) {
-        return Err(format!("\"{name}\" is not a name: use 1 to 64 letters, digits and - _ ."));
+        return Err(ValueError::new(format!(
+            "\"{name}\" is not a name: use 1 to 64 letters, digits and - _ ."
+        )));
     }
     let sci = parse_sci(place).or_else(|| Some(Sci::new(place.parse::<EthernetAddress>().ok()?, 1)));
-    let sci =
-        sci.ok_or_else(|| format!("\"{place}\" is neither an SCI (16 hexadecimal digits) nor an address"))?;
+    let sci = sci.ok_or_else(|| {
+        ValueError::new(format!("\"{place}\" is neither an SCI (16 hexadecimal digits) nor an address"))
+    })?;
     Ok((name.to_owned(), sci))
 }
 
@@ -240,7 +252,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_member_is_a_name_and_an_sci_or_address() {
+    fn member_has_name_and_sci_or_address() {
         let sci = Sci([2, 0, 0x5e, 0x10, 0, 1, 0, 1]);
         for text in ["a=02:00:5e:10:00:01", "a=02005e1000010001", "a=02:00:5e:10:00:01/1"] {
             assert_eq!(member(text), Ok(("a".to_owned(), sci)), "{text}");

@@ -3,56 +3,56 @@
 use std::fs;
 use std::path::PathBuf;
 
+use antedate_experiments::{self as experiments, Experiment, Options};
 use antedate_host::fault::Fault;
-use antedate_lab::experiment::{self, Experiment, Options};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 
 use crate::failure::{Done, Failure};
 use crate::output;
 
-/// What to do in the laboratory.
+/// Options of `antedate lab`.
 #[derive(Args)]
 pub(crate) struct Lab {
-    /// The experiment, or `list` to see what there is
+    /// The experiment, or `list` for all names
     #[arg(value_name = "NAME", value_parser = names())]
     name: String,
-    /// Shorter series and fewer cases: shows that it works, not numbers to quote
+    /// Shorter series and fewer cases: a smoke test, not a measurement
     #[arg(long)]
     quick: bool,
     /// Writes the result as JSON to FILE, or to standard output without one
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
     json: Option<PathBuf>,
-    /// Draws the paper's figure with these numbers, as SVG, where the experiment has one
+    /// Draws the paper's figure with these numbers as SVG, if the experiment has one
     #[arg(long, value_name = "FILE")]
     figure: Option<PathBuf>,
 }
 
 fn names() -> PossibleValuesParser {
-    PossibleValuesParser::new(["list"].into_iter().chain(experiment::ALL.iter().map(|e| e.name)))
+    PossibleValuesParser::new(["list"].into_iter().chain(experiments::ALL.iter().map(|e| e.name)))
 }
 
 impl Lab {
     pub(crate) fn run(self) -> Done {
-        match experiment::find(&self.name) {
+        match experiments::find(&self.name) {
             None => output::print(&list()),
             Some(experiment) => self.experiment(experiment),
         }
     }
 
     fn experiment(self, experiment: &Experiment) -> Done {
-        // An experiment may take half an hour: what would fail at its end is said before.
+        // An experiment may take half an hour, so the files are checked first.
         for (option, file) in [("--json", &self.json), ("--figure", &self.figure)] {
             if let Some(file) = file.as_ref().filter(|file| option != "--json" || file.as_os_str() != "-") {
                 output::writable(option, file)?;
             }
         }
-        if self.figure.is_some() && !experiment::DRAWING.contains(&experiment.name) {
+        if self.figure.is_some() && !experiments::DRAWING.contains(&experiment.name) {
             return Err(no_figure(&self.name));
         }
         let options = Options { quick: self.quick };
         let report = (experiment.run)(&options)
-            // What is lacking comes with what to do.
+            // The message has its own remedy.
             .map_err(|what| Failure::usage(format!("lab {}: {what}", self.name), ""))?;
         if self.json.as_ref().is_none_or(|file| file.as_os_str() != "-") {
             output::print(&report.text())?;
@@ -81,11 +81,11 @@ fn no_figure(name: &str) -> Failure {
     )
 }
 
-/// The experiments as a table. The demonstration is one too, with a verb of its own.
+/// Lists the experiments, and the demonstration, which has its own verb.
 fn list() -> String {
-    let wide = experiment::ALL.iter().map(|experiment| experiment.name.len()).max().unwrap_or(0);
+    let wide = experiments::ALL.iter().map(|experiment| experiment.name.len()).max().unwrap_or(0);
     let mut text = format!("{:<wide$}  {:<17}  what it shows\n", "experiment", "paper");
-    for Experiment { name, paper, shows, .. } in experiment::ALL {
+    for Experiment { name, paper, shows, .. } in experiments::ALL {
         text.push_str(&format!("{name:<wide$}  {paper:<17}  {shows}\n"));
     }
     text.push_str(&format!(
@@ -100,9 +100,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_list_names_every_experiment_and_the_demonstration() {
+    fn list_names_every_experiment() {
         let list = list();
-        assert!(experiment::ALL.iter().all(|e| list.contains(e.name) && list.contains(e.shows)));
+        assert!(experiments::ALL.iter().all(|e| list.contains(e.name) && list.contains(e.shows)));
         assert!(list.contains("antedate demo"));
     }
 }

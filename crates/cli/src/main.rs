@@ -1,7 +1,7 @@
-//! The `antedate` command: one file a verb.
+//! The `antedate` command: one file per verb.
 //!
-//! Exit status: 0 success, 1 a verdict that failed, 2 a usage or configuration error, 3 a machine that is not ready yet. Errors
-//! go to standard error and say what is wrong, where, and what to do.
+//! Exit status: 0 success, 1 a verdict that failed, 2 a usage or configuration error, 3 a machine
+//! that is not ready yet. Errors go to standard error with the fault, its place and its remedy.
 
 mod demo;
 #[cfg(feature = "dtls")]
@@ -37,8 +37,9 @@ struct Arguments {
 enum Verb {
     /// Show, on this machine alone, that machines keep their cycle behind two gateways.
     ///
-    /// A virtual Profinet controller and an IO device exchange data through two real gateway processes over an untrusted
-    /// wire with an eavesdropper on it. At the end stands a verdict. Needs no root where user namespaces are permitted.
+    /// A virtual Profinet controller and an IO device exchange data through two real gateway
+    /// processes over an untrusted wire with an eavesdropper. The end is a verdict. Needs no root
+    /// where user namespaces are permitted.
     #[command(after_help = demo::faults_help())]
     Demo(demo::Demo),
     /// Protect a network segment: the daemon, its checks, its state.
@@ -48,20 +49,20 @@ enum Verb {
     /// Speak DTLS for devices that speak plain UDP: a proxy on each side of the untrusted network.
     #[command(subcommand)]
     Dtls(dtls::Verb),
-    /// Make keys in the form that gateways and the usual tools read.
+    /// Create keys in the form that gateways and the usual tools read.
     #[command(subcommand)]
     Keygen(keygen::Verb),
     #[cfg(feature = "lab")]
-    /// Reproduce what a paper measured, and put ours beside it.
+    /// Reproduce a paper's measurement and compare Antedate with it.
     Lab(lab::Lab),
     #[cfg(feature = "mqtt")]
     /// Publish and subscribe with payloads that are protected end to end, and manage their keys.
     #[command(subcommand)]
     Mqtt(Box<mqtt::Verb>),
     #[cfg(feature = "plan")]
-    /// Does a scenario meet its deadlines, and what would make it?
+    /// Check whether a scenario meets its deadlines, and find what would help.
     Plan(plan::Plan),
-    /// Find out what of a message can be prepared.
+    /// Find out which part of a message can be prepared.
     #[command(subcommand)]
     Template(template::Verb),
     /// Publish and receive GOOSE, authenticated or encrypted.
@@ -70,7 +71,8 @@ enum Verb {
 }
 
 fn main() -> ExitCode {
-    // The lab starts its stations as processes of this program, under names that the help does not show.
+    // The lab starts its stations as processes of this program, with verbs that the help does not
+    // show.
     if let Some(status) = antedate_lab::process::dispatch(std::env::args_os()) {
         return status;
     }

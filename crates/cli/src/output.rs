@@ -1,4 +1,4 @@
-//! Where results go: standard output, or a file for programs.
+//! Output of results: standard output, or a file for programs.
 
 use std::fmt::Display;
 use std::fs;
@@ -24,7 +24,7 @@ pub(crate) fn json(file: &Path, value: &impl serde::Serialize) -> Done {
     }
 }
 
-/// Says before long work whether the file that an option names can be written, and leaves it as it is.
+/// Checks before long work that the file of an option can be written, and leaves it unchanged.
 pub(crate) fn writable(option: &str, file: &Path) -> Done {
     antedate_lab::demo::writable(file).map_err(|error| {
         let what = format!("{option} {}: {error}", file.display());
@@ -32,17 +32,17 @@ pub(crate) fn writable(option: &str, file: &Path) -> Done {
     })
 }
 
-/// Says something on standard error. Where nobody can be told, the work goes on.
+/// Writes a line to standard error. A failure is ignored.
 pub(crate) fn tell(text: impl Display) {
     let _ = io::stderr().write_all(format!("{text}\n").as_bytes());
 }
 
-/// Prints to standard output. A reader that has seen enough is no error.
+/// Prints to standard output. A closed reader is no error.
 pub(crate) fn print(text: &str) -> Done {
     print_while_read(text).map(drop)
 }
 
-/// As `print`; false if nobody reads any more.
+/// Like `print`; false if the reader has closed.
 pub(crate) fn print_while_read(text: &str) -> Result<bool, Failure> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
@@ -51,7 +51,7 @@ pub(crate) fn print_while_read(text: &str) -> Result<bool, Failure> {
     }
 }
 
-/// What it means that standard output could not be written. A reader that has seen enough is no error.
+/// Maps an error of standard output. A closed reader is no error.
 pub(crate) fn unwritten(error: &io::Error) -> Done {
     if error.kind() == io::ErrorKind::BrokenPipe {
         return Ok(());

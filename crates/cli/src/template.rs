@@ -15,19 +15,20 @@ use serde::Serialize;
 use crate::failure::{Done, Failure};
 use crate::output;
 
-/// What to do with templates.
+/// Verbs for templates.
 #[derive(Subcommand)]
 pub(crate) enum Verb {
-    /// Learn from example messages which bytes are static and which moved.
+    /// Learn from example messages which bytes are static and which change.
     ///
-    /// Messages of several lengths are learnt apart. For each length it says how long the template of a cipher with a serial MAC
-    /// (CCM) is, and how many multiplications a cipher that takes holes anywhere (GCM, ChaCha20-Poly1305) has left at the deadline: one for
-    /// each block that a hole touches.
+    /// Messages of different lengths are learnt apart. The result for each length is the length of
+    /// the template of a cipher with a serial MAC (CCM), and the number of multiplications that a
+    /// cipher with holes anywhere (GCM, ChaCha20-Poly1305) has left at the deadline: one for each
+    /// block that a hole touches.
     #[command(
         after_help = "Examples:\n  antedate template learn message-*.bin\n  antedate template learn --lines ppmp.jsonl --gap 2"
     )]
     Learn(Learn),
-    /// Show a message of a format whose layout does not depend on its values, and where its holes are.
+    /// Show a message of a format with a fixed layout, and its holes.
     Example(Example),
 }
 
@@ -45,7 +46,7 @@ pub(crate) struct Example {
     /// The format
     #[arg(value_name = "FORMAT", value_parser = ["goose", "ppmp-measurement", "ppmp-machine", "sparkplug", "modbus"])]
     format: String,
-    /// The message alone: text as it is, anything else in hexadecimal digits
+    /// The message alone: text as it is, other formats in hexadecimal digits
     #[arg(long)]
     raw: bool,
 }
@@ -142,10 +143,10 @@ pub(crate) struct Learn {
     /// Each line of the files is a message
     #[arg(long)]
     lines: bool,
-    /// Each line of the files is a message in hexadecimal digits; what follows a # is left out
+    /// Each line of the files is a message in hexadecimal digits; a # begins a comment
     #[arg(long, conflicts_with = "lines")]
     hex: bool,
-    /// Ranges with at most so many equal bytes between them are one
+    /// Joins ranges with at most so many equal bytes between them
     #[arg(long, value_name = "BYTES", default_value_t = 1)]
     gap: usize,
     /// Writes the result as JSON to FILE, or to standard output without one
@@ -153,14 +154,14 @@ pub(crate) struct Learn {
     json: Option<PathBuf>,
 }
 
-/// What was learnt of the messages of one length.
+/// Findings for the messages of one length.
 #[derive(Debug, Serialize)]
 struct Learnt {
     length: usize,
     messages: usize,
-    /// bytes that never moved
+    /// bytes that never changed
     r#static: usize,
-    /// bytes before the first that moved
+    /// bytes before the first that changed
     front: usize,
     /// blocks of 16 bytes that the holes touch, for each hole
     blocks: usize,
@@ -169,12 +170,12 @@ struct Learnt {
     first: Vec<u8>,
 }
 
-/// Bytes that moved.
+/// A range of bytes that changed.
 #[derive(Debug, Serialize)]
 struct Place {
     start: usize,
     end: usize,
-    /// messages that are not alike here
+    /// messages with different values here
     variants: usize,
 }
 
@@ -231,7 +232,8 @@ impl Learn {
     }
 }
 
-/// Whether a result may be written there: not over a message, which `--json` takes for its file where it stands in front of one.
+/// Whether a result may replace this file. It must not be a message, which `--json` takes for its
+/// file if the message follows it.
 fn replaceable(file: &Path) -> bool {
     if !fs::metadata(file).is_ok_and(|about| about.is_file() && about.len() > 0) {
         return true;
@@ -356,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn hexadecimal_digits_may_have_spaces_and_a_remark() {
+    fn hex_takes_spaces_and_comments() {
         assert_eq!(hex(b"01 aB # a message"), Some(vec![1, 0xab]));
         assert_eq!((hex(b"1"), hex(b"0x12")), (None, None));
     }

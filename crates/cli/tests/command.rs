@@ -1,11 +1,11 @@
-//! The command as a user calls it: what it prints, where, and its exit status.
+//! The command as a user calls it: output and exit status.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// A directory in which the command is called.
+/// The command's working directory.
 struct Desk(tempfile::TempDir);
 
 impl Desk {
@@ -33,7 +33,8 @@ impl Desk {
 }
 
 impl Desk {
-    /// Calls a script as root of network and mount namespaces of its own; nothing where the machine forbids them.
+    /// Runs a script as root of new network and mount namespaces; `None` where the machine forbids
+    /// them.
     fn in_namespaces(&self, script: &str) -> Option<Called> {
         let call = |script: &str| {
             let output = Command::new("unshare")
@@ -73,7 +74,7 @@ impl Called {
 const MEMBERS: [&str; 4] = ["--member", "press=02:00:5e:10:00:01", "--member", "hall=02:00:5e:10:00:02"];
 
 #[test]
-fn a_template_is_learnt_from_lines_and_from_hexadecimal_digits() {
+fn template_is_learnt_from_lines_and_hex() {
     let desk = Desk::new();
     desk.write("ppmp", "{\"ts\":1,\"v\": 20.5}\n{\"ts\":2,\"v\": 31.7}\n");
     let called = desk.antedate(&["template", "learn", "--lines", "ppmp", "--json"]);
@@ -99,7 +100,7 @@ fn a_template_is_learnt_from_lines_and_from_hexadecimal_digits() {
 }
 
 #[test]
-fn a_message_is_not_taken_for_the_file_of_the_result() {
+fn json_does_not_overwrite_a_message() {
     let desk = Desk::new();
     for (name, text) in [("a", "{\"v\": 20.5}"), ("b", "{\"v\": 31.7}"), ("c", "{\"v\": 32.7}")] {
         desk.write(name, text);
@@ -125,12 +126,12 @@ fn ranges_are_joined_over_any_gap() {
 }
 
 #[test]
-fn the_examples_of_the_planner_meet_their_deadlines() {
+fn planner_examples_meet_their_deadlines() {
     let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/examples/plan");
     let mut count = 0;
     for entry in fs::read_dir(&examples).expect("examples").flatten() {
         let called = Desk::new().antedate(&["plan", &entry.path().to_string_lossy()]);
-        // One shows what the paper's sleeping radios break.
+        // This one shows the bounds that the paper's sleeping radios break.
         let broken = entry.file_name() == "wind-park-services.toml";
         assert_eq!(called.status(), i32::from(broken), "{}: {}", entry.path().display(), called.err());
         count += 1;
@@ -142,7 +143,7 @@ const SCENARIO: &str = "platform = \"msp430-16mhz\"\nantedated = false\nbearer =
     [[message]]\nname = \"trip\"\nsize = 112\nstatic = 96\nperiod_ms = 100.0\ndeadline_ms = 1.0\n";
 
 #[test]
-fn a_missed_deadline_is_a_verdict_with_the_cheapest_change() {
+fn missed_deadline_gets_cheapest_change() {
     let desk = Desk::new();
     desk.write("late.toml", SCENARIO);
     let called = desk.antedate(&["plan", "late.toml"]);
@@ -159,7 +160,7 @@ fn a_missed_deadline_is_a_verdict_with_the_cheapest_change() {
 }
 
 #[test]
-fn scenarios_with_impossible_or_missing_values_are_refused_with_the_reason() {
+fn faulty_scenarios_are_refused_with_reason() {
     let desk = Desk::new();
     for (from, to, reason) in [
         ("deadline_ms = 1.0\n", "", "deadline_ms"),
@@ -195,7 +196,7 @@ fn scenarios_with_impossible_or_missing_values_are_refused_with_the_reason() {
 }
 
 #[test]
-fn messages_that_come_faster_than_they_can_be_sent_do_not_meet_and_are_null_in_json() {
+fn overload_misses_and_is_null_in_json() {
     let desk = Desk::new();
     let often = SCENARIO
         .replace("period_ms = 100.0", "period_ms = 1.0")
@@ -225,7 +226,7 @@ fn messages_that_come_faster_than_they_can_be_sent_do_not_meet_and_are_null_in_j
 }
 
 #[test]
-fn the_exit_status_is_the_same_where_standard_error_takes_nothing() {
+fn closed_stderr_keeps_the_exit_status() {
     let desk = Desk::new();
     desk.write("late.toml", SCENARIO);
     for (status, arguments) in
@@ -270,7 +271,7 @@ fn names(value: &serde_json::Value) -> Vec<String> {
 }
 
 #[test]
-fn the_manual_has_every_name_of_the_json_of_plans_and_templates() {
+fn manual_names_all_json_fields() {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
     let example = |name: &str| docs.join("examples/plan").join(name).to_string_lossy().into_owned();
     let desk = Desk::new();
@@ -310,7 +311,7 @@ fn help_is_no_error_and_names_every_verb() {
 }
 
 #[test]
-fn keys_are_written_once_and_for_their_owner_alone() {
+fn key_files_are_private_and_kept() {
     let desk = Desk::new();
     let arguments: Vec<&str> = ["keygen", "macsec", "--out", "keys"].into_iter().chain(MEMBERS).collect();
     let called = desk.antedate(&arguments);
@@ -329,7 +330,7 @@ fn keys_are_written_once_and_for_their_owner_alone() {
     assert_eq!(fs::read(desk.path("keys")).expect("keys"), before);
 }
 
-/// All that `keygen` makes.
+/// All kinds of `keygen`.
 const KINDS: [&[&str]; 6] = [
     &["macsec", "--member", "press=02:00:5e:10:00:01", "--member", "hall=02:00:5e:10:00:02"],
     &["macsec", "--cak"],
@@ -356,10 +357,10 @@ fn no_kind_of_key_is_overwritten() {
 }
 
 #[test]
-fn where_keys_cannot_be_written_no_part_of_them_is_left_in_the_way() {
+fn failed_key_file_leaves_nothing() {
     for kind in KINDS {
         let desk = Desk::new();
-        // As a full disk: the file can be made, and nothing can be written to it.
+        // Like a full disk: the file can be created, but not written.
         let output = Command::new("sh")
             .args(["-c", "trap '' XFSZ; ulimit -f 0; exec \"$0\" keygen \"$@\" --out keys"])
             .arg(env!("CARGO_BIN_EXE_antedate"))
@@ -384,7 +385,7 @@ fn two_calls_give_different_keys() {
 }
 
 #[test]
-fn members_that_no_key_file_could_have_are_refused() {
+fn impossible_members_are_refused() {
     let desk = Desk::new();
     for (arguments, expected) in [
         (vec![], "--member <NAME=SCI|MAC>"),
@@ -408,7 +409,7 @@ fn members_that_no_key_file_could_have_are_refused() {
 }
 
 #[test]
-fn options_that_would_do_nothing_are_refused() {
+fn useless_options_are_refused() {
     let desk = Desk::new();
     for (arguments, option) in [
         (&["macsec", "--bits", "256", MEMBERS[0], MEMBERS[1], MEMBERS[2], MEMBERS[3]] as &[&str], "--bits"),
@@ -429,7 +430,7 @@ fn options_that_would_do_nothing_are_refused() {
 }
 
 #[test]
-fn identities_that_no_key_file_could_have_are_refused() {
+fn impossible_identities_are_refused() {
     for name in ["#3", " turbine", ""] {
         let desk = Desk::new();
         let called =
@@ -440,7 +441,7 @@ fn identities_that_no_key_file_could_have_are_refused() {
 }
 
 #[test]
-fn a_dtls_proxy_that_would_drop_every_datagram_is_refused() {
+fn proxy_limits_of_zero_are_refused() {
     let needed = ["dtls", "connect", "--listen", "127.0.0.1:0", "--to", "127.0.0.1:9", "--psk", "psk"];
     for option in ["--idle-seconds", "--max-sessions"] {
         let arguments: Vec<&str> = needed.into_iter().chain([option, "0"]).collect();
@@ -451,7 +452,7 @@ fn a_dtls_proxy_that_would_drop_every_datagram_is_refused() {
 }
 
 #[test]
-fn check_says_every_fault_on_standard_error_and_ends_with_2() {
+fn check_reports_all_faults_with_status_2() {
     let desk = Desk::new();
     desk.write("g.toml", "[field]\ninterface = \"nowhere0\"\n[uplink]\ninterface = \"nowhere1\"\n[macsec]\nkey_file = \"keys\"\nchipher = \"x\"\n");
     for verb in ["check", "run"] {
@@ -471,7 +472,7 @@ fn check_says_every_fault_on_standard_error_and_ends_with_2() {
 }
 
 #[test]
-fn a_key_file_that_others_can_read_is_refused() {
+fn readable_key_file_is_refused() {
     let desk = Desk::new();
     let arguments: Vec<&str> = ["keygen", "macsec", "--out", "keys"].into_iter().chain(MEMBERS).collect();
     desk.antedate(&arguments);
@@ -505,7 +506,7 @@ fn the_state_is_made_once() {
 }
 
 #[test]
-fn a_proxy_that_would_forget_every_session_at_once_is_refused() {
+fn proxy_without_idle_time_is_refused() {
     let addresses = ["--listen", "127.0.0.1:0", "--to", "127.0.0.1:9", "--psk", "psk"];
     let called = Desk::new().antedate(&[&["dtls", "listen", "--idle-seconds", "0"], &addresses[..]].concat());
     assert_eq!(called.status(), 2);
@@ -513,7 +514,7 @@ fn a_proxy_that_would_forget_every_session_at_once_is_refused() {
 }
 
 #[test]
-fn impossible_options_of_the_demo_are_refused_before_anything_is_built() {
+fn impossible_demo_options_are_refused() {
     let desk = Desk::new();
     for (arguments, expected) in [
         (["--cycle-us", "10"], "--cycle-us 10: 250 to 512000 are possible"),
@@ -545,7 +546,7 @@ fn what_a_machine_lacks_has_one_remedy() {
 }
 
 #[test]
-fn what_an_experiment_or_a_calibration_cannot_write_is_said_before_it_begins() {
+fn unwritable_result_is_refused_first() {
     let desk = Desk::new();
     for (arguments, expected) in [
         (["lab", "overlay-cycles", "--json", "no/such/directory"], "--json no/such/directory: No such file"),
@@ -561,7 +562,7 @@ fn what_an_experiment_or_a_calibration_cannot_write_is_said_before_it_begins() {
     }
 }
 
-/// An experiment in namespaces is ended in its midst.
+/// An experiment in namespaces is interrupted.
 const INTERRUPTED: &str = r#"
 "$A" lab fragmentation-cycles > out 2> err & P=$!
 for i in $(seq 100); do ls /run/netns 2> /dev/null | grep -q "antedate-$P-device" && break; sleep 0.05; done
@@ -575,13 +576,13 @@ cat err
 "#;
 
 #[test]
-fn an_experiment_that_is_ended_early_takes_its_namespaces_and_files_with_it() {
+fn interrupted_experiment_cleans_up() {
     let Some(called) = Desk::new().in_namespaces(INTERRUPTED) else { return };
     let expected = "status 1\nantedate: interrupted, which is no result\n";
     assert_eq!(called.out(), expected, "{}", called.err());
 }
 
-/// A reader has seen enough after the first message; the subscriber is killed if it goes on.
+/// The reader closes after the first message; a subscriber that continues is killed.
 const CLOSED: &str = r#"
 ip link add eth0 type veth peer name eth1 && ip link set eth0 up && ip link set eth1 up
 (umask 077; echo 000102030405060708090a0b0c0d0e0f > key)
@@ -592,13 +593,13 @@ wait $P; wc -l < read
 "#;
 
 #[test]
-fn a_subscriber_of_goose_ends_when_nobody_reads_it_any_more() {
+fn goose_subscriber_ends_with_its_reader() {
     let Some(called) = Desk::new().in_namespaces(CLOSED) else { return };
     assert_eq!(called.out().trim(), "2", "{}", called.err());
     assert!(called.err().contains("subscriber: 0"), "{}", called.err());
 }
 
-/// A publisher waits for its next message when it is asked to end.
+/// A publisher is asked to end while it waits for its next message.
 const WAITING: &str = r#"
 ip link add eth0 type veth peer name eth1 && ip link set eth0 up && ip link set eth1 up
 (umask 077; echo 000102030405060708090a0b0c0d0e0f > key)
@@ -609,29 +610,29 @@ sleep 0.3; kill $P
 "#;
 
 #[test]
-fn a_publisher_of_goose_that_waits_can_be_ended() {
+fn waiting_goose_publisher_can_be_ended() {
     let Some(called) = Desk::new().in_namespaces(WAITING) else { return };
     assert_eq!(called.out().trim(), "0", "{}", called.err());
 }
 
-/// Fewer messages come than are asked for.
+/// Fewer messages come than requested.
 const TOO_FEW: &str = r#"
 ip link add eth0 type veth peer name eth1 && ip link set eth0 up && ip link set eth1 up
 "$A" goose subscribe eth1 --plain --count 1 --patience 0 > read; echo $?
 "#;
 
 #[test]
-fn a_subscriber_of_goose_that_did_not_get_its_messages_says_so() {
+fn missing_goose_messages_are_reported() {
     let Some(called) = Desk::new().in_namespaces(TOO_FEW) else { return };
     assert_eq!(called.out().trim(), "1", "{}", called.err());
     assert!(called.err().contains("0 of 1 messages came before the end"), "{}", called.err());
 }
 
 #[test]
-fn a_short_demonstration_ends_with_a_verdict_for_people_and_programs() {
+fn short_demo_writes_text_and_json() {
     let desk = Desk::new();
     let called = desk.antedate(&["demo", "--cycle-us", "20000", "--seconds", "1", "--json", "out.json"]);
-    // A machine under load may miss cycles; that the verdict and the exit status agree is what counts here.
+    // A machine under load may miss cycles; verdict and exit status must agree.
     let report = fs::read_to_string(desk.path("out.json")).expect("the report");
     let verdict: serde_json::Value = serde_json::from_str(&report).expect("is JSON");
     assert!(
@@ -647,7 +648,7 @@ fn a_short_demonstration_ends_with_a_verdict_for_people_and_programs() {
 }
 
 #[test]
-fn a_demonstration_that_is_ended_early_has_not_passed() {
+fn interrupted_demo_has_not_passed() {
     let desk = Desk::new();
     let script = "\"$A\" demo --cycle-us 20000 --seconds 60 --faults lose --json out.json > out & P=$!; sleep 2; kill $P; wait $P";
     let output = Command::new("sh")
@@ -667,7 +668,7 @@ fn a_demonstration_that_is_ended_early_has_not_passed() {
 }
 
 #[test]
-fn logs_have_colours_on_a_terminal_unless_nobody_wants_them() {
+fn log_colours_follow_the_terminal() {
     let desk = Desk::new();
     desk.antedate(&["keygen", "dtls", "--identity", "a", "--out", "psk"]);
     for (wish, coloured) in [("", true), ("1", false)] {
@@ -698,7 +699,7 @@ fn asking_where_no_gateway_runs_says_so() {
     }
 }
 
-/// A whole life of a gateway, on virtual interfaces in a network namespace of its own, without root.
+/// A gateway's life on virtual interfaces in a network namespace, without root.
 const LIFE: &str = r#"
 set -e
 fail() { echo "FAILED: $1" >&2; cat log >&2; exit 1; }
@@ -754,7 +755,7 @@ cat state/packet-numbers
 "#;
 
 #[test]
-fn a_gateway_starts_answers_switches_crashes_and_stops() {
+fn gateway_life_from_start_to_stop() {
     let desk = Desk::new();
     let keys: Vec<&str> = ["keygen", "macsec", "--out", "keys"].into_iter().chain(MEMBERS).collect();
     assert_eq!(desk.antedate(&keys).status(), 0);
@@ -772,7 +773,7 @@ fn a_gateway_starts_answers_switches_crashes_and_stops() {
         .expect("unshare(1) of util-linux");
     let called = Called(output);
     assert_eq!(called.status(), 0, "{}{}", called.out(), called.err());
-    // The crash cost a reservation, and no more.
+    // The crash costs one reservation.
     let next: Vec<u64> = called
         .out()
         .lines()

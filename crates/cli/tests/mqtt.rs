@@ -1,4 +1,5 @@
-//! `antedate mqtt` and `antedate keygen mqtt` as a manager and a member call them, without a broker or with one that does little.
+//! `antedate mqtt` and `antedate keygen mqtt` as called by a manager and a member, without a broker
+//! or with a minimal one.
 
 use std::fs::{self, File, Permissions};
 use std::io::{Read, Write};
@@ -19,7 +20,7 @@ use antedate_mqtt::guard::Guard;
 use antedate_mqtt::manage::Manager;
 use antedate_mqtt::store::Store;
 
-/// A directory in which the command is called.
+/// The command's working directory.
 struct Desk(tempfile::TempDir);
 
 impl Desk {
@@ -52,14 +53,14 @@ impl Desk {
         (output.status.code().unwrap_or(-1), out, err)
     }
 
-    /// The standard output of what succeeds.
+    /// Standard output of a successful call.
     fn good(&self, arguments: &[&str]) -> String {
         let (status, out, err) = self.antedate(arguments);
         assert_eq!(status, 0, "{arguments:?}: {err}");
         out
     }
 
-    /// The standard error of what does not.
+    /// Standard error of a failing call.
     fn bad(&self, wanted: i32, arguments: &[&str]) -> String {
         let (status, out, err) = self.antedate(arguments);
         assert_eq!(status, wanted, "{arguments:?}: {out}{err}");
@@ -80,11 +81,11 @@ impl Desk {
     }
 }
 
-/// A port of this machine on which nobody listens.
+/// A port without a listener.
 const NOBODY: [&str; 4] = ["-h", "127.0.0.1", "-p", "1"];
 
 #[test]
-fn a_managers_file_is_changed_by_one_process_at_a_time() {
+fn group_file_is_locked_while_changed() {
     let desk = Desk::new();
     desk.managed();
     let before = desk.read("manager.toml");
@@ -96,7 +97,7 @@ fn a_managers_file_is_changed_by_one_process_at_a_time() {
         assert!(said.contains("another antedate mqtt rotate or revoke"), "{said}");
     }
     assert_eq!(desk.read("manager.toml"), before);
-    // Not by closing it: a process that another test is just starting may have it open too.
+    // Not by closing it: a process that another test just starts may also have it open.
     held.unlock().expect("given back");
     let said = desk.bad(1, &[&["mqtt", "rotate", "--group", "manager.toml"], &NOBODY[..]].concat());
     assert!(said.contains("the new key is in the file") && said.contains("rotate --again"), "{said}");
@@ -104,7 +105,7 @@ fn a_managers_file_is_changed_by_one_process_at_a_time() {
 }
 
 #[test]
-fn a_revocation_that_was_not_published_stays_one() {
+fn unpublished_revocation_remains() {
     let desk = Desk::new();
     desk.managed();
     let call = |verb: &[&str]| {
@@ -122,7 +123,7 @@ fn a_revocation_that_was_not_published_stays_one() {
 }
 
 #[test]
-fn access_lists_keep_their_rights_and_new_ones_say_what_the_broker_needs() {
+fn access_lists_keep_their_file_modes() {
     let desk = Desk::new();
     desk.good(&["keygen", "mqtt", "--group", "g", "--topic", "a/#", "--member", "m", "--out", "g.toml"]);
     fs::write(desk.path("acl.new"), "mine").expect("a file");
@@ -145,7 +146,7 @@ fn access_lists_keep_their_rights_and_new_ones_say_what_the_broker_needs() {
 }
 
 #[test]
-fn nobody_gets_the_managers_rights_by_name() {
+fn manager_name_grants_no_rights() {
     let desk = Desk::new();
     desk.good(&[
         "keygen", "mqtt", "--group", "g", "--topic", "a/#", "--member", "manager", "--out", "g.toml",
@@ -161,7 +162,7 @@ fn nobody_gets_the_managers_rights_by_name() {
 }
 
 #[test]
-fn no_group_is_made_that_could_not_be_read() {
+fn unreadable_group_is_not_created() {
     let desk = Desk::new();
     let member = format!("m={}", "7".repeat(64));
     let call = ["keygen", "mqtt", "--group", "g", "--topic", "#", "--member", &member, "--out", "g.toml"];
@@ -177,7 +178,7 @@ fn no_group_is_made_that_could_not_be_read() {
 }
 
 #[test]
-fn a_topic_that_the_broker_would_read_as_another_is_refused() {
+fn ambiguous_acl_topic_is_refused() {
     let desk = Desk::new();
     for (topic, file) in [("a\nuser spy\ntopic b", "f.toml"), (" a", "g.toml"), ("a\t", "h.toml")] {
         desk.good(&["keygen", "mqtt", "--group", "g", "--topic", topic, "--member", "m", "--out", file]);
@@ -188,7 +189,7 @@ fn a_topic_that_the_broker_would_read_as_another_is_refused() {
 }
 
 #[test]
-fn a_name_that_cannot_be_is_refused_with_what_it_may_be() {
+fn invalid_name_is_refused_with_rule() {
     let desk = Desk::new();
     desk.good(&["keygen", "mqtt", "--group", "g", "--topic", "a", "--out", "g.toml"]);
     let long = "n".repeat(70);
@@ -207,7 +208,7 @@ fn a_name_that_cannot_be_is_refused_with_what_it_may_be() {
 }
 
 #[test]
-fn a_group_without_a_manager_is_rotated_in_its_file_and_nothing_is_published() {
+fn unmanaged_group_rotates_in_its_file() {
     let desk = Desk::new();
     desk.good(&["keygen", "mqtt", "--group", "g", "--topic", "a/#", "--out", "a.toml"]);
     fs::write(desk.path("a.new"), "mine").expect("a file");
@@ -231,7 +232,7 @@ fn a_group_without_a_manager_is_rotated_in_its_file_and_nothing_is_published() {
 }
 
 #[test]
-fn groups_whose_topics_overlap_are_said_when_their_files_are_read() {
+fn overlapping_topics_are_reported() {
     let desk = Desk::new();
     for (name, topic) in [("a", "o/#"), ("b", "o/line/#"), ("c", "p/#")] {
         desk.good(&["keygen", "mqtt", "--group", name, "--topic", topic, "--out", &format!("{name}.toml")]);
@@ -248,14 +249,14 @@ fn groups_whose_topics_overlap_are_said_when_their_files_are_read() {
     assert!(!said.contains("overlaps"), "{said}");
 }
 
-/// A broker of MQTT 3.1.1 for those who subscribe to one topic. It confirms no publish.
+/// A broker of MQTT 3.1.1 for subscribers to one topic. It confirms no publish.
 struct Broker {
     port: String,
-    /// What it has kept for the subscribers, who get it when it changes.
+    /// The retained message. Subscribers get its changes.
     retained: Arc<Mutex<Vec<u8>>>,
     /// The will of each connection, if it left one.
     wills: mpsc::Receiver<Option<Vec<u8>>>,
-    /// Somebody who left a will is gone without a farewell.
+    /// A client with a will disconnected without DISCONNECT.
     died: Arc<AtomicBool>,
 }
 
@@ -298,7 +299,7 @@ impl Broker {
     }
 }
 
-/// Serves a client to its end. None if it had left a will and did not say farewell.
+/// Serves a client to its end. `None` if it had a will and did not disconnect.
 fn serve(
     mut client: TcpStream,
     retained: &Mutex<Vec<u8>>,
@@ -343,7 +344,7 @@ fn serve(
     }
 }
 
-/// The next packet: its first byte, and what is behind its length.
+/// The next packet: its first byte, and the bytes behind its length.
 fn packet(client: &mut TcpStream) -> Option<(u8, Vec<u8>)> {
     let mut byte = || {
         let mut one = [0];
@@ -381,7 +382,7 @@ fn terminate(child: &Child) {
     assert!(Command::new("kill").args(["-TERM", &pid]).status().expect("kill").success());
 }
 
-/// How a command ended within ten seconds, and what it said.
+/// The end of a command within ten seconds: exit status and standard error.
 fn end(mut child: Child) -> (Option<i32>, String) {
     drop(child.stdin.take());
     let end = Instant::now() + Duration::from_secs(10);
@@ -396,7 +397,7 @@ fn end(mut child: Child) -> (Option<i32>, String) {
 }
 
 #[test]
-fn a_will_of_a_publisher_is_of_the_newest_epoch() {
+fn will_has_the_newest_epoch() {
     let desk = Desk::new();
     desk.managed();
     desk.good(&["keygen", "mqtt", "--for-members", "manager.toml", "--out", "g.toml"]);
@@ -439,7 +440,7 @@ fn a_will_of_a_publisher_is_of_the_newest_epoch() {
     assert_eq!(epoch_of(&manager, &broker.will()), Ok(2));
     let (status, said) = end(child);
     assert_eq!(status, Some(0), "{said}");
-    // While it is away, with the key of before in its state directory.
+    // While it is away, with the previous key in its state directory.
     manager.rotate(&[], 60).expect("rotated");
     broker.keep(manager.announce().expect("a message"));
     let child = publisher();
@@ -450,14 +451,14 @@ fn a_will_of_a_publisher_is_of_the_newest_epoch() {
 }
 
 #[test]
-fn a_publisher_can_be_ended_while_it_fetches_the_key_of_its_will() {
+fn publisher_can_end_while_fetching_keys() {
     let desk = Desk::new();
     desk.managed();
     desk.good(&["keygen", "mqtt", "--for-members", "manager.toml", "--out", "g.toml"]);
     desk.good(&["mqtt", "init", "state"]);
     let manager = Manager::open(&desk.path("manager.toml")).expect("a manager");
     let call = "mqtt pub -h 127.0.0.1 --keys g.toml --device press7.device --state state -q 1 -t a/b -m x --will-topic a/gone --will-payload gone -p";
-    // Whether or not it has come: nothing else is at fault.
+    // Whether or not it has come, nothing else is reported.
     for comes in [false, true] {
         let broker = Broker::new();
         if comes {
@@ -474,7 +475,7 @@ fn a_publisher_can_be_ended_while_it_fetches_the_key_of_its_will() {
 }
 
 #[test]
-fn a_rotation_that_nobody_confirms_can_be_ended() {
+fn unconfirmed_rotation_can_be_ended() {
     let desk = Desk::new();
     desk.managed();
     let broker = Broker::new();
@@ -493,7 +494,7 @@ fn a_rotation_that_nobody_confirms_can_be_ended() {
 }
 
 #[test]
-fn what_is_wrong_with_the_options_is_said_before_there_is_a_new_key() {
+fn option_faults_come_before_a_new_key() {
     let desk = Desk::new();
     desk.managed();
     let before = desk.read("manager.toml");
@@ -505,7 +506,8 @@ fn what_is_wrong_with_the_options_is_said_before_there_is_a_new_key() {
     assert_eq!(desk.read("manager.toml"), before);
 }
 
-/// Takes a connection, with the session that it had if that is 1, and gives the client identifier.
+/// Accepts a connection, with its previous session if `session` is 1. Returns the client
+/// identifier.
 fn taken(listener: &TcpListener, session: u8) -> (TcpStream, String) {
     let (mut client, _) = listener.accept().expect("a client");
     client.set_read_timeout(Some(Duration::from_secs(20))).expect("a time");
@@ -515,7 +517,7 @@ fn taken(listener: &TcpListener, session: u8) -> (TcpStream, String) {
     (client, String::from_utf8(id).expect("text"))
 }
 
-/// Answers a client's subscriptions until it sends what counts, so often.
+/// Answers a client's subscriptions until it has sent `counts` so often.
 fn answered(client: &mut TcpStream, counts: u8, mut often: usize) {
     while often > 0 {
         let (kind, body) = packet(client).expect("a packet");
@@ -534,7 +536,8 @@ fn deliver(client: &mut TcpStream, number: u8, topic: &str, payload: &[u8]) {
     client.write_all(&packet).expect("PUBLISH");
 }
 
-/// A subscriber of a group with a manager, whose session goes on, and where it connects.
+/// A subscriber with a continuing session in a group with a manager, and the listener that it
+/// connects to.
 fn resumed(desk: &Desk, more: &[&str]) -> (TcpListener, Child) {
     desk.managed();
     desk.good(&["keygen", "mqtt", "--for-members", "manager.toml", "--out", "g.toml"]);
@@ -546,14 +549,14 @@ fn resumed(desk: &Desk, more: &[&str]) -> (TcpListener, Child) {
 }
 
 #[test]
-fn what_a_broker_has_queued_is_read_though_it_sends_the_key_only_after_it_was_acknowledged() {
+fn queued_messages_wait_for_the_key() {
     let desk = Desk::new();
     let (listener, child) = resumed(&desk, &["-C", "20", "-W", "10"]);
     let manager = Manager::open(&desk.path("manager.toml")).expect("a manager");
     let material = manager.group().to_group().material(1, b"press8").expect("a publisher");
     let mut publisher = Publisher::new(&material, Reserved::new(1, 100));
     let (mut client, id) = taken(&listener, 0);
-    // As when it has no more keys than those that it had before it was away.
+    // As if it had no new keys since it was away.
     if id == "x-keys" {
         answered(&mut client, 8, 1);
         deliver(&mut client, 1, "antedate/keys/g", &manager.announce().expect("a message"));
@@ -575,7 +578,7 @@ fn what_a_broker_has_queued_is_read_though_it_sends_the_key_only_after_it_was_ac
 }
 
 #[test]
-fn a_short_time_is_not_over_before_the_key_has_come_and_something_is_subscribed() {
+fn short_time_starts_after_the_key() {
     let desk = Desk::new();
     let (listener, child) = resumed(&desk, &["-W", "1"]);
     let (mut client, id) = taken(&listener, 0);
@@ -595,8 +598,8 @@ fn a_short_time_is_not_over_before_the_key_has_come_and_something_is_subscribed(
 }
 
 #[test]
-fn a_broker_that_answers_nothing_does_not_keep_a_subscriber_beyond_its_time() {
-    // Neither the subscription to the keys nor the other one; nor the connection that follows a lost one.
+fn silent_broker_keeps_the_time_limit() {
+    // The subscription to the keys, the other one, and the connection after a lost one.
     for (seconds, lost) in [("1", false), ("2", true)] {
         let desk = Desk::new();
         let (listener, child) = resumed(&desk, &["-W", seconds]);
@@ -617,7 +620,7 @@ fn a_broker_that_answers_nothing_does_not_keep_a_subscriber_beyond_its_time() {
     }
 }
 
-/// A subscriber with a state directory, up to its connection behind that for the keys.
+/// A subscriber with a state directory, up to its connection after the one for the keys.
 fn connected_with_state(desk: &Desk) -> (TcpListener, Child, TcpStream) {
     desk.good(&["mqtt", "init", "state"]);
     let (listener, child) = resumed(desk, &["--state", "state"]);
@@ -631,7 +634,7 @@ fn connected_with_state(desk: &Desk) -> (TcpListener, Child, TcpStream) {
 }
 
 #[test]
-fn a_session_that_goes_on_has_the_last_rotation_even_if_the_broker_dropped_it_from_the_queue() {
+fn resumed_session_gets_dropped_rotation() {
     let desk = Desk::new();
     let (listener, mut child, mut client) = connected_with_state(&desk);
     answered(&mut client, 8, 2);
@@ -646,10 +649,10 @@ fn a_session_that_goes_on_has_the_last_rotation_even_if_the_broker_dropped_it_fr
 }
 
 #[test]
-fn a_session_that_goes_on_without_the_filters_is_given_them() {
+fn resumed_session_gets_its_filters() {
     let desk = Desk::new();
     let (listener, mut child, mut client) = connected_with_state(&desk);
-    // The connection ends when the broker was asked and before it has answered.
+    // The connection ends after the request and before the answer.
     assert!(packet(&mut client).is_some_and(|(kind, _)| kind >> 4 == 8));
     drop(client);
     let (mut client, _) = taken(&listener, 1);
@@ -667,7 +670,8 @@ fn a_session_that_goes_on_without_the_filters_is_given_them() {
     assert!(asked.contains(&"a/#\u{1}".to_owned()), "{asked:?}");
 }
 
-/// A broker for one subscriber, to whom it sends one message with QoS 1. Whether that was acknowledged.
+/// A broker that sends one message with QoS 1 to one subscriber. Returns whether it was
+/// acknowledged.
 fn broker(listener: &TcpListener, topic: &str, payload: &[u8]) -> bool {
     let (mut stream, _) = listener.accept().expect("a subscriber");
     stream.set_read_timeout(Some(Duration::from_secs(20))).expect("set");
@@ -692,7 +696,7 @@ fn broker(listener: &TcpListener, topic: &str, payload: &[u8]) -> bool {
 }
 
 #[test]
-fn a_payload_that_cannot_be_printed_is_not_acknowledged_and_standard_output_is_blamed() {
+fn unprinted_payload_is_not_acknowledged() {
     let desk = Desk::new();
     desk.good(&["keygen", "mqtt", "--group", "line4", "--topic", "line4/#", "--out", "line4.toml"]);
     for state in ["press7", "reads"] {
@@ -725,13 +729,14 @@ fn a_payload_that_cannot_be_printed_is_not_acknowledged_and_standard_output_is_b
     let (status, err) = end(full);
     assert_eq!(status, Some(2), "{err}");
     assert!(err.starts_with("standard output: cannot be written: "), "{err}");
-    // Somebody who has seen enough. Not by closing a pipe: a process that another test is just starting may have its end open too.
+    // A closed reader. Not by closing a pipe: a process that another test just starts may also have
+    // its end open.
     let (reader, out) = UnixStream::pair().expect("a pair");
     reader.shutdown(Shutdown::Both).expect("shut");
     let closed = subscribe(OwnedFd::from(out).into(), &[]);
     assert!(!broker(&listener, "line4/force", &sealed));
     assert_eq!(end(closed), (Some(0), String::new()));
-    // What was not passed on was not received: it opens once more.
+    // An unprinted message was not received: it opens again.
     let read = subscribe(Stdio::null(), &["-C", "1"]);
     assert!(broker(&listener, "line4/force", &sealed));
     assert_eq!(end(read), (Some(0), String::new()));
@@ -749,7 +754,7 @@ fn payloads_may_begin_with_a_hyphen() {
 }
 
 #[test]
-fn lines_that_cannot_be_read_are_said_and_empty_ones_are_none() {
+fn unreadable_lines_are_reported() {
     let desk = Desk::new();
     desk.good(&["keygen", "mqtt", "--group", "g", "--topic", "a", "--out", "g.toml"]);
     let broker = Broker::new();
@@ -771,7 +776,7 @@ fn lines_that_cannot_be_read_are_said_and_empty_ones_are_none() {
 }
 
 #[test]
-fn a_time_beyond_the_clocks_and_an_empty_identifier_are_answered() {
+fn extreme_time_and_empty_id_are_handled() {
     let desk = Desk::new();
     desk.good(&["keygen", "mqtt", "--group", "g", "--topic", "a", "--out", "g.toml"]);
     let call = ["mqtt", "sub", "--keys", "g.toml", "-t", "a"];

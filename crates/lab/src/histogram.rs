@@ -1,9 +1,10 @@
-//! HDR histograms of times, as the JSON results show them.
+//! HDR histograms of times.
 
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
-/// Records nanoseconds with three significant digits up to a minute; what is longer counts as a minute.
+/// A histogram of nanoseconds with three significant digits, up to a minute. Longer values count as
+/// a minute.
 #[derive(Clone, Debug)]
 pub struct Times(Histogram<u64>);
 
@@ -11,13 +12,13 @@ const LONGEST_NS: u64 = 60_000_000_000;
 
 impl Default for Times {
     fn default() -> Self {
-        // The bounds are constants that the crate accepts (1 <= low, high >= 2 * low, at most 5 digits).
+        // The crate accepts these bounds (1 <= low, high >= 2 * low, at most 5 digits).
         Self(Histogram::new_with_bounds(1, LONGEST_NS, 3).unwrap_or_else(|_| unreachable!("constant bounds")))
     }
 }
 
 impl Times {
-    /// Takes one value.
+    /// Records a value.
     pub fn record(&mut self, ns: u64) {
         self.0.saturating_record(ns);
     }
@@ -28,13 +29,13 @@ impl Times {
         let _ = self.0.add(&other.0);
     }
 
-    /// How many values there are.
+    /// Number of values.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.0.len()
     }
 
-    /// The value below which `percent` of all lie, in microseconds.
+    /// The given percentile in microseconds.
     #[must_use]
     pub fn percentile_us(&self, percent: f64) -> f64 {
         micros(self.0.value_at_percentile(percent))
@@ -46,13 +47,14 @@ impl Times {
         micros(self.0.max())
     }
 
-    /// Every value that occurred, in nanoseconds to three digits, and how often: for whoever pools several series.
+    /// Every value that occurred, in nanoseconds to three digits, and its count. Series can be
+    /// pooled from it.
     #[must_use]
     pub fn recorded(&self) -> Vec<(u64, u64)> {
         self.0.iter_recorded().map(|step| (step.value_iterated_to(), step.count_at_value())).collect()
     }
 
-    /// All that a result says of them.
+    /// The summary for a result.
     #[must_use]
     pub fn summary(&self) -> Summary {
         if self.0.is_empty() {
@@ -79,9 +81,9 @@ fn micros(ns: u64) -> f64 {
 /// Percentiles in microseconds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
-    /// Values recorded; where it is 0 the others mean nothing.
+    /// Number of values. If 0, the others mean nothing.
     pub count: u64,
-    /// The least.
+    /// Minimum.
     pub min: f64,
     /// Arithmetic mean.
     pub mean: f64,
@@ -91,11 +93,11 @@ pub struct Summary {
     pub p50: f64,
     /// Third quartile.
     pub p75: f64,
-    /// 99 %.
+    /// 99th percentile.
     pub p99: f64,
-    /// 99.9 %.
+    /// 99.9th percentile.
     pub p99_9: f64,
-    /// The largest.
+    /// Maximum.
     pub max: f64,
 }
 
@@ -114,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_beyond_the_range_counts_as_its_end() {
+    fn value_beyond_range_is_clamped() {
         let mut times = Times::default();
         times.record(u64::MAX);
         assert_eq!(times.count(), 1);

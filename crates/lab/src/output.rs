@@ -1,25 +1,25 @@
-//! Lines of JSON from one of the lab's processes to whoever started it.
+//! Lines of JSON from a process of the lab to its parent.
 
 use std::io::{self, Write};
 
 use serde::Serialize;
 
-/// Where the lines go.
+/// Destination of the lines.
 pub struct Output(Box<dyn Write + Send>);
 
 impl Output {
-    /// To standard output.
+    /// Writes to standard output.
     #[must_use]
     pub fn stdout() -> Self {
         Self(Box::new(io::stdout()))
     }
 
-    /// To anything else.
+    /// Writes to another destination.
     pub fn to(writer: impl Write + Send + 'static) -> Self {
         Self(Box::new(writer))
     }
 
-    /// Writes one line at once. Whoever reads may have gone; the work goes on without.
+    /// Writes one line at once. A closed reader is ignored.
     pub fn line(&mut self, value: &impl Serialize) {
         if let Ok(mut text) = serde_json::to_string(value) {
             text.push('\n');

@@ -1,7 +1,7 @@
-//! The lab's processes: one executable, many roles.
+//! The lab's processes: one executable with several roles.
 //!
-//! Whoever wants a station starts its own executable again with `lab-ROLE JSON`: the role as a hidden verb and its
-//! options as one JSON argument. [`dispatch`] is what `main` calls first.
+//! A parent starts its own executable with `lab-ROLE JSON`: the role as a hidden verb, its options
+//! as one JSON argument. `main` calls [`dispatch`] first.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -22,7 +22,7 @@ use crate::{emulator, roundtrip, station, tap};
 /// Exit status of a usage or set-up error.
 pub const USAGE: u8 = 2;
 
-/// Runs one of the lab's hidden roles if the arguments (the program's name first) name one.
+/// Runs one of the lab's hidden roles if the arguments (program name first) name one.
 ///
 /// The roles are `lab-station`, `lab-ping`, `lab-echo`, `lab-wire` and `lab-tap`.
 pub fn dispatch(arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
@@ -72,16 +72,16 @@ where
     }
 }
 
-/// Where and as what a process is started.
+/// Where a process runs.
 #[derive(Debug, Default)]
 pub struct Place<'a> {
-    /// The network namespace; none: that of the parent.
+    /// The network namespace; `None` is the parent's.
     pub namespace: Option<&'a File>,
-    /// The cores; none: those of the parent.
+    /// The cores; an empty list means the parent's.
     pub cpus: &'a [usize],
 }
 
-/// A process of the lab; ended when dropped.
+/// A process of the lab; ended on drop.
 #[derive(Debug)]
 pub struct Process {
     name: String,
@@ -92,12 +92,12 @@ pub struct Process {
     error_text: Vec<String>,
 }
 
-/// How long a process may take to end after SIGTERM before it is killed.
+/// Time between SIGTERM and SIGKILL.
 const GRACE: Duration = Duration::from_secs(3);
 
 impl Process {
-    /// Starts a role of this executable. Call it from the main thread: the child is killed when the calling
-    /// thread ends.
+    /// Starts a role of this executable. Must be called from the main thread: the child is killed
+    /// when the calling thread ends.
     pub fn role(name: &str, role: &str, options: &impl Serialize, place: &Place<'_>) -> io::Result<Self> {
         let options = serde_json::to_string(options).map_err(io::Error::other)?;
         Self::start(name, &executable()?, &[role, &options], place)
@@ -115,19 +115,19 @@ impl Process {
         Ok(Self { name: name.to_owned(), child, input, lines, errors, error_text: Vec::new() })
     }
 
-    /// The name for messages.
+    /// Name for messages.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Its process number.
+    /// Process ID.
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// Sends a line of JSON to its standard input.
+    /// Writes a line of JSON to its standard input.
     pub fn tell(&mut self, value: &impl Serialize) -> io::Result<()> {
         let mut text = serde_json::to_string(value).map_err(io::Error::other)?;
         text.push('\n');
@@ -137,17 +137,17 @@ impl Process {
         }
     }
 
-    /// The lines it has written since the last call.
+    /// The lines since the last call.
     pub fn lines(&mut self) -> Vec<String> {
         self.lines.try_iter().collect()
     }
 
-    /// Waits for the next line; `None` at its end or when `patience` is over.
+    /// Waits for the next line; `None` at the end of output or after `patience`.
     pub fn next_line(&mut self, patience: Duration) -> Option<String> {
         self.lines.recv_timeout(patience).ok()
     }
 
-    /// What it wrote to standard error so far, the last hundred lines.
+    /// Its standard error so far, at most the last hundred lines.
     pub fn errors(&mut self) -> &[String] {
         self.error_text.extend(self.errors.try_iter());
         let surplus = self.error_text.len().saturating_sub(100);
@@ -155,12 +155,12 @@ impl Process {
         &self.error_text
     }
 
-    /// True while it runs.
+    /// Whether it runs.
     pub fn is_running(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(None))
     }
 
-    /// Kills it on the spot, as a power cut would.
+    /// Kills it with SIGKILL.
     pub fn kill(&mut self) -> io::Result<()> {
         if self.is_running() {
             sys::process::signal(self.pid(), Signal::Kill)?;
@@ -168,14 +168,14 @@ impl Process {
         self.child.wait().map(drop)
     }
 
-    /// Asks it to end.
+    /// Sends SIGTERM.
     pub fn terminate(&mut self) {
         if self.is_running() {
             let _ = sys::process::signal(self.pid(), Signal::Terminate);
         }
     }
 
-    /// Waits for its end; after `patience` it is killed. True if it ended by itself with status 0.
+    /// Waits for its end and kills it after `patience`. True if it ended by itself with status 0.
     pub fn finish(&mut self, patience: Duration) -> bool {
         let deadline = Instant::now() + patience;
         while Instant::now() < deadline {
@@ -189,7 +189,7 @@ impl Process {
         false
     }
 
-    /// Asks it to end, waits, and kills it if it does not. Returns the lines not taken yet.
+    /// Sends SIGTERM, waits, and kills it if it does not end. Returns the remaining lines.
     pub fn end(&mut self) -> Vec<String> {
         self.terminate();
         self.finish(GRACE);
@@ -207,7 +207,7 @@ impl Drop for Process {
     }
 }
 
-/// The program to start roles of: this one, even if its file was replaced meanwhile.
+/// The path of this program, even if its file was replaced meanwhile.
 pub fn executable() -> io::Result<PathBuf> {
     std::env::current_exe()
 }

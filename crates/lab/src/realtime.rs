@@ -1,10 +1,10 @@
-//! Real-time scheduling of the stations: asked for, and told as what the kernel granted.
+//! Real-time scheduling of the stations, and the kernel's grants.
 
 use serde::{Deserialize, Serialize};
 
 use crate::sys::sched;
 
-/// What a station asks of the scheduler.
+/// Requested scheduling.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Realtime {
@@ -12,15 +12,15 @@ pub struct Realtime {
     pub wanted: bool,
     /// Priority of the thread that receives.
     pub consumer_priority: i32,
-    /// Priority of the thread that sends: below the consumer's, since it spins.
+    /// Priority of the sending thread: below the consumer's, since it spins.
     pub provider_priority: i32,
-    /// Cores to run on; none: wherever the parent may.
+    /// Allowed cores; empty means the parent's.
     pub cpus: Vec<usize>,
 }
 
 impl Default for Realtime {
-    /// Above what a gateway is given as a rule (20): in a plant a station is a machine of its own, which no polling
-    /// gateway keeps from sending.
+    /// Priorities above the usual one of a gateway (20): a real station is a separate machine,
+    /// which a polling gateway cannot delay.
     fn default() -> Self {
         Self { wanted: true, consumer_priority: 31, provider_priority: 30, cpus: Vec::new() }
     }
@@ -36,7 +36,7 @@ pub enum Thread {
 }
 
 impl Realtime {
-    /// Pins and schedules the calling thread; says what is in force.
+    /// Pins and schedules the calling thread. Describes the result.
     pub fn apply(&self, thread: Thread) -> String {
         let mut said = Vec::new();
         if !self.cpus.is_empty() {
@@ -59,7 +59,7 @@ impl Realtime {
         said.join(", ")
     }
 
-    /// Locks the process's memory; says what is in force.
+    /// Locks the process's memory. Describes the result.
     #[must_use]
     pub fn lock_memory(&self) -> String {
         if !self.wanted {
@@ -72,7 +72,7 @@ impl Realtime {
     }
 }
 
-/// Core numbers as people write them.
+/// Core numbers as text.
 #[must_use]
 pub fn list(cpus: &[usize]) -> String {
     cpus.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")

@@ -1,6 +1,7 @@
-//! Gateways that agree on their keys, in network namespaces: they find each other, change keys under load, and go on
-//! when one of them falls.
+//! Gateways with key agreement in network namespaces: start, key changes under load, failure of a
+//! member.
 
+mod daemon;
 mod harness;
 mod members;
 
@@ -12,20 +13,17 @@ use members::{Association, CAK, frame};
 
 const TESTS: &[Test] = &[
     ("two_gateways_agree_and_pass_traffic", two_gateways_agree_and_pass_traffic),
-    ("three_gateways_share_one_key_with_every_suite", three_gateways_share_one_key_with_every_suite),
-    ("eight_gateways_reach_each_other_under_one_key", eight_gateways_reach_each_other_under_one_key),
-    (
-        "sixty_four_gateways_reach_each_other_under_one_key",
-        sixty_four_gateways_reach_each_other_under_one_key,
-    ),
+    ("three_gateways_agree_with_every_suite", three_gateways_agree_with_every_suite),
+    ("eight_gateways_share_one_key", eight_gateways_share_one_key),
+    ("sixty_four_gateways_share_one_key", sixty_four_gateways_share_one_key),
     ("a_suite_is_chosen_that_all_may_use", a_suite_is_chosen_that_all_may_use),
-    ("keys_that_change_under_load_lose_no_frame", keys_that_change_under_load_lose_no_frame),
-    ("a_member_that_comes_later_sends_fragments_too", a_member_that_comes_later_sends_fragments_too),
-    ("two_gateways_without_sci_in_the_frame_are_enough", two_gateways_without_sci_in_the_frame_are_enough),
-    ("a_fallen_key_server_is_replaced_without_a_lost_frame", a_fallen_key_server_is_replaced),
-    ("a_gateway_that_starts_again_is_back_at_once", a_gateway_that_starts_again_is_back_at_once),
-    ("a_gateway_with_another_cak_is_no_member", a_gateway_with_another_cak_is_no_member),
-    ("a_key_after_a_cut_begins_at_one_where_delay_is_bounded", a_key_after_a_cut_begins_at_one),
+    ("key_changes_under_load_lose_no_frame", key_changes_under_load_lose_no_frame),
+    ("late_member_sends_fragments", late_member_sends_fragments),
+    ("two_gateways_agree_without_sci", two_gateways_agree_without_sci),
+    ("fallen_key_server_is_replaced", fallen_key_server_is_replaced),
+    ("restarted_gateway_rejoins_at_once", restarted_gateway_rejoins_at_once),
+    ("other_cak_is_no_member", other_cak_is_no_member),
+    ("key_after_a_cut_begins_at_one", key_after_a_cut_begins_at_one),
 ];
 
 fn main() -> ExitCode {
@@ -34,7 +32,7 @@ fn main() -> ExitCode {
 
 fn two_gateways_agree_and_pass_traffic() {
     for destination in ["nearest-non-tpmr-bridge", "broadcast", "02:00:5e:00:03:01"] {
-        // A unicast destination is that of the other one.
+        // A unicast destination is the other gateway's address.
         let other = if destination.starts_with("02") { "02:00:5e:00:03:00" } else { destination };
         let mut association = Association::build(0, "");
         association.add(&format!("mka_priority = 1\nmka_destination = \"{destination}\""), CAK);
@@ -42,7 +40,8 @@ fn two_gateways_agree_and_pass_traffic() {
         association.start_all();
         let took = association.until_agreed(&[0, 1]);
         println!("   {destination}: agreed {took:?} after the start of the second");
-        // A bridge's port takes up to a second to forward; without that it is a quarter of one.
+        // A bridge port takes up to a second to forward; without it agreement takes a quarter of
+        // one.
         assert!(took < Duration::from_millis(1900), "{took:?}");
         association.crosses(0, 1, 1);
         association.crosses(1, 0, 2);
@@ -55,13 +54,14 @@ fn two_gateways_agree_and_pass_traffic() {
     }
 }
 
-fn three_gateways_share_one_key_with_every_suite() {
+fn three_gateways_agree_with_every_suite() {
     for suite in ["gcm-aes-128", "gcm-aes-256", "gcm-aes-xpn-128", "gcm-aes-xpn-256"] {
         let mut association = Association::build(3, &format!("cipher = \"{suite}\""));
         association.start_all();
         association.until_agreed(&[0, 1, 2]);
         for (mark, (from, to)) in [(0, 1), (1, 0), (1, 2), (2, 1), (2, 0), (0, 2)].into_iter().enumerate() {
-            // The bridge knows no machine yet, so a third one may have got an earlier frame too.
+            // The bridge has learnt no machine yet, so a third one may have got an earlier frame
+            // too.
             (0..3).for_each(|number| while association.next(number, Duration::from_millis(20)).is_some() {});
             association.crosses(from, to, mark as u8);
         }
@@ -69,12 +69,12 @@ fn three_gateways_share_one_key_with_every_suite() {
     }
 }
 
-fn eight_gateways_reach_each_other_under_one_key() {
+fn eight_gateways_share_one_key() {
     all_reach_each_other(8);
 }
 
-/// As many as an association may have.
-fn sixty_four_gateways_reach_each_other_under_one_key() {
+/// The largest number of members of an association.
+fn sixty_four_gateways_share_one_key() {
     all_reach_each_other(64);
 }
 
@@ -92,11 +92,11 @@ fn all_reach_each_other(count: usize) {
         for to in (0..count).filter(|to| *to != from) {
             let sent = frame(from, to, (count * from + to) as u32);
             association.members[from].machine.send(&sent).expect("the frame is sent");
-            // The bridge floods what is for machines that it has not heard.
+            // The bridge floods frames to machines that it has not learnt.
             while association.next(to, Duration::from_secs(3)).expect("it arrives") != sent {}
         }
     }
-    // One that comes again is in at once, and the others go on.
+    // A restarted member joins at once; the others continue.
     association.members[3].gateway.stop();
     association.members[3].gateway.start();
     association.until_agreed(&all);
@@ -105,7 +105,7 @@ fn all_reach_each_other(count: usize) {
 }
 
 fn a_suite_is_chosen_that_all_may_use() {
-    // The third one leaves no choice, and comes later.
+    // The third one allows one suite only, and joins later.
     let auto = "cipher = \"auto\"\nmka_delay_protect = true\nmka_priority";
     let mut association = Association::build(0, "");
     association.add(&format!("{auto} = 1\nauto_ciphers = [\"gcm-aes-256\", \"chacha20-poly1305\"]"), CAK);
@@ -126,14 +126,14 @@ fn a_suite_is_chosen_that_all_may_use() {
     association.crosses(0, 2, 4);
     let macsec = association.members[1].gateway.macsec();
     assert_eq!(macsec.suite, "gcm-aes-256");
-    // MKPDUs are not of the controlled port, and delay protection is no reason to lose a frame.
+    // MKPDUs bypass the controlled port, and delay protection must not lose a frame.
     let counters = &macsec.counters;
     assert!(counters["InPktsUncontrolled"] > 0, "{counters:#?}");
     assert_eq!((counters["InPktsNoTag"], counters["InPktsLate"]), (0, 0));
 }
 
-/// Sends a frame every millisecond from one machine to another for so long, with something to do at certain seconds; tells
-/// how many were sent and how many did not come.
+/// Sends a frame every millisecond for this time, with actions at certain seconds. Returns the
+/// frames sent and lost.
 fn load(
     association: &mut Association,
     (from, to): (usize, usize),
@@ -168,14 +168,14 @@ fn load(
     (sent, (0..sent).filter(|number| came.binary_search(number).is_err()).collect())
 }
 
-fn keys_that_change_under_load_lose_no_frame() {
+fn key_changes_under_load_lose_no_frame() {
     let mut association = Association::build(3, "mka_rekey_seconds = 10");
     association.members[0].gateway.start();
     association.members[1].gateway.start();
     association.until_agreed(&[0, 1]);
     association.crosses(0, 1, 0);
     let (sent, lost) = load(&mut association, (0, 1), 16, |second, association| {
-        // A third one comes, for which there is a fresh key, and goes without a word.
+        // A third one joins, which needs a fresh key, and leaves without notice.
         match second {
             2 => association.members[2].gateway.start(),
             4 => association.members[2].gateway.stop(),
@@ -188,8 +188,8 @@ fn keys_that_change_under_load_lose_no_frame() {
     assert_eq!(lost, [0; 0]);
 }
 
-/// The others have a key when it comes, and hear that it sends fragments before they have one of it.
-fn a_member_that_comes_later_sends_fragments_too() {
+/// The others hold a key when it joins, and learn that it fragments before its first fragment.
+fn late_member_sends_fragments() {
     let mut association = Association::build(3, "");
     association.narrow(1500);
     (0..2).for_each(|number| association.members[number].gateway.start());
@@ -204,14 +204,14 @@ fn a_member_that_comes_later_sends_fragments_too() {
     assert!(counters["OutFramesFragmented"] >= 2 && counters["InFramesReassembled"] >= 2, "{counters:?}");
 }
 
-fn two_gateways_without_sci_in_the_frame_are_enough() {
+fn two_gateways_agree_without_sci() {
     let mut association = Association::build(3, "include_sci = false");
     (0..2).for_each(|number| association.members[number].gateway.start());
     association.until_agreed(&[0, 1]);
     association.crosses(0, 1, 1);
     association.crosses(1, 0, 2);
     assert_eq!(association.members[0].gateway.agreement().fault, "");
-    // Whose frames are a third one's, nobody can tell; but each can say so.
+    // A third one's frames cannot be attributed, but each member can announce itself.
     association.members[2].gateway.start();
     association.until_agreed(&[0, 1, 2]);
     for member in &association.members {
@@ -220,7 +220,7 @@ fn two_gateways_without_sci_in_the_frame_are_enough() {
     }
 }
 
-fn a_fallen_key_server_is_replaced() {
+fn fallen_key_server_is_replaced() {
     let mut association = Association::build(3, "");
     association.start_all();
     association.until_agreed(&[0, 1, 2]);
@@ -236,7 +236,7 @@ fn a_fallen_key_server_is_replaced() {
     assert_eq!((lost, agreement.fresh_keys), (vec![], before + 1));
 }
 
-fn a_gateway_that_starts_again_is_back_at_once() {
+fn restarted_gateway_rejoins_at_once() {
     let mut association = Association::build(2, "");
     association.start_all();
     association.until_agreed(&[0, 1]);
@@ -255,7 +255,7 @@ fn a_gateway_that_starts_again_is_back_at_once() {
     }
 }
 
-fn a_gateway_with_another_cak_is_no_member() {
+fn other_cak_is_no_member() {
     let mut association = Association::build(2, "");
     association.add("mka_priority = 1", "ffffffffffffffffffffffffffffffff");
     association.start_all();
@@ -272,7 +272,7 @@ fn a_gateway_with_another_cak_is_no_member() {
     (0..2).for_each(|number| assert_eq!(association.next(number, Duration::from_millis(200)), None));
 }
 
-fn a_key_after_a_cut_begins_at_one() {
+fn key_after_a_cut_begins_at_one() {
     let mut association = Association::build(2, "mka_delay_protect = true");
     association.start_all();
     association.until_agreed(&[0, 1]);
@@ -287,7 +287,7 @@ fn a_key_after_a_cut_begins_at_one() {
     association.wire.batch(&["link set dev p1 up".into()]).expect("no cut");
     association.until_agreed(&[0, 1]);
     assert_eq!(association.members[0].gateway.agreement().keys[0].an, an, "nobody knows of the one before");
-    // As long as it takes to tell which packet numbers are late.
+    // Time to learn which packet numbers are late.
     std::thread::sleep(Duration::from_millis(1500));
     (0..4).for_each(|mark| association.crosses(mark % 2, 1 - mark % 2, mark as u8));
 }

@@ -1,5 +1,6 @@
-//! Two gateways between a PLC and a device, in network namespaces: what crosses, what does not, and what is survived.
+//! Two gateways between a PLC and a device in network namespaces: forwarding, refusals, recovery.
 
+mod daemon;
 mod harness;
 mod plant;
 
@@ -10,32 +11,29 @@ use harness::Test;
 use plant::{CYCLIC, PATIENCE, Plant, Settings, arp, cyclic, dcp_set, vlan};
 
 const TESTS: &[Test] = &[
-    ("every_suite_carries_frames_in_both_directions", every_suite_carries_frames_in_both_directions),
+    ("every_suite_works_both_ways", every_suite_works_both_ways),
     ("vlan_tags_survive_both_gateways", vlan_tags_survive_both_gateways),
-    ("what_is_not_named_is_refused_and_counted", what_is_not_named_is_refused_and_counted),
-    ("a_frame_longer_than_the_uplink_carries_costs_no_packet_number", a_frame_longer_than_the_uplink_carries),
-    ("full_frames_cross_a_wire_of_any_mtu_in_fragments", full_frames_cross_in_fragments),
-    (
-        "a_replayed_fragment_is_refused_and_disturbs_nothing",
-        a_replayed_fragment_is_refused_and_disturbs_nothing,
-    ),
-    ("express_frames_overtake_bulk_that_stays_in_order", express_frames_overtake_bulk),
-    ("one_thread_a_direction_forwards_as_one_thread_does", one_thread_a_direction_forwards),
+    ("unnamed_traffic_is_refused_and_counted", unnamed_traffic_is_refused_and_counted),
+    ("oversize_frame_costs_no_packet_number", oversize_frame_costs_no_packet_number),
+    ("full_frames_cross_in_fragments", full_frames_cross_in_fragments),
+    ("replayed_fragment_is_refused", replayed_fragment_is_refused),
+    ("express_frames_overtake_bulk", express_frames_overtake_bulk),
+    ("thread_per_direction_forwards", thread_per_direction_forwards),
     ("a_switched_association_loses_no_frame", a_switched_association_loses_no_frame),
-    ("a_link_that_goes_down_and_up_is_survived", a_link_that_goes_down_and_up_is_survived),
-    ("an_interface_that_is_replaced_is_opened_again", an_interface_that_is_replaced_is_opened_again),
-    ("an_interface_that_was_gone_is_opened_again", an_interface_that_was_gone_is_opened_again),
+    ("gateway_survives_link_down", gateway_survives_link_down),
+    ("replaced_interface_is_reopened", replaced_interface_is_reopened),
+    ("returned_interface_is_reopened", returned_interface_is_reopened),
     ("an_mtu_that_is_raised_is_followed", an_mtu_that_is_raised_is_followed),
-    ("an_mtu_below_that_of_the_path_is_followed", an_mtu_below_that_of_the_path_is_followed),
-    ("recorded_frames_are_refused_after_a_restart", recorded_frames_are_refused_after_a_restart),
-    ("malformed_and_foreign_frames_stop_nothing", malformed_and_foreign_frames_stop_nothing),
+    ("lower_mtu_is_followed", lower_mtu_is_followed),
+    ("replays_are_refused_after_restart", replays_are_refused_after_restart),
+    ("bad_frames_stop_nothing", bad_frames_stop_nothing),
 ];
 
 fn main() -> ExitCode {
     harness::run("gateways", TESTS)
 }
 
-fn every_suite_carries_frames_in_both_directions() {
+fn every_suite_works_both_ways() {
     for suite in ["gcm-aes-128", "gcm-aes-256", "gcm-aes-xpn-128", "gcm-aes-xpn-256", "chacha20-poly1305"] {
         for macsec in ["", "confidentiality = false"] {
             let plant = Plant::build(&Settings { suite, macsec, ..Settings::default() });
@@ -56,7 +54,7 @@ fn every_suite_carries_frames_in_both_directions() {
 
 fn vlan_tags_survive_both_gateways() {
     let plant = Plant::build(&Settings::default());
-    // Priority 6 in VLAN 0 is how Profinet tags its cyclic data; 802.1ad stacks two.
+    // Profinet tags cyclic data with priority 6 in VLAN 0; 802.1ad stacks two tags.
     for tags in [&[(0x8100, 0xc000)][..], &[(0x88a8, 0x2007), (0x8100, 0x0005)]] {
         let frame = vlan(&cyclic(1, 80), tags);
         plant.plc.send(&frame);
@@ -66,7 +64,7 @@ fn vlan_tags_survive_both_gateways() {
     }
 }
 
-fn what_is_not_named_is_refused_and_counted() {
+fn unnamed_traffic_is_refused_and_counted() {
     let policy = "allow = [\"profinet-rt\", \"profinet-dcp-read\"]\n\
                   [[policy.rule]]\nframe_id = [0x8100, 0x81ff]\ndirection = \"in\"\naction = \"deny\"";
     let plant = Plant::build(&Settings { policy, ..Settings::default() });
@@ -86,7 +84,7 @@ fn what_is_not_named_is_refused_and_counted() {
     assert_eq!(b.inward.refused.get("policy:profinet-rt"), Some(&1), "{:?}", b.inward);
 }
 
-fn a_frame_longer_than_the_uplink_carries() {
+fn oversize_frame_costs_no_packet_number() {
     let plant = Plant::build(&Settings { wire_mtu: 1500, ..Settings::default() });
     plant.plc.send(&cyclic(1, 1514));
     let fits = cyclic(1, 1514 - 32);
@@ -120,14 +118,14 @@ fn full_frames_cross_in_fragments() {
     }
 }
 
-fn a_replayed_fragment_is_refused_and_disturbs_nothing() {
+fn replayed_fragment_is_refused() {
     let macsec = "fragmentation = \"marked\"";
     let plant = Plant::build(&Settings { wire_mtu: 1500, macsec, ..Settings::default() });
     let recorder = plant.record_wire();
     let whole = cyclic(1, 1514);
     plant.plc.send(&whole);
     plant.device.expect(&whole);
-    // The first fragment alone, with a number that was used: refused. What follows crosses.
+    // The first fragment with a used number is refused. Later frames cross.
     let fragments = recorder.take(2);
     assert!(fragments.iter().all(|fragment| fragment.len() == 14 + 750 + 32), "equal fragments");
     assert_eq!((fragments[0][15], fragments[1][15]), (0x80, 0x40));
@@ -186,7 +184,7 @@ fn express_frames_overtake_bulk() {
     }
 }
 
-fn one_thread_a_direction_forwards() {
+fn thread_per_direction_forwards() {
     for poll in ["block", "adaptive", "busy"] {
         let run = format!("threads = 2\ncpus = [0, 1]\npoll = \"{poll}\"");
         let plant = Plant::build(&Settings { run: &run, ..Settings::default() });
@@ -218,7 +216,7 @@ fn a_switched_association_loses_no_frame() {
     assert!(plant.a.switch(3).is_err(), "there is no key for association 3");
 }
 
-fn a_link_that_goes_down_and_up_is_survived() {
+fn gateway_survives_link_down() {
     let plant = Plant::build(&Settings::default());
     let frame = cyclic(1, 64);
     plant.plc.send(&frame);
@@ -234,7 +232,7 @@ fn a_link_that_goes_down_and_up_is_survived() {
     }
 }
 
-fn an_interface_that_is_replaced_is_opened_again() {
+fn replaced_interface_is_reopened() {
     let plant = Plant::build(&Settings::default());
     let frame = cyclic(1, 64);
     plant.plc.send(&frame);
@@ -245,12 +243,12 @@ fn an_interface_that_is_replaced_is_opened_again() {
     assert!(lowest >= 3, "the secure channels went on: {lowest}");
 }
 
-fn an_interface_that_was_gone_is_opened_again() {
+fn returned_interface_is_reopened() {
     let plant = Plant::build(&Settings::default());
     let frame = cyclic(1, 64);
     plant.plc.send(&frame);
     plant.device.expect(&frame);
-    // Longer than the gateway needs to see that it is gone, and no longer than it takes.
+    // Long enough for the gateway to notice the missing interface.
     for (number, time) in [(2, Duration::from_millis(2500)), (3, Duration::ZERO)] {
         plant.borrow_uplink(time);
         plant.until_it_crosses(&cyclic(number, 64));
@@ -267,7 +265,7 @@ fn an_mtu_that_is_raised_is_followed() {
     assert_eq!(plant.a.status().uplink.mtu, 1550);
 }
 
-fn an_mtu_below_that_of_the_path_is_followed() {
+fn lower_mtu_is_followed() {
     let (uplink, macsec) = ("mtu = 1300", "fragmentation = true");
     let plant = Plant::build(&Settings { uplink, macsec, ..Settings::default() });
     let whole = cyclic(1, 1514);
@@ -284,7 +282,7 @@ fn an_mtu_below_that_of_the_path_is_followed() {
     }
 }
 
-fn recorded_frames_are_refused_after_a_restart() {
+fn replays_are_refused_after_restart() {
     let mut plant = Plant::build(&Settings::default());
     let recorder = plant.record_wire();
     let frame = cyclic(1, 64);
@@ -307,7 +305,7 @@ fn recorded_frames_are_refused_after_a_restart() {
     plant.device.expect(&frame);
 }
 
-fn malformed_and_foreign_frames_stop_nothing() {
+fn bad_frames_stop_nothing() {
     let plant = Plant::build(&Settings::default());
     let recorder = plant.record_wire();
     let frame = cyclic(7, 64);

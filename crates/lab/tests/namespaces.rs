@@ -1,6 +1,6 @@
-//! The lab in network namespaces, without any gateway: stations, round trips, the emulated wire and the tap.
+//! The lab in network namespaces without a gateway: stations, round trips, emulated wire, tap.
 //!
-//! The lab's processes are this executable with a role as argument, so the test brings its own `main`.
+//! The lab's processes are this executable with a role as argument, so the test has its own `main`.
 
 mod harness;
 
@@ -19,12 +19,12 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 const TESTS: &[harness::Test] = &[
-    ("stations_over_plain_bridges_exchange_data_and_stop_cleanly", stations),
-    ("round_trips_are_measured_sleeping_and_polling", round_trips),
-    ("the_emulated_wire_does_what_it_counts_and_the_tap_sees_all", faults),
-    ("frames_longer_than_a_slot_keep_their_vlan_when_the_link_was_down", long_frames),
-    ("a_rehearsed_send_sends_nothing", rehearsed_sends),
-    ("namespaces_of_the_dead_are_swept_away", sweep),
+    ("stations_exchange_data_over_bridges", stations_exchange_data_over_bridges),
+    ("round_trips_sleeping_and_polling", round_trips_sleeping_and_polling),
+    ("emulated_wire_counts_its_faults", emulated_wire_counts_its_faults),
+    ("long_frames_keep_vlan_after_link_down", long_frames_keep_vlan_after_link_down),
+    ("rehearsed_send_sends_nothing", rehearsed_send_sends_nothing),
+    ("namespaces_of_ended_runs_are_removed", namespaces_of_ended_runs_are_removed),
 ];
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -37,7 +37,7 @@ fn start(name: &str, role: &str, namespace: &Namespace, options: &impl Serialize
     Process::role(name, role, options, &place).expect("the process starts")
 }
 
-/// The first line that is a `T` for which `choose` has an answer.
+/// The first line that parses as `T` and that `choose` accepts.
 fn await_line<T: DeserializeOwned, R>(process: &mut Process, choose: impl Fn(T) -> Option<R>) -> R {
     while let Some(line) = process.next_line(PATIENCE) {
         if let Some(found) = serde_json::from_str(&line).ok().and_then(&choose) {
@@ -61,7 +61,7 @@ fn report(process: &mut Process) -> Report {
     })
 }
 
-fn stations() {
+fn stations_exchange_data_over_bridges() {
     let chain = Chain::build(ChainOptions::default()).expect("the chain is built");
     chain.bridge_gateways().expect("bridges instead of gateways");
     chain.bridge_wire().expect("a bridge as wire");
@@ -87,7 +87,7 @@ fn stations() {
     assert!(!std::path::Path::new("/run/netns").join(name).exists(), "the chain is removed");
 }
 
-fn round_trips() {
+fn round_trips_sleeping_and_polling() {
     let chain =
         Chain::build(ChainOptions { wire: false, ..ChainOptions::default() }).expect("the chain is built");
     chain.bridge_gateways().expect("bridges instead of gateways");
@@ -106,7 +106,7 @@ fn round_trips() {
     }
 }
 
-fn faults() {
+fn emulated_wire_counts_its_faults() {
     let chain = Chain::build(ChainOptions::default()).expect("the chain is built");
     chain.bridge_gateways().expect("bridges instead of gateways");
     let middle = chain.wire.as_ref().expect("there is a wire");
@@ -145,7 +145,8 @@ fn faults() {
     let sum = |count: fn(&station::meter::Counts) -> u64| -> u64 {
         reports.iter().map(|report| count(&report.measured.counts)).sum()
     };
-    // A corrupted frame is damaged, or foreign where the bit was in its FrameID; either way it is lost.
+    // A corrupted frame counts as damaged, or as foreign if the bit was in its FrameID; it is lost
+    // in both cases.
     assert_eq!(sum(|c| c.lost), strikes(Fault::Lose) + strikes(Fault::Corrupt), "{state:?} {reports:?}");
     assert_eq!(sum(|c| c.duplicated), strikes(Fault::Duplicate), "{state:?} {reports:?}");
     assert_eq!(
@@ -153,13 +154,13 @@ fn faults() {
         strikes(Fault::Corrupt) + strikes(Fault::Inject),
         "{state:?} {reports:?}"
     );
-    // The tap hears the stations, not what the wire makes of their frames.
+    // The tap hears the stations, not the wire's changes.
     assert_eq!(seen.counts.frames, state.a_to_b.received + state.b_to_a.received, "{seen:?}");
     assert_eq!((seen.counts.plaintext_frames, seen.counts.dropped), (seen.counts.frames, 0));
     assert!(seen.counts.with_process_data > 1_000, "{seen:?}");
 }
 
-fn long_frames() {
+fn long_frames_keep_vlan_after_link_down() {
     let space = Namespace::create("long").expect("a namespace");
     let pair = "link add left type veth peer name right";
     space.batch(&[pair, "link set left up", "link set right up"].map(str::to_owned)).expect("a pair");
@@ -168,7 +169,7 @@ fn long_frames() {
         (Sender::open(&from, true).expect("a sender"), Receiver::open(&to, 12).expect("a ring"))
     };
     let (sender, mut receiver) = space.run(open).expect("in the namespace");
-    // Longer frames than the ring was made for, as super-frames are, lie in a queue beside it.
+    // Frames longer than a ring slot, such as super-frames, are queued beside the ring.
     space
         .batch(&["link set left mtu 9000", "link set right mtu 9000"].map(str::to_owned))
         .expect("longer frames");
@@ -185,14 +186,15 @@ fn long_frames() {
             assert!(Instant::now() < end, "the frame of VLAN {vlan} does not come");
             match receiver.peek() {
                 Next::Empty => continue,
-                // What the kernel says by itself when the link comes up.
+                // The kernel's own frames when the link comes up.
                 Next::Frame(received) if received.frame().get(12) != Some(&0x81) => receiver.release(),
                 Next::Frame(received) => {
-                    // In a slot there is room for a SecTAG in front and an ICV behind: it is protected where it lies.
+                    // A slot has space for a SecTAG in front and an ICV behind, so a frame is
+                    // protected in place.
                     let behind = received.space.len() - received.place.end;
                     let has_room = received.place.start >= 32 && behind >= 32;
                     assert!(has_room || len > 2048, "{:?}, {behind}", received.place);
-                    // Behind addresses and tag a line of the cache begins, as the ring was asked for.
+                    // A cache line begins behind addresses and tag, as requested.
                     let data = received.frame()[16..].as_ptr() as usize;
                     assert!(data.is_multiple_of(64) || len > 2048, "{:?}, {data:#x}", received.place);
                     break received.frame().to_vec();
@@ -205,7 +207,7 @@ fn long_frames() {
     }
 }
 
-fn rehearsed_sends() {
+fn rehearsed_send_sends_nothing() {
     let space = Namespace::create("rehearsed").expect("a namespace");
     let pair = "link add left type veth peer name right";
     space.batch(&[pair, "link set left up", "link set right up"].map(str::to_owned)).expect("a pair");
@@ -218,7 +220,7 @@ fn rehearsed_sends() {
         for _ in 0..100 {
             sender.rehearse();
         }
-        // Behind all that was rehearsed, also after the link was down.
+        // Also after the link was down.
         let mut frame = [round; 60];
         frame[..14].copy_from_slice(&[2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x88, 0xb5]);
         let end = Instant::now() + PATIENCE;
@@ -230,7 +232,7 @@ fn rehearsed_sends() {
             let Next::Frame(received) = receiver.peek() else { continue };
             let came = received.frame().to_vec();
             receiver.release();
-            // What the kernel says by itself when a link comes up has its addresses.
+            // The kernel's own frames have its addresses.
             assert!(came[..14] != [0; 14], "a frame of zeros came: {came:?}");
             if came == frame {
                 break;
@@ -242,8 +244,8 @@ fn rehearsed_sends() {
     }
 }
 
-fn sweep() {
-    // Beyond the largest process number that Linux gives (proc(5), pid_max).
+fn namespaces_of_ended_runs_are_removed() {
+    // Beyond the largest process ID of Linux (proc(5), pid_max).
     let name = "antedate-4194305-plc";
     let made = Command::new("ip").args(["netns", "add", name]).status().expect("ip runs");
     assert!(made.success());

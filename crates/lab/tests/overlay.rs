@@ -1,7 +1,9 @@
-//! Overlays between sites, in network namespaces: ours to ours, and ours to kernel VXLAN over wireguard-go.
+//! Overlays between sites in network namespaces: ours to ours, and ours to kernel VXLAN over
+//! wireguard-go.
 
+mod daemon;
 mod harness;
-#[allow(dead_code)]
+#[allow(dead_code, reason = "this program uses a part of the plant")]
 mod plant;
 mod sites;
 
@@ -18,28 +20,28 @@ use plant::{Gateway, PATIENCE, arp, cyclic, dcp_set, vlan};
 use sites::{Far, Settings, Sites, Stock, configuration, run, stock_is_missing};
 
 const TESTS: &[Test] = &[
-    ("frames_of_all_lengths_cross_between_two_of_ours", frames_cross_between_two_of_ours),
-    ("full_frames_cross_in_each_way_to_fragment", full_frames_cross_in_each_way),
-    ("new_sessions_under_traffic_lose_nothing", new_sessions_under_traffic_lose_nothing),
+    ("frames_of_all_lengths_cross", frames_of_all_lengths_cross),
+    ("full_frames_cross_with_each_fragmentation", full_frames_cross_with_each_fragmentation),
+    ("rekeying_loses_no_frame", rekeying_loses_no_frame),
     ("a_restarted_peer_is_found_again", a_restarted_peer_is_found_again),
     ("a_peer_that_moves_is_followed", a_peer_that_moves_is_followed),
-    ("bulk_is_joined_on_both_ports_and_arrives_as_it_was", bulk_is_joined),
-    ("datagrams_pass_the_stack_by_and_neighbours_are_followed", neighbours_are_followed),
-    ("without_direct_the_socket_carries_all", the_socket_carries_all),
-    ("who_listens_on_one_address_of_two_is_answered_there", one_address_of_two),
-    ("an_uplink_that_is_replaced_is_used_again", an_uplink_that_is_replaced_is_used_again),
-    ("with_two_uplinks_a_broken_one_costs_no_frame", two_uplinks_lose_nothing),
+    ("joined_bulk_arrives_unchanged", joined_bulk_arrives_unchanged),
+    ("neighbours_are_followed", neighbours_are_followed),
+    ("socket_carries_all_without_direct", socket_carries_all_without_direct),
+    ("answers_come_from_the_asked_address", answers_come_from_the_asked_address),
+    ("replaced_uplink_is_used_again", replaced_uplink_is_used_again),
+    ("broken_uplink_of_two_loses_nothing", broken_uplink_of_two_loses_nothing),
     ("policy_and_static_machines_hold", policy_and_static_machines_hold),
-    ("a_storm_is_bounded_and_good_traffic_goes_on", a_storm_is_bounded),
-    ("strangers_change_nothing_and_are_counted", strangers_change_nothing),
+    ("storm_is_bounded", storm_is_bounded),
+    ("strangers_change_nothing", strangers_change_nothing),
     ("a_flood_of_handshakes_delays_no_frame", a_flood_of_handshakes_delays_no_frame),
     ("what_the_wire_recorded_is_refused", what_the_wire_recorded_is_refused),
-    ("a_full_table_costs_bandwidth_and_nothing_else", a_full_table_costs_bandwidth),
-    ("the_release_clock_gives_cyclic_frames_out_on_their_period", the_release_clock_keeps_the_period),
+    ("full_table_costs_bandwidth_only", full_table_costs_bandwidth_only),
+    ("release_clock_keeps_the_period", release_clock_keeps_the_period),
     ("classes_are_carried_outward", classes_are_carried_outward),
     ("a_bare_overlay_is_vxlan_alone", a_bare_overlay_is_vxlan_alone),
-    ("what_is_too_long_for_a_bare_hub_is_counted", what_is_too_long_for_a_bare_hub_is_counted),
-    ("wireguard_go_and_kernel_vxlan_are_a_far_end", wireguard_go_is_a_far_end),
+    ("too_long_for_bare_hub_is_counted", too_long_for_bare_hub_is_counted),
+    ("stock_far_end_interoperates", stock_far_end_interoperates),
 ];
 
 fn main() -> ExitCode {
@@ -64,10 +66,10 @@ fn both_ways(sites: &Sites, lengths: &[usize]) {
     }
 }
 
-fn frames_cross_between_two_of_ours() {
+fn frames_of_all_lengths_cross() {
     for preshared in [false, true] {
         let sites = Sites::build(&Settings { preshared, wire_mtu: 1650, ..Settings::default() });
-        // The first frame waits for the handshake that it causes.
+        // The first frame waits for the handshake that it triggers.
         both_ways(&sites, &[60, 61, 64, 200, 1500, 1514]);
         let tagged = vlan(&cyclic(9, 1510), &[(0x8100, 0xc005)]);
         sites.plc.send(&tagged);
@@ -82,7 +84,7 @@ fn frames_cross_between_two_of_ours() {
     }
 }
 
-fn full_frames_cross_in_each_way() {
+fn full_frames_cross_with_each_fragmentation() {
     for (mtu, way, says) in [
         (1500, "auto", "in pieces"),
         (1500, "inside", "in IP fragments"),
@@ -110,7 +112,7 @@ fn full_frames_cross_in_each_way() {
     assert_eq!(sites.near.status().out.refused.get("too-long"), Some(&1));
 }
 
-fn new_sessions_under_traffic_lose_nothing() {
+fn rekeying_loses_no_frame() {
     let sites = Sites::build(&Settings::default());
     both_ways(&sites, &[64]);
     for number in 0..200u8 {
@@ -123,7 +125,7 @@ fn new_sessions_under_traffic_lose_nothing() {
         let frame = cyclic(number, if number % 2 == 0 { 64 } else { 1514 });
         sites.plc.send(&frame);
         sites.device.expect(&frame);
-        // Who began waits five seconds between two initiations, as the protocol wants.
+        // The initiator waits five seconds between two initiations, as the protocol demands.
         thread::sleep(Duration::from_millis(if (120..170).contains(&number) { 110 } else { 0 }));
     }
     let peer = &sites.near.status().overlay.expect("an overlay").peers[0];
@@ -151,8 +153,8 @@ fn a_peer_that_moves_is_followed() {
         .gateway_b
         .batch(&["addr flush dev uplink".into(), "addr add 192.0.2.9/24 dev uplink".into()])
         .expect("another address");
-    // What it sends from there tells where it is. Its own gateway hears of the address when it asks the kernel again, which it
-    // does ten times a second.
+    // Its next packet tells its address. Its own gateway learns the address from the kernel, which
+    // it asks ten times a second.
     let peer = || sites.near.status().overlay.expect("an overlay").peers[0].clone();
     let end = Instant::now() + PATIENCE;
     while peer().roamed == 0 {
@@ -164,7 +166,7 @@ fn a_peer_that_moves_is_followed() {
     assert_eq!((peer.endpoint.as_str(), peer.roamed), ("192.0.2.9:51820", 1), "{peer:?}");
 }
 
-fn bulk_is_joined() {
+fn joined_bulk_arrives_unchanged() {
     const OCTETS: usize = 16 << 20;
     let mut fars = vec![(Far::Antedate, 1650), (Far::Antedate, 1500)];
     match stock_is_missing() {
@@ -221,15 +223,15 @@ fn neighbours_are_followed() {
     until("a next hop is known", &|| overlay().direct_addresses == 1);
     assert_eq!(overlay().datagrams_by, "interface");
     both_ways(&sites, &[64, 1514]);
-    // The machine at the address is another one now, as after a failover: what was known of it is wrong until the kernel hears
-    // of it, here by an announcement.
+    // The address belongs to another machine now, as after a failover. The neighbour entry is wrong
+    // until the kernel learns of it, here by an announcement.
     let far = &sites.chain.gateway_b;
     far.batch(&["link set dev uplink address 02:00:5e:00:00:b9".into()]).expect("another address");
     let near = &sites.chain.gateway_a;
     near.batch(&["neigh replace 192.0.2.2 lladdr 02:00:5e:00:00:b9 dev uplink".into()]).expect("a neighbour");
     thread::sleep(Duration::from_millis(300));
     both_ways(&sites, &[64, 1514]);
-    // Nobody is known there: the kernel asks, and sends.
+    // Without a neighbour entry the kernel resolves the address.
     near.batch(&["neigh del 192.0.2.2 dev uplink".into()]).expect("no neighbour");
     thread::sleep(Duration::from_millis(300));
     sites.until_it_crosses(&sites.plc, &sites.device, &cyclic(4, 64));
@@ -238,14 +240,14 @@ fn neighbours_are_followed() {
     assert!(overlay().refused.is_empty(), "{:?}", overlay().refused);
 }
 
-fn the_socket_carries_all() {
+fn socket_carries_all_without_direct() {
     let sites = Sites::build(&Settings { overlay: "direct = false", ..Settings::default() });
     both_ways(&sites, &[64, 1514, 200]);
     let overlay = sites.near.status().overlay.expect("an overlay");
     assert_eq!((overlay.datagrams_by.as_str(), overlay.direct_addresses), ("socket", 0));
 }
 
-fn one_address_of_two() {
+fn answers_come_from_the_asked_address() {
     let mut sites = Sites::build(&Settings::default());
     sites.near.stop();
     sites.chain.gateway_a.batch(&["addr add 192.0.2.9/24 dev uplink".into()]).expect("another address");
@@ -263,7 +265,7 @@ fn one_address_of_two() {
     both_ways(&sites, &[64, 1514, 200]);
     let far = sites.far.as_ref().expect("ours").status().overlay.expect("an overlay");
     assert_eq!(far.peers[0].endpoint, "192.0.2.9:51820");
-    // An address that is gone is another machine's: nothing leaves from it.
+    // A removed address may be another machine's: nothing is sent from it.
     let near = &sites.chain.gateway_a;
     near.batch(&["addr del 192.0.2.9/24 dev uplink".into()]).expect("one address less");
     let end = Instant::now() + PATIENCE;
@@ -275,11 +277,11 @@ fn one_address_of_two() {
     sites.until_it_crosses(&sites.plc, &sites.device, &cyclic(1, 64));
 }
 
-fn an_uplink_that_is_replaced_is_used_again() {
+fn replaced_uplink_is_used_again() {
     for direct in ["direct = true", "direct = false"] {
         let sites = Sites::build(&Settings { overlay: direct, ..Settings::default() });
         both_ways(&sites, &[64]);
-        // Another MTU, and then another interface of the same name.
+        // Another MTU, then another interface with the same name.
         let near = &sites.chain.gateway_a;
         near.batch(&["link set dev uplink mtu 1400".into()]).expect("another MTU");
         let end = Instant::now() + PATIENCE;
@@ -304,7 +306,7 @@ fn an_uplink_that_is_replaced_is_used_again() {
     }
 }
 
-fn two_uplinks_lose_nothing() {
+fn broken_uplink_of_two_loses_nothing() {
     let overlay = "[overlay.second_uplink]\ninterface = \"second\"";
     let peer = "second_endpoint = \"198.51.100.OTHER:51820\"";
     let sites = Sites::build(&Settings { overlay, peer, ..Settings::default() });
@@ -331,7 +333,7 @@ fn two_uplinks_lose_nothing() {
     both_ways(&sites, &[64, 1514, 200]);
     let after = doubles();
     assert!(after.first >= before.first + 20 && after.eliminated > before.eliminated, "{after:?}");
-    // Nobody would notice that the second one is broken, so it is told.
+    // A failure of the second uplink would go unnoticed, so it is reported.
     for up in [false, true] {
         sites.chain.gateway_b.set_link("second", up).expect("the link");
         let end = Instant::now() + PATIENCE;
@@ -341,7 +343,7 @@ fn two_uplinks_lose_nothing() {
         }
     }
     assert!(doubles().link_downs >= 1, "{:?}", doubles());
-    // Where the second one carries less, long frames leave in pieces that fit it.
+    // If the second uplink carries less, long frames leave in pieces that fit it.
     for space in [&sites.chain.gateway_a, &sites.chain.gateway_b] {
         space.batch(&["link set dev second mtu 700".into()]).expect("another MTU");
     }
@@ -362,7 +364,8 @@ fn policy_and_static_machines_hold() {
     assert_eq!(status.out.refused.get("policy:profinet-dcp-set"), Some(&1), "{:?}", status.out);
     assert_eq!(status.out.refused.get("policy:arp"), Some(&1), "{:?}", status.out);
     drop(sites);
-    // The far end takes the same lines: to it, 02:00:5e:00:00:02 is behind the near one, so what its own field says is refused.
+    // The far end has the same lines: to it, 02:00:5e:00:00:02 is behind the near one, so frames of
+    // its own field with that address are refused.
     let sites = Sites::build(&Settings { policy, peer, ..Settings::default() });
     let frame = cyclic(1, 64);
     sites.plc.send(&frame);
@@ -373,14 +376,14 @@ fn policy_and_static_machines_hold() {
     assert_eq!(far.refused.get("source-elsewhere"), Some(&1), "{far:?}");
 }
 
-fn a_storm_is_bounded() {
+fn storm_is_bounded() {
     let sites = Sites::build(&Settings { overlay: "storm_limit = 100", ..Settings::default() });
     both_ways(&sites, &[64]);
     let mut broadcast = cyclic(1, 64);
     broadcast[..6].fill(0xff);
     for number in 0..3000 {
         sites.plc.send(&broadcast);
-        // No more at a time than the port's ring has room for.
+        // At most as many as the ring holds.
         if number % 50 == 0 {
             thread::sleep(Duration::from_millis(4));
         }
@@ -414,7 +417,7 @@ fn strangers_change_nothing() {
                 *octet = (random >> 56) as u8;
             }
             if number % 2 == 0 {
-                // What looks like the beginning of each kind of message, at its length.
+                // The beginning of each kind of message, at its length.
                 let kind = (number / 2 % 4) as u8 + 1;
                 octets.resize([148, 92, 64, 96][usize::from(kind - 1)], 0);
                 octets[..4].copy_from_slice(&[kind, 0, 0, 0]);
@@ -436,7 +439,7 @@ fn strangers_change_nothing() {
     assert_eq!(overlay.peers[0].handshakes, 1);
 }
 
-/// The time and random numbers of somebody who attacks.
+/// Time and random numbers of an attacker.
 struct Attacker {
     now: u64,
     random: u64,
@@ -461,8 +464,9 @@ impl Environment for Attacker {
     }
 }
 
-/// Somebody who knows our public key, and no more, at an address of his own: his handshakes pass the first check, and with the cookie
-/// that he is given the second one too. All are worked out until it is known that he is nobody's peer.
+/// The attacker knows only our public key, at its own address. Its handshakes pass the first check
+/// and, with the cookie that it receives, the second. The gateway computes all of them until it
+/// finds no such peer.
 fn a_flood_of_handshakes_delays_no_frame() {
     let sites = Sites::build(&Settings::default());
     both_ways(&sites, &[64]);
@@ -477,13 +481,13 @@ fn a_flood_of_handshakes_delays_no_frame() {
         let mut world = Attacker { now: 1_000_000_000_000, random: 5 };
         let begin = |stranger: &mut Device, world: &mut Attacker| {
             let mut message = [0; LONGEST_HANDSHAKE];
-            // One in five seconds, as the protocol wants; a cookie is good for two minutes.
+            // One in five seconds, as the protocol demands; a cookie is valid for two minutes.
             world.now += 10_000_000_000;
             stranger.want_handshake(world.now, peer);
             stranger.poll(world, &mut message).map(|outgoing| message[..outgoing.len].to_vec())
         };
         let first = begin(&mut stranger, &mut world).expect("an initiation");
-        // Until a cookie is wanted.
+        // Until a cookie is demanded.
         (0..60).for_each(|_| drop(socket.send_to(&first, to)));
         let (mut answer, mut unused) = ([0; 256], [0; LONGEST_HANDSHAKE]);
         let (len, from) = socket.recv_from(&mut answer).expect("a cookie");
@@ -503,7 +507,7 @@ fn a_flood_of_handshakes_delays_no_frame() {
     let flood = thread::scope(|scope| {
         let flood = scope.spawn(|| sites.chain.gateway_b.run(attack).expect("a thread"));
         thread::sleep(Duration::from_millis(300));
-        // Not one frame is lost or waits for long.
+        // No frame is lost or delayed.
         for number in 0..60 {
             let (there, again) = (cyclic(number, 64), back(number, 1514));
             let sent = Instant::now();
@@ -520,7 +524,8 @@ fn a_flood_of_handshakes_delays_no_frame() {
     let refused = |reason: &str| overlay.refused.get(reason).copied().unwrap_or(0);
     let worked_out = refused("wireguard:unknown_peer");
     assert!(flood > 2_000 && overlay.cookies_sent > 0, "{flood} sent, {overlay:?}");
-    // What costs much is bounded, whatever comes: 50 a second and 20 of him with a cookie, and a second more for where it begins.
+    // The number of expensive handshakes is bounded: 50 per second and 20 of the attacker with a
+    // cookie, plus a second for the boundary.
     assert!((1..=70 * (seconds + 2)).contains(&worked_out), "{worked_out} of {flood}: {:?}", overlay.refused);
     assert!(refused("wireguard:overload") > flood / 4, "{flood}: {:?}", overlay.refused);
     assert_eq!(overlay.peers[0].handshakes, 1);
@@ -531,7 +536,7 @@ fn what_the_wire_recorded_is_refused() {
     let wire = sites.chain.wire.as_ref().expect("a wire");
     let ends = ["a", "b"].map(|name| plant::Port::open(wire, name));
     both_ways(&sites, &[64, 1514, 64]);
-    // The handshake and all data, of which each side of the wire hears what its gateway sends.
+    // The handshake and all data; each side of the wire hears its gateway's frames.
     let recorded = ends.each_ref().map(|end| {
         let all = std::iter::from_fn(|| end.next(Duration::from_millis(50)));
         all.filter(|frame| frame[12..14] == [8, 0] && frame[23] == 17).collect::<Vec<_>>()
@@ -554,7 +559,7 @@ fn what_the_wire_recorded_is_refused() {
     assert_eq!((near.peers[0].handshakes, far.peers[0].handshakes), (1, 1));
 }
 
-fn a_full_table_costs_bandwidth() {
+fn full_table_costs_bandwidth_only() {
     let sites = Sites::build(&Settings { overlay: "mac_limit = 16", ..Settings::default() });
     both_ways(&sites, &[64]);
     for number in 0..100u8 {
@@ -570,11 +575,11 @@ fn a_full_table_costs_bandwidth() {
     assert!(far.field_macs + far.peers[0].macs <= 16 && far.macs_not_learned >= 80, "{far:?}");
 }
 
-fn the_release_clock_keeps_the_period() {
+fn release_clock_keeps_the_period() {
     let overlay = "release_clock_us = 20000";
     let sites = Sites::build(&Settings { overlay, ..Settings::default() });
     both_ways(&sites, &[64]);
-    // Every 20 ms, but up to 6 ms late, and never the same.
+    // Every 20 ms, with random delays up to 6 ms.
     let start = Instant::now();
     for number in 0..120u32 {
         let late = Duration::from_micros(u64::from(number.wrapping_mul(2_654_435_761) >> 16) % 6_000);
@@ -610,7 +615,7 @@ fn a_bare_overlay_is_vxlan_alone() {
     let mut sites = Sites::build(&Settings::default());
     sites.near.stop();
     sites.far.as_mut().expect("ours").stop();
-    // The near end without WireGuard, and the kernel's VXLAN at the far one.
+    // The near end without WireGuard, and kernel VXLAN at the far one.
     let text = configuration(&sites.files, "c", [1, 2], &sites.keys[1], &Settings::default());
     let without = |line: &str| line.starts_with("private_key_file") || line.starts_with("public_key");
     let text: Vec<&str> = text.lines().filter(|line| !without(line)).collect();
@@ -632,7 +637,7 @@ fn a_bare_overlay_is_vxlan_alone() {
     assert_eq!(sites.near.status().protection, "none");
 }
 
-fn what_is_too_long_for_a_bare_hub_is_counted() {
+fn too_long_for_bare_hub_is_counted() {
     let mut sites = Sites::build(&Settings { wire_mtu: 16_000, ..Settings::default() });
     sites.near.stop();
     sites.far.as_mut().expect("ours").stop();
@@ -649,7 +654,7 @@ fn what_is_too_long_for_a_bare_hub_is_counted() {
     let mut datagram = vec![8, 0, 0, 0, 0, 0, 42, 0];
     datagram.extend(back(1, 64));
     datagram.resize(12_000, 0);
-    // To nobody that is known: to all others.
+    // An unknown destination is flooded.
     datagram[8..14].fill(0xff);
     let send = || {
         let socket = UdpSocket::bind("192.0.2.2:51820").expect("a socket");
@@ -663,14 +668,14 @@ fn what_is_too_long_for_a_bare_hub_is_counted() {
     }
 }
 
-fn wireguard_go_is_a_far_end() {
+fn stock_far_end_interoperates() {
     if let Some(missing) = stock_is_missing() {
         println!("SKIPPED: {missing}");
         return;
     }
     for preshared in [false, true] {
         let mut sites = Sites::build(&Settings { far: Far::WireguardGo, preshared, ..Settings::default() });
-        // Begun by us.
+        // We initiate.
         sites.until_it_crosses(&sites.plc, &sites.device, &cyclic(1, 64));
         both_ways(&sites, &[60, 64, 200, 1400, 1514, 60, 1514]);
         let peer = sites.near.status().overlay.expect("an overlay").peers.remove(0);
@@ -679,7 +684,7 @@ fn wireguard_go_is_a_far_end() {
         let far = &sites.chain.gateway_b;
         let shown = run(far, &["wg", "show"]).expect("wg show");
         assert!(shown.contains("latest handshake"), "{shown}");
-        // Begun by the stock end, which was restarted and knows nothing of the session.
+        // The stock end initiates after a restart, without the session.
         sites.stock = None;
         thread::sleep(Duration::from_millis(200));
         far.batch(&["link del vx0".into(), "link del br0".into()]).expect("the old devices go");
@@ -687,7 +692,7 @@ fn wireguard_go_is_a_far_end() {
         sites.stock = Some(Stock::start(far, &sites.files, &sites.keys, &settings));
         sites.until_it_crosses(&sites.device, &sites.plc, &back(3, 64));
         both_ways(&sites, &[60, 1514]);
-        // New sessions under traffic. Those that the handshake needs come five seconds apart.
+        // New sessions under traffic. Their handshakes are five seconds apart.
         if preshared {
             continue;
         }

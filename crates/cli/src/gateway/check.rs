@@ -27,7 +27,7 @@ impl Check {
     }
 }
 
-/// What would run.
+/// Describes the checked configuration.
 fn summary(checked: &Checked) -> String {
     let mut text = format!("{}: ready to run\n", checked.config.file.display());
     let mut line = |name: &str, value: String| {

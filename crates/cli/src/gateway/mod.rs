@@ -13,31 +13,34 @@ use clap::{Args, Subcommand};
 
 use crate::failure::Done;
 
-/// What to do with a gateway.
+/// Verbs of the gateway.
 #[derive(Subcommand)]
 pub(crate) enum Verb {
     /// Run the daemon until SIGTERM or SIGINT.
     ///
-    /// Needs CAP_NET_RAW (run it with sudo, or from the systemd unit of the manual), a key file and, if the keys are static, a state file
-    /// that was made once (`antedate gateway init`). SIGHUP changes nothing: restart to read the configuration again. A second SIGTERM or
-    /// SIGINT ends the daemon at once; the packet numbers it had reserved are then lost, never used twice.
+    /// Needs CAP_NET_RAW (run it with sudo, or from the systemd unit of the manual), a key file
+    /// and, if the keys are static, a state file (`antedate gateway init`). SIGHUP changes nothing:
+    /// restart to read the configuration again. A second SIGTERM or SIGINT ends the daemon at once;
+    /// its reserved packet numbers are then lost, never used twice.
     Run(run::Run),
-    /// Say everything that is wrong with a configuration, its keys and its state, without running it.
+    /// Report every fault of a configuration, its keys and its state, without running it.
     ///
-    /// Each fault comes with file, line and remedy. Checks what `run` would need, so call it as the user that runs it.
+    /// Each fault comes with file, line and remedy. The check includes the rights that `run` needs,
+    /// so call it as the user that runs it.
     Check(check::Check),
-    /// Make the state file that remembers which packet numbers were used.
+    /// Create the state file that records the used packet numbers.
     ///
-    /// Only for keys that were never used before: without the old state file nobody knows which of their packet numbers
-    /// are spent. An existing state file stays as it is.
+    /// Only for keys that were never used before: without the old state file the used packet
+    /// numbers are unknown. An existing state file stays as it is.
     Init(init::Init),
     /// Show the state and the counters of a running gateway.
     Status(status::Status),
     /// Send under another security association of the key file, from the next frame on.
     ///
-    /// Receivers accept all associations of the key file at any time, so the order in which gateways switch is free.
+    /// Receivers accept all associations of the key file at any time, so gateways may switch in any
+    /// order.
     SwitchSa(switch_sa::SwitchSa),
-    /// Make new sessions with all peers of an overlay now, before they are due.
+    /// Make new sessions with all peers of an overlay before they are due.
     Rekey(rekey::Rekey),
 }
 
@@ -54,7 +57,7 @@ impl Verb {
     }
 }
 
-/// Which running gateway is meant.
+/// Selects a running gateway.
 #[derive(Args)]
 pub(crate) struct Running {
     /// The control socket of the gateway.

@@ -17,7 +17,8 @@ pub(crate) struct Run {
     /// The configuration.
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Write the keys of an overlay's sessions to FILE, for tshark: -o wg.keylog_file:FILE. Whoever reads it reads all traffic.
+    /// Write the keys of an overlay's sessions to FILE, for tshark: -o wg.keylog_file:FILE. Its
+    /// readers can decrypt all traffic.
     #[arg(long, value_name = "FILE")]
     keylog: Option<PathBuf>,
     /// What to log to standard error: error, warn, info, debug, trace, or a filter such as antedate_gateway=debug.

@@ -75,7 +75,7 @@ impl Page {
         let _ = writeln!(self.0, "{name:<11} {value}");
     }
 
-    /// A number that is worth a line only when it is not zero.
+    /// A number with a line of its own unless it is zero.
     fn count(&mut self, name: &str, count: u64) {
         if count > 0 {
             self.line("", &format!("{name} {count}"));
@@ -136,7 +136,7 @@ impl Page {
             );
         }
         for sa in &macsec.receive {
-            // Who agrees upon keys has no name.
+            // With key agreement a member has no name.
             let name = if sa.member.is_empty() { String::new() } else { format!(" ({})", sa.member) };
             self.line(
                 "",
@@ -278,7 +278,7 @@ impl Page {
     }
 }
 
-/// How far packet numbers may go: reserved on disk, or to the end of a key that is agreed upon.
+/// Limit of packet numbers: the reservation on disk, or the end of an agreed key.
 fn reserved(sa: &TransmitSa, macsec: &Macsec) -> String {
     let what = if macsec.agreement.is_some() { "ends at" } else { "reserved below" };
     format!("{what} {}", sa.reserved_until)
@@ -299,7 +299,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_page_names_what_is_not_as_it_should_be() {
+    fn status_page_names_faults() {
         let mut status =
             Document { uptime_seconds: 93_784.9, antedate: "0.1.0".into(), pid: 7, ..Document::default() };
         status.field = Port { interface: "eth1".into(), mtu: 1500, ring_drops: 3, ..Port::default() };
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn the_page_shows_macsec_by_the_standards_names() {
+    fn status_page_uses_standard_names() {
         let mut macsec = Macsec { suite: "gcm-aes-128".into(), encoding_sa: Some(1), ..Macsec::default() };
         macsec.transmit.push(TransmitSa { an: 1, next_pn: 17, reserved_until: 1_048_577 });
         for member in ["hall", ""] {

@@ -1,4 +1,5 @@
-//! What a publisher of GOOSE keeps: its key, and the numbers that were reserved for it, by the rules of the gateway's files.
+//! State of a GOOSE publisher: its key and its reserved numbers, by the rules of the gateway's
+//! files.
 
 use std::fs::{File, TryLockError};
 use std::path::Path;
@@ -12,16 +13,16 @@ use zeroize::Zeroizing;
 
 /// Octets of a key.
 const KEY_LEN: usize = 16;
-/// How a key is made: `antedate keygen` has none for GOOSE.
+/// Remedy for a missing key: `antedate keygen` has no GOOSE keys.
 const REMEDY: &str = "make one: (umask 077; openssl rand -hex 16 > FILE)";
-/// Numbers that are reserved at a time.
+/// Numbers per reservation.
 const AHEAD: u64 = 1 << 16;
 
 /// The key of a file.
 pub(super) struct Secret(Zeroizing<Vec<u8>>);
 
 impl Secret {
-    /// Reads a file that nobody but its owner may read.
+    /// Reads a file that only its owner may read.
     pub(super) fn load(file: &Path) -> Result<Self, Fault> {
         if !file.exists() {
             return Err(Fault::of_file(file, "there is no such key file", REMEDY));
@@ -40,7 +41,8 @@ impl Secret {
         &self.0
     }
 
-    /// Holds the file for as long as the result lives: two publishers of one key would meet in a number.
+    /// Locks the file for the lifetime of the result: two publishers with one key would use the
+    /// same numbers.
     pub(super) fn alone(file: &Path) -> Result<File, Fault> {
         let open = File::open(file)
             .map_err(|error| Fault::of_io(file, "read the key file", &error, "run as its owner"))?;
@@ -58,14 +60,14 @@ impl Secret {
     }
 }
 
-/// The numbers of a publisher, reserved on disk before they are used.
+/// A publisher's numbers, reserved on disk before use.
 pub(super) struct Numbers {
     file: NumberFile,
     numbers: Reservation,
 }
 
 impl Numbers {
-    /// Takes the numbers of a key. `new` says that the key was never used, and makes the directory's state.
+    /// Opens the numbers of a key. `new` declares the key unused and creates the directory's state.
     pub(super) fn open(directory: &Path, secret: &Secret, new: bool) -> Result<Self, Fault> {
         let open = || {
             let file = if new { NumberFile::create(directory) } else { NumberFile::open(directory) }?;
@@ -86,24 +88,24 @@ impl Numbers {
         Ok(this)
     }
 
-    /// The first number that was never used.
+    /// The first unused number.
     pub(super) const fn first(&self) -> u64 {
         self.numbers.next()
     }
 
-    /// The first number that may not be used yet.
+    /// The first number beyond the reservation.
     pub(super) const fn limit(&self) -> u64 {
         self.numbers.limit()
     }
 
-    /// Reserves more if at most half of a reservation is left, and returns whether it did.
+    /// Extends the reservation if at most half of it is left. Returns whether it did.
     pub(super) fn top_up(&mut self, left: u64, directory: &Path) -> Result<bool, Fault> {
         self.numbers.spend_below(self.limit().saturating_sub(left));
         let raised = self.numbers.refill(&mut self.file, AHEAD);
         raised.map(|limit| limit.is_some()).map_err(|error| fault(directory, error))
     }
 
-    /// The clean end, with so many numbers of the reservation left: writes the exact next one, so that none is lost.
+    /// Closes with `left` numbers unused: writes the exact next number, so none is lost.
     pub(super) fn close(mut self, left: u64, directory: &Path) -> Result<(), Fault> {
         self.numbers.spend_below(self.limit().saturating_sub(left));
         let exact = [(self.numbers.key(), self.numbers.next())];
@@ -139,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_were_reserved_are_not_given_out_again() {
+    fn reserved_numbers_are_never_repeated() {
         let desk = tempfile::tempdir().expect("a directory");
         let key = secret(desk.path(), "000102030405060708090a0b0c0d0e0f\n");
         let state = desk.path().join("state");
@@ -153,7 +155,7 @@ mod tests {
         drop(numbers);
         let numbers = Numbers::open(&state, &key, false).map_err(|fault| fault.to_string()).expect("again");
         assert_eq!(numbers.first(), 65_537);
-        // A clean end after three of them: none is lost.
+        // A clean end after three of them loses none.
         let numbers_left = numbers.limit() - 65_540;
         numbers.close(numbers_left, &state).map_err(|fault| fault.to_string()).expect("closed");
         let numbers = Numbers::open(&state, &key, false).map_err(|fault| fault.to_string()).expect("again");

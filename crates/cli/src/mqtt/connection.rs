@@ -1,4 +1,4 @@
-//! The options that `mosquitto_pub` and `mosquitto_sub` users know, and the client that they make.
+//! The options of `mosquitto_pub` and `mosquitto_sub`, and the client that they configure.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -14,10 +14,10 @@ use antedate_mqtt::store::Store;
 use antedate_mqtt_client::{Client, ConnectionLostError, Event, Message, Qos, Settings, Version, Will};
 use clap::Args;
 
-use crate::failure::Failure;
+use crate::failure::{Failure, ValueError};
 use crate::output;
 
-/// The broker, and how to speak to it.
+/// The broker and the protocol.
 #[derive(Args)]
 pub(super) struct Broker {
     /// Prints this help
@@ -38,31 +38,31 @@ pub(super) struct Broker {
     /// The user's password
     #[arg(short = 'P', long, requires = "username", allow_hyphen_values = true)]
     pw: Option<String>,
-    /// Certificates (PEM) to check the broker's with: then the connection is TLS
+    /// Certificates (PEM) to verify the broker's; turns TLS on
     #[arg(long, value_name = "FILE")]
     cafile: Option<PathBuf>,
     /// The protocol: 311 (or mqttv311) or 5 (or mqttv5)
     #[arg(short = 'V', long, default_value = "311", value_parser = version)]
     protocol_version: Version,
-    /// Seconds between signs of life
+    /// Seconds between keep-alive messages
     #[arg(short = 'k', long, default_value_t = 60, value_parser = clap::value_parser!(u16).range(5..))]
     keepalive: u16,
 }
 
-fn version(text: &str) -> Result<Version, String> {
+fn version(text: &str) -> Result<Version, ValueError> {
     match text {
         "311" | "mqttv311" => Ok(Version::V311),
         "5" | "mqttv5" => Ok(Version::V5),
-        _ => Err("give 311 or 5".into()),
+        _ => Err(ValueError::new("give 311 or 5")),
     }
 }
 
-pub(super) fn qos(text: &str) -> Result<Qos, String> {
+pub(super) fn qos(text: &str) -> Result<Qos, ValueError> {
     match text {
         "0" => Ok(Qos::AtMostOnce),
         "1" => Ok(Qos::AtLeastOnce),
         "2" => Ok(Qos::ExactlyOnce),
-        _ => Err("give 0, 1 or 2".into()),
+        _ => Err(ValueError::new("give 0, 1 or 2")),
     }
 }
 
@@ -92,7 +92,7 @@ impl Broker {
     }
 }
 
-/// What protects the payloads.
+/// Protection of the payloads.
 #[derive(Args)]
 pub(super) struct Protection {
     /// A group file (antedate keygen mqtt); may be given more than once
@@ -101,7 +101,7 @@ pub(super) struct Protection {
     /// The device's own key, for groups with a manager
     #[arg(long, value_name = "FILE")]
     device: Option<PathBuf>,
-    /// Where sequence numbers are kept (antedate mqtt init)
+    /// A directory for the sequence numbers (antedate mqtt init)
     #[arg(long, value_name = "DIRECTORY")]
     state: Option<PathBuf>,
 }
@@ -158,53 +158,54 @@ pub(super) fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Res
     runtime.block_on(work)
 }
 
-/// The flag that SIGTERM and SIGINT set.
+/// The flag of SIGTERM and SIGINT.
 fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
     signals::stop_flag().map_err(|error| Failure::Verdict(format!("signals cannot be caught: {error}")))
 }
 
-/// How long a rotation message may take that the broker retains.
+/// Time for the broker to send a retained rotation message.
 const RETAINED: Duration = Duration::from_millis(500);
-/// How long to wait before connecting again, and how often, after a connection was there.
+/// Pause before connecting again after a lost connection.
 const PAUSE: Duration = Duration::from_millis(500);
 const PATIENCE: Duration = Duration::from_secs(60);
-/// A connection that is over sooner ended for a reason that will end the next one too; so many of them are enough.
+/// A shorter connection probably ended for a lasting reason; this many in a row are an error.
 const SHORT: Duration = Duration::from_secs(5);
 const SHORT_MAX: u32 = 8;
-/// Messages that wait for a key at most.
+/// Most messages that wait for a key.
 const HELD_MAX: usize = 1000;
-/// Publishes that the broker may refuse before it is clear that it takes none.
+/// Publishes that the broker may refuse before the client gives up.
 const DENIED_MAX: usize = 50;
 
-/// A connection that comes back, sends everything that was not confirmed once more, and follows rotations.
+/// A connection that reconnects, repeats unconfirmed publishes and follows rotations.
 pub(super) struct Link {
     pub(super) client: Client,
-    /// The broker, for those who did not name it.
+    /// The broker's name for messages.
     broker: String,
     pub(super) guard: Guard,
     subscriptions: Vec<(Vec<String>, Qos)>,
-    /// Publishes that were not sent yet, and those that were not confirmed yet.
+    /// Unsent and unconfirmed publishes.
     queued: VecDeque<Outgoing>,
     unconfirmed: Vec<(u16, Outgoing)>,
     connected: bool,
     lost: Option<Instant>,
-    /// When the connection came, and how many have ended soon after that, one after the other.
+    /// Start of the connection, and the number of short ones in a row before it.
     since: Option<Instant>,
     short: u32,
-    /// Subscriptions that were answered, and since when all are.
+    /// Answered subscriptions, and since when all are.
     answers: usize,
     answered: Option<Instant>,
-    /// The session of the broker has the filters.
+    /// The broker's session has the filters.
     granted: bool,
-    /// How long they may wait for that.
+    /// Patience for the answers.
     patience: Duration,
-    /// Messages of an epoch whose key may still come, and those to look at once more.
+    /// Messages of an epoch whose key may still come, and messages to open again.
     held: VecDeque<Message>,
     again: VecDeque<Message>,
-    /// Publishes that the broker did not take.
+    /// Publishes that the broker refused.
     denied: usize,
     will: WillArguments,
-    /// The will is of an epoch that is over. Another one takes another connection, which is made where no payloads are missed meanwhile.
+    /// The will is of an ended epoch. A new one needs a new connection, which is made when no
+    /// payload can be missed.
     stale_will: bool,
     reads: bool,
     pub(super) stop: Arc<AtomicBool>,
@@ -216,26 +217,26 @@ struct Outgoing {
     payload: Vec<u8>,
     qos: Qos,
     retain: bool,
-    /// The client has it, and sends it again by itself if the session goes on.
+    /// The client has it, and repeats it if the session continues.
     handed: bool,
 }
 
-/// What the verbs have to look at.
+/// Results for the verbs.
 pub(super) enum Arrival {
-    /// A message for the user, and the payload that it opened to.
+    /// A message for the user and its opened payload.
     Payload(Message, Vec<u8>),
-    /// A message that is not believed.
+    /// A message that failed authentication or replay protection.
     Refused(Message, Why),
-    /// Nothing to look at.
+    /// No result.
     Nothing,
 }
 
-/// Why a message is not believed.
+/// Why a message was refused.
 pub(super) struct Why {
-    /// The kind of reason, with nothing in it that the message says of itself.
+    /// The kind of reason, without content of the message.
     pub(super) kind: String,
     pub(super) text: String,
-    /// What to do.
+    /// The remedy.
     pub(super) remedy: &'static str,
 }
 
@@ -248,7 +249,7 @@ impl Link {
     ) -> Result<Self, Failure> {
         let rotations = guard.rotation_topics();
         let mut subscriptions = Vec::new();
-        // Keys first, so that what follows can be read.
+        // Keys first, so later messages can be opened.
         if !rotations.is_empty() {
             subscriptions.push((rotations, Qos::AtLeastOnce));
         }
@@ -281,9 +282,10 @@ impl Link {
         })
     }
 
-    /// As [`new`](Self::new), with a will. Where its key comes from a manager, the one that the broker retains is fetched first: there
-    /// may be none here, or an older one. So is the key of what a session has queued, which comes before what is retained: a broker sends
-    /// no more than some of it before it is acknowledged. After `limit` that is given up.
+    /// Like [`new`](Self::new), with a will. With a manager the broker's retained key is fetched
+    /// first, because the local one may be missing or old. So is the key of a session's queued
+    /// messages, which arrive before retained ones: a broker sends only some of them before
+    /// acknowledgements. Gives up after `limit`.
     pub(super) async fn with_will(
         settings: &Settings,
         guard: Guard,
@@ -298,7 +300,7 @@ impl Link {
             (guard, None)
         };
         let mut link = Self::new(settings, guard, filters, qos)?;
-        // Who wanted the end before the key came leaves none.
+        // A stop before the key came leaves no will.
         if !link.stop.load(Ordering::Relaxed) || link.guard.has_keys() {
             link.leave_will(will).map_err(|error| match (error, late) {
                 (SealError::NoKey(_), Some(missing)) => {
@@ -310,7 +312,8 @@ impl Link {
         Ok(link)
     }
 
-    /// Seals the will for the next connection, and anew for each one after it: a will comes once, as everything that is sealed.
+    /// Seals the will for the next connection, and again for each later one: like every sealed
+    /// message a will is accepted once.
     pub(super) fn leave_will(&mut self, will: &WillArguments) -> Result<(), SealError> {
         (self.will, self.stale_will) = (will.clone(), false);
         if let Some(will) = will.seal(&mut self.guard)? {
@@ -319,17 +322,18 @@ impl Link {
         Ok(())
     }
 
-    /// Publishes bytes as they are.
+    /// Publishes bytes unchanged.
     pub(super) fn send(&mut self, topic: &str, payload: Vec<u8>, qos: Qos, retain: bool) {
         let mut one = Outgoing { topic: topic.to_owned(), payload, qos, retain, handed: false };
         if self.connected {
-            // What the queue does not take goes out with the next connection; the callers keep below it.
+            // What does not fit the queue is sent by the next connection; callers stay below its
+            // limit.
             one.handed = self.client.publish(&one.topic, one.qos, one.retain, one.payload.clone()).is_ok();
         }
         self.queued.push_back(one);
     }
 
-    /// Whether the connection is there.
+    /// Whether it is connected.
     pub(super) const fn is_connected(&self) -> bool {
         self.connected
     }
@@ -339,7 +343,7 @@ impl Link {
         self.answers >= self.subscriptions.len()
     }
 
-    /// What lacks before all is subscribed and the keys are there, and the remedy.
+    /// The missing subscription or key, and the remedy.
     pub(super) fn missing(&self) -> String {
         let what = match (self.connected, self.is_subscribed()) {
             (false, _) => "there was no connection to",
@@ -349,12 +353,12 @@ impl Link {
         format!("{what} {} (remedy: look into the broker's log, or give -W more)", self.broker)
     }
 
-    /// Publishes that are not done.
+    /// Number of unfinished publishes.
     pub(super) fn waiting(&self) -> usize {
         self.queued.len() + self.unconfirmed.len()
     }
 
-    /// Waits for the next event, at most so long; connects again if need be.
+    /// Waits for the next event, at most `patience`. Reconnects if needed.
     pub(super) async fn turn(&mut self, patience: Duration) -> Result<Arrival, Failure> {
         if self.unanswered() {
             return Err(Failure::Verdict(format!(
@@ -369,7 +373,7 @@ impl Link {
         if let Some(message) = self.again.pop_front() {
             return Ok(self.arrived(message));
         }
-        // A connection that is being made must not be given up by halves.
+        // A connection attempt must complete.
         let patience = if self.connected { patience } else { PATIENCE };
         let guard = &mut self.guard;
         let next = self.client.next_after(|| guard.idle());
@@ -405,7 +409,8 @@ impl Link {
         Ok(Arrival::Nothing)
     }
 
-    /// Leaves a will of the new epoch, with a connection of its own. The farewell was said, so the old one is not published.
+    /// Leaves a will of the new epoch with a new connection. The old connection ends with a
+    /// DISCONNECT, so its will is not published.
     fn renew_will(&mut self) -> Result<(), Failure> {
         self.client.hang_up();
         (self.connected, self.since, self.lost) = (false, None, Some(Instant::now()));
@@ -413,13 +418,13 @@ impl Link {
         Ok(self.leave_will(&will)?)
     }
 
-    /// Whether the broker is there and has let a subscription wait too long.
+    /// Whether the connected broker has left a subscription unanswered too long.
     fn unanswered(&self) -> bool {
         let waits = self.connected && !self.is_subscribed();
         waits && self.since.is_some_and(|since| since.elapsed() > self.patience)
     }
 
-    /// Whether the keys that the broker retains have come.
+    /// Whether the broker's retained keys have come.
     fn settled(&mut self) -> bool {
         if !self.connected || !self.is_subscribed() {
             return false;
@@ -428,7 +433,7 @@ impl Link {
         self.answered.get_or_insert_with(Instant::now).elapsed() > RETAINED || !rotations
     }
 
-    /// The broker did not take a publish.
+    /// Handles a publish that the broker refused.
     fn denied(&mut self, id: u16, why: &str) -> Result<(), Failure> {
         let Some(at) = self.unconfirmed.iter().position(|(known, _)| *known == id) else { return Ok(()) };
         let (_, one) = self.unconfirmed.swap_remove(at);
@@ -446,15 +451,15 @@ impl Link {
         (self.connected, self.lost) = (true, None);
         (self.since, self.answered) = (Some(Instant::now()), None);
         let full = |_| Failure::Verdict("too many messages wait to be sent".into());
-        // What a session has queued need not have the last rotation, where the queue was full. What is retained has.
+        // A session's queue may lack the last rotation if it was full. The retained message has it.
         self.granted &= session && !first;
         let known = usize::from(self.granted && self.reads);
         self.answers = known;
         for (filters, qos) in &self.subscriptions[..self.subscriptions.len() - known] {
             self.client.subscribe(filters, *qos).map_err(full)?;
         }
-        // The broker has forgotten what was not confirmed, and the client with it, unless the session goes on. The same envelopes go
-        // out again: whoever has one knows its number.
+        // The broker and the client have forgotten unconfirmed publishes unless the session
+        // continues. The same envelopes are sent again; receivers recognise repeated numbers.
         if !session {
             let again: Vec<Outgoing> =
                 self.unconfirmed.drain(..).map(|(_, one)| one).chain(self.queued.drain(..)).collect();
@@ -479,7 +484,7 @@ impl Link {
             if self.short >= SHORT_MAX {
                 return Err(Failure::Verdict(format!("the connection ends again and again: {why}")));
             }
-            // What was not acknowledged comes again.
+            // Unacknowledged messages come again.
             self.held.retain(|message| message.qos == 0);
             self.again.retain(|message| message.qos == 0);
             let will = self.will.clone();
@@ -507,7 +512,7 @@ impl Link {
                 let remedy = "name its group file with --keys, or read it with mosquitto_sub";
                 Arrival::Refused(message, Why { kind: text.clone(), text, remedy })
             }
-            // What a broker has queued comes before the key that it retains.
+            // Queued messages come before the retained key.
             Verdict::Refused(Dropped::UnknownEpoch { .. })
                 if self.held.len() < HELD_MAX && !self.settled() =>
             {
@@ -544,7 +549,7 @@ impl Link {
         }
     }
 
-    /// Waits until the connection is there and the keys that the broker retains have come.
+    /// Waits until it is connected and the broker's retained keys have come.
     pub(super) async fn settle(&mut self) -> Result<(), Failure> {
         while !self.stop.load(Ordering::Relaxed) && !self.settled() {
             let arrival = self.turn(Duration::from_millis(50)).await?;
@@ -553,7 +558,7 @@ impl Link {
         Ok(())
     }
 
-    /// Says what is refused, where nobody waits for payloads.
+    /// Reports a refused message, for verbs without payloads.
     pub(super) fn told(&self, arrival: Arrival) {
         if let Arrival::Refused(message, Why { text, remedy, .. }) = arrival {
             output::tell(format_args!("antedate: {}: {text} (remedy: {remedy})", message.topic));
@@ -561,8 +566,9 @@ impl Link {
         }
     }
 
-    /// The keys that the broker retains, by a connection of its own: what is sealed before the first connection (a will) needs them.
-    /// Beside the guard what lacked when the time was over, if it was.
+    /// Fetches the broker's retained keys by a separate connection, because messages sealed before
+    /// the first connection (a will) need them. Returns the guard and, after the limit, the missing
+    /// part.
     async fn fetch_keys(
         settings: &Settings,
         guard: Guard,
@@ -575,7 +581,7 @@ impl Link {
             ..settings.clone()
         };
         let mut link = Self::new(&settings, guard, Vec::new(), Qos::AtMostOnce)?;
-        // What has not come by then may come with the next connection.
+        // A late key can come with the next connection.
         let late = match tokio::time::timeout(limit, link.settle()).await {
             Ok(done) => done.map(|()| None)?,
             Err(_) => Some(link.missing()),
@@ -584,7 +590,7 @@ impl Link {
         Ok((link.guard, late))
     }
 
-    /// Says farewell, once everything was sent.
+    /// Disconnects after everything was sent.
     pub(super) async fn finish(mut self) -> Result<(), Failure> {
         self.leave().await;
         self.guard.close()?;
@@ -595,7 +601,7 @@ impl Link {
         }
     }
 
-    /// Says farewell, and writes nothing down.
+    /// Disconnects without writing state.
     pub(super) async fn leave(&mut self) {
         let _ = self.client.disconnect();
         let end = Instant::now() + Duration::from_secs(2);
@@ -614,7 +620,7 @@ pub(super) struct WillArguments {
     /// The topic on which the broker publishes the will when this client is gone
     #[arg(long, value_name = "TOPIC", requires = "will_payload")]
     will_topic: Option<String>,
-    /// The will's payload, sealed as any other
+    /// The will's payload, sealed like any other
     #[arg(long, value_name = "TEXT", requires = "will_topic", allow_hyphen_values = true)]
     will_payload: Option<String>,
     /// The will's QoS
@@ -626,7 +632,7 @@ pub(super) struct WillArguments {
 }
 
 impl WillArguments {
-    /// Whether there is one.
+    /// Whether a will is given.
     pub(super) const fn is_given(&self) -> bool {
         self.will_topic.is_some()
     }

@@ -9,7 +9,7 @@ use antedate_mqtt::file::{Device, GroupFile, Member, NAME_RULE, is_name};
 use antedate_mqtt::manage;
 use clap::{ArgGroup, Args};
 
-use crate::failure::{Done, Failure};
+use crate::failure::{Done, Failure, ValueError};
 use crate::output;
 
 pub(crate) const EXAMPLES: &str = "Examples:
@@ -28,13 +28,13 @@ pub(crate) struct Keygen {
     /// A new key pair for a device of this name
     #[arg(long, value_name = "NAME", value_parser = name)]
     device: Option<String>,
-    /// The part of a manager's group file that is for members
+    /// The members' part of a manager's group file
     #[arg(long, value_name = "FILE")]
     for_members: Option<PathBuf>,
     /// A topic filter of the group; may be given more than once
     #[arg(long = "topic", value_name = "FILTER", value_parser = filter, conflicts_with_all = ["device", "for_members"])]
     topics: Vec<String>,
-    /// How payloads are sealed
+    /// The payload cipher
     #[arg(long, default_value = "aes-ccm-16-64-128", value_parser = algorithm, conflicts_with_all = ["device", "for_members"])]
     algorithm: Algorithm,
     /// A member that publishes and reads: its name, and its public key if it gets rotations
@@ -43,7 +43,8 @@ pub(crate) struct Keygen {
     /// A member that reads only
     #[arg(long = "reader", value_name = "NAME[=PUBLIC]", value_parser = reader, conflicts_with_all = ["device", "for_members"])]
     readers: Vec<Member>,
-    /// The file to make, readable by its owner only. An existing one is not overwritten. Without it, standard output.
+    /// The file to create, readable by its owner only. An existing one is not overwritten. Without
+    /// it, standard output.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 }
@@ -82,36 +83,35 @@ impl Keygen {
     }
 }
 
-pub(super) fn name(text: &str) -> Result<String, String> {
-    if is_name(text) { Ok(text.to_owned()) } else { Err(NAME_RULE.into()) }
+pub(super) fn name(text: &str) -> Result<String, ValueError> {
+    if is_name(text) { Ok(text.to_owned()) } else { Err(ValueError::new(NAME_RULE)) }
 }
 
-fn filter(text: &str) -> Result<String, String> {
-    topic::check_filter(text).map(|()| text.to_owned()).map_err(|why| why.to_string())
+fn filter(text: &str) -> Result<String, ValueError> {
+    topic::check_filter(text).map(|()| text.to_owned()).map_err(ValueError::new)
 }
 
-fn algorithm(text: &str) -> Result<Algorithm, String> {
-    text.parse().map_err(|error: antedate_channel::mqtt::UnknownAlgorithmError| error.to_string())
+fn algorithm(text: &str) -> Result<Algorithm, ValueError> {
+    text.parse::<Algorithm>().map_err(ValueError::new)
 }
 
-fn publisher(text: &str) -> Result<Member, String> {
+fn publisher(text: &str) -> Result<Member, ValueError> {
     member(text, true)
 }
 
-fn reader(text: &str) -> Result<Member, String> {
+fn reader(text: &str) -> Result<Member, ValueError> {
     member(text, false)
 }
 
-fn member(text: &str, publish: bool) -> Result<Member, String> {
+fn member(text: &str, publish: bool) -> Result<Member, ValueError> {
     let (text, public) = match text.split_once('=') {
         None => (text, None),
         Some((text, digits)) => {
             let mut public = [0; 32];
             if !parse_hex(digits, &mut public) {
-                return Err(
-                    "the public key has 64 hexadecimal digits; antedate keygen mqtt --device prints it"
-                        .into(),
-                );
+                return Err(ValueError::new(
+                    "the public key has 64 hexadecimal digits; antedate keygen mqtt --device prints it",
+                ));
             }
             (text, Some(public))
         }

@@ -21,7 +21,8 @@ use crate::output;
 /// A state directory.
 #[derive(Args)]
 pub(crate) struct Init {
-    /// The directory to make. Only for a publisher's name that never published under the group's keys
+    /// The directory to create. Only for a publisher's name that never published under the group's
+    /// keys
     directory: PathBuf,
 }
 
@@ -32,7 +33,7 @@ impl Init {
     }
 }
 
-/// What rotating and revoking have in common.
+/// Options of rotating and revoking.
 #[derive(Args)]
 struct Manager {
     #[command(flatten)]
@@ -48,7 +49,7 @@ impl Manager {
         // Held to the end: two rotations at once would publish one epoch with two secrets.
         let mut manager = manage::Manager::open(&self.group)?;
         let guard = Guard::new(Vec::new(), None, None, None);
-        // What is wrong with the options is said before there is a new key.
+        // Faults of the options are found before there is a new key.
         let mut link = Link::new(&settings, guard, Vec::new(), Qos::AtLeastOnce)?;
         if fresh {
             manager.rotate(revoked, grace)?;
@@ -94,11 +95,11 @@ impl Manager {
 pub(crate) struct Rotate {
     #[command(flatten)]
     manager: Manager,
-    /// Seconds that members still read what is sealed under the key before
+    /// Seconds in which members still accept the previous key
     #[arg(long, default_value_t = manage::GRACE)]
     grace: u32,
-    /// Publish the newest key once more instead of making one, with the grace that it was made with: for members that were added to
-    /// the file, or when the broker was not there
+    /// Publish the newest key again instead of a new one, with its original grace: for members
+    /// added to the file, or if the broker was unavailable
     #[arg(long, conflicts_with = "grace")]
     again: bool,
 }
@@ -114,14 +115,14 @@ impl Rotate {
 pub(crate) struct Revoke {
     #[command(flatten)]
     manager: Manager,
-    /// A member to leave out; may be given more than once
+    /// A member to revoke; may be given more than once
     #[arg(long = "member", value_name = "NAME", required = true)]
     members: Vec<String>,
 }
 
 impl Revoke {
     pub(crate) fn run(self) -> Done {
-        // What the member still seals under the old key is not read any more.
+        // Payloads of the member under the old key are refused.
         self.manager.rotate(&self.members, 0, true)
     }
 }
@@ -184,7 +185,7 @@ impl Acl {
     }
 }
 
-/// Writes a file for the broker. Who reads it is the broker's user, whom we do not know where the file is new.
+/// Writes a file for the broker. Its reader is the broker's user, which is unknown for a new file.
 fn write(file: &Path, text: &str) -> Done {
     if replace(file, text.as_bytes())? {
         let shown = file.display();

@@ -12,21 +12,21 @@ use crate::failure::Done;
 
 pub(crate) use keygen::{EXAMPLES as KEYGEN_EXAMPLES, Keygen};
 
-/// What to do.
+/// Verbs of MQTT.
 #[derive(Subcommand)]
 pub(crate) enum Verb {
-    /// Publish as mosquitto_pub does, with the payload sealed.
+    /// Publish like mosquitto_pub, with the payload sealed.
     #[command(disable_help_flag = true)]
     Pub(publish::Pub),
-    /// Subscribe as mosquitto_sub does, and print the payloads that are authentic and new.
+    /// Subscribe like mosquitto_sub, and print payloads that are authentic and new.
     #[command(disable_help_flag = true)]
     Sub(subscribe::Sub),
-    /// Make a state directory for a client's sequence numbers.
+    /// Create a state directory for a client's sequence numbers.
     Init(manage::Init),
     /// Give a group its next key, and publish it for all members as a retained message (without a manager: copy the file).
     #[command(disable_help_flag = true)]
     Rotate(manage::Rotate),
-    /// Rotate without some members, who can read nothing from then on.
+    /// Rotate without some members, which can then read no new payload.
     #[command(disable_help_flag = true)]
     Revoke(manage::Revoke),
     /// Write Mosquitto's access list and passwords from group files.

@@ -24,7 +24,7 @@ pub(crate) struct Pub {
     broker: Broker,
     #[command(flatten)]
     protection: Protection,
-    /// The publisher's name, which no other client of the group has [default: the device's]
+    /// The publisher's name, unique in the group [default: the device's]
     #[arg(long, value_name = "NAME", value_parser = super::keygen::name)]
     publisher: Option<String>,
     /// The topic
@@ -36,27 +36,27 @@ pub(crate) struct Pub {
     /// A file whose content is the payload, - for standard input
     #[arg(short = 'f', long)]
     file: Option<PathBuf>,
-    /// Each line of standard input is a payload; empty ones are none
+    /// Each line of standard input is a payload; empty lines are skipped
     #[arg(short = 'l', long = "stdin-line")]
     lines: bool,
     /// An empty payload (sealed: it clears no retained message)
     #[arg(short = 'n', long)]
     null_message: bool,
-    /// A payload with holes (runs of @), prepared before its values come; each line of standard input has the values of one; empty
-    /// ones have none
+    /// A payload with holes (runs of @), prepared before its values come; each line of standard
+    /// input has the values of one; empty lines have none
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     template: Option<String>,
     /// At most once, at least once, exactly once
     #[arg(short = 'q', long, default_value = "0", value_parser = qos)]
     qos: Qos,
-    /// The broker keeps the message for those who come later
+    /// The broker keeps the message for later subscribers
     #[arg(short = 'r', long)]
     retain: bool,
     #[command(flatten)]
     will: WillArguments,
 }
 
-/// Publishes that wait at most while more are read.
+/// Most publishes that wait while more are read.
 const WINDOW: usize = 500;
 
 impl Pub {
@@ -84,7 +84,7 @@ impl Pub {
                 Some(payload) => self.publish(&mut link, &payload),
                 None => self.stream(&mut link, template).await,
             };
-            // What was taken over is sent, even if the next could not be sealed.
+            // Accepted publishes are sent, even if the next could not be sealed.
             while link.waiting() > 0 && !link.stop.load(Ordering::Relaxed) {
                 match link.turn(Duration::from_millis(200)).await {
                     Ok(arrival) => link.told(arrival),
@@ -101,7 +101,7 @@ impl Pub {
         })
     }
 
-    /// The one payload, unless they come line by line.
+    /// The payload, unless payloads come line by line.
     fn whole(&self) -> Result<Option<Vec<u8>>, Failure> {
         if let Some(message) = &self.message {
             return Ok(Some(message.clone().into_bytes()));
@@ -129,7 +129,7 @@ impl Pub {
         Ok(())
     }
 
-    /// Publishes each line that comes, or with a template a payload of each line's values.
+    /// Publishes each line, or with a template a payload with each line's values.
     async fn stream(&self, link: &mut Link, template: Option<PayloadTemplate>) -> Done {
         let (sender, mut lines) = mpsc::channel(WINDOW);
         std::thread::spawn(move || {
@@ -144,7 +144,7 @@ impl Pub {
             if link.stop.load(Ordering::Relaxed) {
                 return Ok(());
             }
-            // Before the values are there. What cannot be now is said when they are.
+            // Prepared before the values come. A failure is reported with the values.
             if let Some(template) = &template {
                 let _ = link.guard.antedate(template);
             }
@@ -161,7 +161,7 @@ impl Pub {
                 Failure::usage(format!("standard input: {error}"), "give lines that can be read")
             })?;
             match &template {
-                // As with mosquitto_pub.
+                // Like mosquitto_pub.
                 None if line.is_empty() => {}
                 Some(_) if line.trim_ascii().is_empty() => {}
                 None => self.publish(link, &line)?,
@@ -177,7 +177,7 @@ impl Pub {
     }
 }
 
-/// The words of a line, as long as the holes: short ones get spaces in front.
+/// The words of a line, padded in front with spaces to the holes' lengths.
 fn values(template: &PayloadTemplate, line: &[u8]) -> Result<Vec<Vec<u8>>, Failure> {
     let words: Vec<&[u8]> = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).collect();
     if words.len() != template.holes().len() {

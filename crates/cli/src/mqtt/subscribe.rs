@@ -34,23 +34,24 @@ pub(crate) struct Sub {
     /// The broker keeps the session while this client is away (needs -i)
     #[arg(short = 'c', long, requires = "id")]
     disable_clean_session: bool,
-    /// Ends after so many payloads
+    /// Ends after this many payloads
     #[arg(short = 'C', value_name = "COUNT")]
     count: Option<u64>,
-    /// Ends so many seconds after it begins to connect. Fetching a key before that takes at most as long
+    /// Ends so many seconds after the first connection attempt. Fetching a key before that takes at
+    /// most as long
     #[arg(short = 'W', value_name = "SECONDS")]
     timeout: Option<u64>,
     /// Prints the topic before each payload
     #[arg(short = 'v', long)]
     verbose: bool,
-    /// No end of line after a payload
+    /// Prints no newline after a payload
     #[arg(short = 'N')]
     no_newline: bool,
     #[command(flatten)]
     will: WillArguments,
 }
 
-/// How long what was received may stay unwritten, where a message does not wait for it.
+/// Interval of writing received numbers, for messages that do not wait for it.
 const WRITE_EVERY: Duration = Duration::from_secs(1);
 
 impl Sub {
@@ -68,8 +69,8 @@ impl Sub {
             let wanted = (self.topics.clone(), self.qos);
             let limit = self.timeout.map(Duration::from_secs);
             let mut link = Link::with_will(&settings, guard, wanted, &self.will, limit).await?;
-            // From here on, or a short time would be over before anything is subscribed, where a key is fetched first. Later than the
-            // clock can say is never.
+            // Counted from here, since fetching a key first could exhaust a short time. A time
+            // beyond the clock's range means never.
             let end = limit.and_then(|limit| Instant::now().checked_add(limit));
             let mut written = Instant::now();
             let enough = |seen| self.count.is_some_and(|count| seen >= count);
@@ -78,7 +79,7 @@ impl Sub {
                 && !link.stop.load(Ordering::Relaxed)
             {
                 let turn = link.turn(Duration::from_millis(100));
-                // Also a connection that is being made.
+                // Includes a connection attempt.
                 let left = end.map_or(Duration::MAX, |end| end.saturating_duration_since(Instant::now()));
                 match tokio::time::timeout(left, turn).await.unwrap_or(Ok(Arrival::Nothing))? {
                     Arrival::Payload(message, payload) => {
@@ -91,15 +92,15 @@ impl Sub {
                             })
                         };
                         let delivered = if message.qos > 0 {
-                            // Durable before it is acknowledged: what the broker sends again is known then.
+                            // Durable before it is acknowledged: a repeated message is recognised.
                             link.guard.deliver(print)
                         } else {
-                            // If it fails, `unprinted` says so.
+                            // `unprinted` reports a failure.
                             let _ = print();
                             Ok(())
                         };
                         if let Some(error) = unprinted {
-                            // What was not passed on is not written down as received.
+                            // Unprinted messages are not recorded as received.
                             link.leave().await;
                             return output::unwritten(&error);
                         }
@@ -155,7 +156,8 @@ fn acknowledge(link: &Link, message: &Message) -> Done {
     link.client.ack(message).map_err(|error| Failure::Verdict(error.to_string()))
 }
 
-/// What was refused, by kind. Each kind is said at once, and then less and less often, so that nobody can flood the log.
+/// Refusals by kind. Each kind is reported at once, then ever more rarely, so the log cannot be
+/// flooded.
 #[derive(Default)]
 struct Refused(BTreeMap<String, u64>);
 
@@ -167,7 +169,7 @@ impl Refused {
         }
     }
 
-    /// Counts one more of a kind; how many there are, if that is to be said.
+    /// Counts a refusal. Returns the count if it is to be reported.
     fn count(&mut self, kind: String) -> Option<u64> {
         let count = self.0.entry(kind).or_default();
         *count += 1;
@@ -188,7 +190,7 @@ mod tests {
     use antedate_channel::mqtt::{Algorithm, Group, Material, Publisher, Reserved};
 
     #[test]
-    fn whoever_invents_names_does_not_flood_the_log() {
+    fn invented_names_do_not_flood_the_log() {
         let (mut group, mut refused) = (Group::new("g", Algorithm::A128Gcm), Refused::default());
         group.install(1, &[1; 32]);
         let mut said = 0;

@@ -1,4 +1,4 @@
-//! The answer to a scenario with messages.
+//! The planner's answer to a scenario with messages.
 
 use std::fmt::Write;
 use std::path::Path;

@@ -1,8 +1,8 @@
-//! `antedate plan --calibrate`: measures the engine on this machine and writes what the planner needs to know of it.
+//! `antedate plan --calibrate`: measures the engine on this machine and writes a platform file.
 //!
-//! What is measured is a median over batches, for a single packet is shorter than the clock is fine, and of several passes the least, for what
-//! else runs on a core only makes packets slower. `--check` measures other packets than those that the platform was made of, and puts the
-//! planner's prediction beside each.
+//! A time is the minimum over several passes of a median over batches: a single packet is shorter
+//! than the clock's resolution, and other load only makes packets slower. `--check` measures other
+//! packets and compares each with the planner's prediction.
 
 use std::fs;
 use std::path::Path;
@@ -18,13 +18,13 @@ mod packets;
 
 /// Blocks of the longest packet.
 const BLOCKS: usize = 92;
-/// Blocks of new bytes at most, where they may be anywhere.
+/// Most blocks of new bytes anywhere.
 const NEW: usize = 16;
-/// Passes over all packets; the least counts.
+/// Passes over all packets; the minimum counts.
 const PASSES: usize = 5;
-/// How far a prediction may be off.
+/// Allowed deviation of a prediction.
 const WITHIN: f64 = 0.10;
-/// Packets that are not what the platform was made of: payload, and how much of it is new, at its end.
+/// Packets that the platform was not derived from: payload, and new bytes at its end.
 const POINTS: [(usize, usize); 14] = [
     (24, 8),
     (40, 16),
@@ -43,7 +43,7 @@ const POINTS: [(usize, usize); 14] = [
 ];
 
 pub(super) fn run(out: Option<&Path>, check: bool) -> Done {
-    // It takes a while: what would fail at its end is said before.
+    // It takes a while, so the file is checked first.
     out.map_or(Ok(()), |file| output::writable("--out", file))?;
     let model = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = model.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
@@ -61,7 +61,7 @@ pub(super) fn run(out: Option<&Path>, check: bool) -> Done {
     for _ in 0..PASSES {
         let raw = benches.iter_mut().map(|(cipher, bench)| raw(*cipher, bench.as_mut()));
         passes.push(raw.collect::<Option<Vec<_>>>().ok_or_else(unfit)?);
-        // In the same minute, so that a core's mood is the same.
+        // In the same minute, under the same load.
         measure(&mut points, &mut benches).ok_or_else(unfit)?;
     }
     let mut measured = (0..benches.len()).map(|which| {
@@ -73,7 +73,7 @@ pub(super) fn run(out: Option<&Path>, check: bool) -> Done {
         name: "this machine".into(),
         about: format!("{about}; nanoseconds, medians of {} batches, the least of {PASSES}", packets::ROUNDS),
         counts_per_us: 1000.0,
-        // Not measured: a share of what a core of a server takes.
+        // Not measured: a share of a server core's power.
         cpu_mw: 0.0,
         ram: None,
         ccm8: Some(next()?),
@@ -100,11 +100,11 @@ pub(super) fn run(out: Option<&Path>, check: bool) -> Done {
     if check { compare(&device, &points).ok_or_else(unfit)? } else { Ok(()) }
 }
 
-/// Times of a cipher: of sealing each number of blocks, whole and not, of preparing them, and of sealing what is prepared with each number of new
-/// blocks, whole and not.
+/// Times of a cipher: sealing each number of blocks, whole and partial; preparing them; and sealing
+/// prepared ones with each number of new blocks, whole and partial.
 type Times = [Vec<f64>; 5];
 
-/// What a last block that is not whole lacks.
+/// Missing bytes of a partial last block.
 const LACK: usize = 7;
 
 fn raw(cipher: Cipher, bench: &mut dyn Bench) -> Option<Times> {
@@ -118,7 +118,7 @@ fn raw(cipher: Cipher, bench: &mut dyn Bench) -> Option<Times> {
     let whole: Option<Vec<f64>> = (1..=most).map(|blocks| online(last, 16 * blocks)).collect();
     let partial: Option<Vec<f64>> = (1..=most)
         .map(|blocks| match blocks {
-            // Half of the first and of the last block are new, and all between.
+            // Half of the first and last block are new, and all between.
             2.. if cipher.is_sparse() => online(last - 8, 16 * blocks - 16),
             _ => online(last - LACK, 16 * blocks - LACK),
         })
@@ -126,12 +126,12 @@ fn raw(cipher: Cipher, bench: &mut dyn Bench) -> Option<Times> {
     Some([seal, seal_partial, prepare?, whole?, partial?])
 }
 
-/// The lesser of each time.
+/// The minimum of each time.
 fn least(a: &Times, b: &Times) -> Times {
     std::array::from_fn(|i| a[i].iter().zip(&b[i]).map(|(a, b)| a.min(*b)).collect())
 }
 
-/// What the planner wants to know of a cipher.
+/// The planner's costs of a cipher.
 fn costs([seal, seal_partial, prepare, online, online_partial]: &Times) -> Option<Costs> {
     let prepare = line(prepare, &[])?;
     let step = 4.0 * prepare.block;
@@ -139,7 +139,7 @@ fn costs([seal, seal_partial, prepare, online, online_partial]: &Times) -> Optio
     Some(Costs { seal, prepare, online, antedated: None, single: None, step })
 }
 
-/// What was measured for each number of blocks, and how it goes on.
+/// A line through the times for each number of blocks.
 fn line(blocks: &[f64], partials: &[f64]) -> Option<Line> {
     let middle = blocks.len() / 2;
     let block = (blocks.last()? - blocks.get(middle)?) / (blocks.len() - middle - 1).max(1) as f64;
@@ -147,7 +147,7 @@ fn line(blocks: &[f64], partials: &[f64]) -> Option<Line> {
     Some(Line { block: block.max(0.0), blocks, partials, ..Line::default() })
 }
 
-/// Measures each cipher's points once more, sealed in one go and prepared; the least counts.
+/// Measures each cipher's points again, sealed in one go and prepared; the minimum counts.
 fn measure(points: &mut [[f64; 2]], benches: &mut [(Cipher, Box<dyn Bench>)]) -> Option<()> {
     for ((_, bench), points) in benches.iter_mut().zip(points.chunks_mut(POINTS.len())) {
         for ((size, new), times) in POINTS.into_iter().zip(points) {
@@ -158,7 +158,7 @@ fn measure(points: &mut [[f64; 2]], benches: &mut [(Cipher, Box<dyn Bench>)]) ->
     Some(())
 }
 
-/// The planner's predictions beside what was measured.
+/// Compares the planner's predictions with the measurements.
 fn compare(device: &Device, points: &[[f64; 2]]) -> Option<Done> {
     let mut text = format!(
         "{:<18}  {:>7}  {:>3}  {:<9}  {:>9}  {:>9}  {:>6}\n",

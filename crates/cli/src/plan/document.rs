@@ -43,11 +43,11 @@ struct Entry {
     size: usize,
     period_ms: f64,
     deadline_ms: f64,
-    /// Bytes that are known before.
+    /// Bytes known in advance.
     r#static: usize,
-    /// Bytes before the first that is new; all static ones if nothing is said.
+    /// Bytes before the first new one; by default all static ones.
     front: Option<usize>,
-    /// Blocks of 16 bytes that the new ones touch.
+    /// Blocks of 16 bytes with new bytes.
     new_blocks: Option<usize>,
 }
 
@@ -59,7 +59,7 @@ const fn yes() -> bool {
     true
 }
 
-/// A scenario that was read.
+/// A parsed scenario.
 #[derive(Clone)]
 pub(super) struct Document {
     pub(super) file: PathBuf,
@@ -72,12 +72,12 @@ pub(super) struct Document {
     pub(super) messages: Vec<Message>,
 }
 
-/// Reads a scenario.
+/// Parses a scenario.
 pub(super) fn read(path: &Path, text: &str) -> Result<Document, Failure> {
     let fault = |what: String, remedy: &str| Failure::from(Fault::of_file(path, what, remedy));
     let chapter = "see the chapter on the planner in the book";
     let file: File = toml::from_str(text).map_err(|error: toml::de::Error| {
-        // A bearer has a table of its own, which a name alone is not.
+        // A bearer is a table, and not a name alone.
         let (what, remedy) = match error.message() {
             what if what.contains("enum Bearer") => (
                 "bearer: must be a table with `kind`",
@@ -99,7 +99,7 @@ pub(super) fn read(path: &Path, text: &str) -> Result<Document, Failure> {
     let message = |entry: Entry| {
         let known = entry.r#static;
         let new = entry.size.saturating_sub(known);
-        // New bytes together may begin anywhere in a block.
+        // Contiguous new bytes may begin anywhere in a block.
         let blocks = if new == 0 { 0 } else { ((new + 14) / 16 + 1).min(entry.size.div_ceil(16)) };
         Message {
             name: entry.name,
@@ -127,7 +127,7 @@ pub(super) fn read(path: &Path, text: &str) -> Result<Document, Failure> {
     })
 }
 
-/// A device by its name, or by the path of its file, which is looked for beside the scenario.
+/// Finds a device by name, or by the path of its file relative to the scenario.
 fn find(scenario: &Path, key: &str, name: &str) -> Result<Device, Failure> {
     if let Some(device) = device::find(name) {
         return Ok(device);

@@ -1,15 +1,13 @@
-//! A figure with lines, as SVG.
+//! A figure with curves as SVG.
 
-use std::fmt::Write;
+use antedate_experiments::svg::{Anchor, Drawing, colour};
 
-use antedate_lab::svg::{COLOURS, escaped};
-
-/// A line of a figure.
+/// A curve of a figure.
 pub(super) struct Line {
     name: String,
-    /// What is infinite is not drawn.
+    /// Infinite values are not drawn.
     pub(super) points: Vec<(f64, f64)>,
-    /// A level that it must stay below.
+    /// Level that the curve must stay below.
     pub(super) bound: Option<f64>,
 }
 
@@ -19,75 +17,40 @@ impl Line {
     }
 }
 
-const WIDTH: u32 = 900;
-const HEIGHT: u32 = 520;
+/// Left and right, top and bottom of the axes.
+const ACROSS: [f64; 2] = [70.0, 670.0];
+const DOWN: [f64; 2] = [30.0, 470.0];
+/// Names that the legend has space for.
+const NAMES: usize = 24;
 
-/// Draws lines; a dashed one in the same colour is the bound of each.
+/// Draws curves. A dashed line in the same colour is the bound of each.
 pub(super) fn svg(x: &str, y: &str, lines: &[Line]) -> String {
     let xs = || lines.iter().flat_map(|line| line.points.iter().map(|point| point.0));
     let ys = || lines.iter().flat_map(|line| line.points.iter().map(|point| point.1).chain(line.bound));
     let (left, right) = (xs().fold(f64::INFINITY, f64::min), xs().fold(f64::NEG_INFINITY, f64::max));
     let top = ys().filter(|y| y.is_finite()).fold(0.0, f64::max).max(f64::MIN_POSITIVE) * 1.05;
     let span = if right > left { right - left } else { 1.0 };
-    let at = |px: f64, py: f64| (70.0 + (px - left) / span * 600.0, 470.0 - py / top * 440.0);
-    let mut out = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {} {}\" font-family=\"sans-serif\" font-size=\"13\">\n<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n",
-        WIDTH, HEIGHT
-    );
-    // Writing to a string cannot fail.
+    let across = |px: f64| ACROSS[0] + (px - left) / span * (ACROSS[1] - ACROSS[0]);
+    let down = |py: f64| DOWN[1] - py / top * (DOWN[1] - DOWN[0]);
+    let mut drawing = Drawing::new(900.0, 520.0);
     for i in 0..=5 {
         let (part_x, part_y) = (left + span * f64::from(i) / 5.0, top * f64::from(i) / 5.0);
-        let ((tick_x, _), (_, tick_y)) = (at(part_x, 0.0), at(left, part_y));
-        let _ = writeln!(
-            out,
-            "<line x1=\"70\" y1=\"{tick_y:.1}\" x2=\"670\" y2=\"{tick_y:.1}\" stroke=\"#ddd\"/>\
-            <text x=\"62\" y=\"{:.1}\" text-anchor=\"end\">{}</text><text x=\"{tick_x:.1}\" y=\"488\" text-anchor=\"middle\">{}</text>",
-            tick_y + 4.0,
-            short(part_y),
-            short(part_x)
-        );
+        drawing.grid(ACROSS, down(part_y), &short(part_y));
+        drawing.text([across(part_x), DOWN[1] + 18.0], Anchor::Middle, &short(part_x));
     }
-    let _ = writeln!(
-        out,
-        "<text x=\"370\" y=\"510\" text-anchor=\"middle\">{}</text><text x=\"20\" y=\"20\">{}</text>",
-        escaped(x),
-        escaped(y)
-    );
+    drawing.text([(ACROSS[0] + ACROSS[1]) / 2.0, DOWN[1] + 40.0], Anchor::Middle, x);
+    drawing.text([20.0, 20.0], Anchor::Start, y);
     for (i, line) in lines.iter().enumerate() {
-        let colour = COLOURS[i % COLOURS.len()];
-        let points: Vec<String> = line
-            .points
-            .iter()
-            .filter(|(_, py)| py.is_finite())
-            .map(|(px, py)| {
-                let (px, py) = at(*px, *py);
-                format!("{px:.1},{py:.1}")
-            })
-            .collect();
-        let _ = writeln!(
-            out,
-            "<polyline fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\" points=\"{}\"/>",
-            points.join(" ")
-        );
+        let finite = line.points.iter().filter(|(_, py)| py.is_finite());
+        drawing.curve(finite.map(|(px, py)| [across(*px), down(*py)]), colour(i));
         if let Some(bound) = line.bound {
-            let (_, level) = at(left, bound);
-            let _ = writeln!(
-                out,
-                "<line x1=\"70\" y1=\"{level:.1}\" x2=\"670\" y2=\"{level:.1}\" stroke=\"{colour}\" stroke-dasharray=\"6 4\"/>"
-            );
+            drawing.bound(ACROSS, down(bound), colour(i));
         }
-        if i < 24 {
-            let row = 40 + 18 * i;
-            let _ = writeln!(
-                out,
-                "<rect x=\"690\" y=\"{}\" width=\"12\" height=\"12\" fill=\"{colour}\"/><text x=\"708\" y=\"{row}\">{}</text>",
-                row - 11,
-                escaped(&line.name)
-            );
+        if i < NAMES {
+            drawing.legend([ACROSS[1] + 20.0, 29.0 + 18.0 * i as f64], colour(i), &line.name);
         }
     }
-    out.push_str("</svg>\n");
-    out
+    drawing.finish()
 }
 
 fn short(value: f64) -> String {
@@ -109,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_infinite_is_left_out_and_spoils_nothing() {
+    fn infinite_values_are_not_drawn() {
         let points = vec![(1.0, f64::INFINITY), (2.0, f64::INFINITY), (3.0, 0.5)];
         let svg = svg("period_ms", "ms", &[Line { name: "a".into(), points, bound: Some(1.0) }]);
         assert!(

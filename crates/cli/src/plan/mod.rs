@@ -15,10 +15,11 @@ mod figure;
 mod sweep;
 mod tsch;
 
-/// Does a scenario meet its deadlines, and what would make it?
+/// Check whether a scenario meets its deadlines, and find what would help.
 ///
-/// A file with `[[message]]` is answered with margin, breakdown, what limits, the cheapest change that helps, energy and memory; one with
-/// a slotframe with the shortest TSCH slot and what each flow gets. Exit status 1 if a deadline is missed.
+/// For a file with `[[message]]` the answer has margin, breakdown, limit, the cheapest change that
+/// helps, energy and memory. For one with a slotframe it has the shortest TSCH slot and each flow's
+/// delay. Exit status 1 if a deadline is missed.
 #[derive(Args)]
 #[command(
     after_help = "Examples:\n  antedate plan docs/examples/plan/table-1.toml\n  antedate plan cell.toml --sweep size=16..1500 --csv cell.csv --figure cell.svg\n  antedate plan --calibrate --out here.toml"
@@ -33,7 +34,7 @@ pub(crate) struct Plan {
     /// Answers for each value of payload (or size), static, period or deadline in the range, and prints CSV
     #[arg(long, value_name = "WHAT=FROM..TO[,STEP]", conflicts_with = "json")]
     sweep: Option<sweep::Sweep>,
-    /// Where the CSV of a sweep goes in the place of standard output
+    /// Writes the CSV of a sweep to FILE instead of standard output
     #[arg(long, value_name = "FILE", requires = "sweep")]
     csv: Option<PathBuf>,
     /// Draws a sweep as SVG
@@ -42,10 +43,11 @@ pub(crate) struct Plan {
     /// Measures this machine and writes a platform file, which a scenario names by its path
     #[arg(long, conflicts_with_all = ["file", "json", "sweep"])]
     calibrate: bool,
-    /// Measures other packets as well and puts the prediction beside each; exit status 1 if one is off by more than 10 %
+    /// Measures other packets as well and compares each with its prediction; exit status 1 if one
+    /// is off by more than 10 %
     #[arg(long, requires = "calibrate", conflicts_with = "file")]
     check: bool,
-    /// Where the platform file goes in the place of standard output
+    /// Writes the platform file to FILE instead of standard output
     #[arg(long, value_name = "FILE", requires = "calibrate", conflicts_with = "file")]
     out: Option<PathBuf>,
 }
@@ -73,7 +75,7 @@ impl Plan {
     }
 }
 
-/// What is wrong with a file, with its line.
+/// A fault of a file with its line.
 fn at_its_line(file: &Path, text: &str, error: &toml::de::Error, what: &str, remedy: &str) -> Failure {
     let newlines = |end: usize| text.bytes().take(end).filter(|octet| *octet == b'\n').count();
     let line = error.span().map(|span| 1 + newlines(span.start));

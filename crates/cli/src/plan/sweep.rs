@@ -10,10 +10,10 @@ use antedate_plan::budget::Message;
 
 use super::document::Document;
 use super::figure::{self, Line};
-use crate::failure::Done;
+use crate::failure::{Done, ValueError};
 use crate::output;
 
-/// What is swept, and over what.
+/// The swept value and its range.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Sweep {
     what: What,
@@ -30,14 +30,14 @@ enum What {
     Deadline,
 }
 
-/// Values of a sweep, at most.
+/// Most values of a sweep.
 const MOST: f64 = 100_000.0;
 
 impl FromStr for Sweep {
-    type Err = String;
+    type Err = ValueError;
 
-    fn from_str(text: &str) -> Result<Self, String> {
-        let form = || format!("`{text}`: WHAT=FROM..TO or WHAT=FROM..TO,STEP");
+    fn from_str(text: &str) -> Result<Self, ValueError> {
+        let form = || ValueError::new(format!("`{text}`: WHAT=FROM..TO or WHAT=FROM..TO,STEP"));
         let (what, range) = text.split_once('=').ok_or_else(form)?;
         let what = match what {
             "payload" | "size" => What::Size,
@@ -45,7 +45,9 @@ impl FromStr for Sweep {
             "period" => What::Period,
             "deadline" => What::Deadline,
             other => {
-                return Err(format!("no `{other}` to sweep: payload (or size), static, period or deadline"));
+                return Err(ValueError::new(format!(
+                    "no `{other}` to sweep: payload (or size), static, period or deadline"
+                )));
             }
         };
         let (range, step) = range.split_once(',').map_or((range, None), |(range, step)| (range, Some(step)));
@@ -61,10 +63,10 @@ impl FromStr for Sweep {
             None => (to - from) / 100.0,
         };
         if to < from || step <= 0.0 && to > from || (whole && (from.fract() != 0.0 || step.fract() != 0.0)) {
-            return Err(format!("`{text}`: rises by a step above 0, in whole bytes"));
+            return Err(ValueError::new(format!("`{text}`: rises by a step above 0, in whole bytes")));
         }
         if (to - from) / step.max(f64::MIN_POSITIVE) > MOST {
-            return Err(format!("`{text}`: more than {MOST} values; take a longer step"));
+            return Err(ValueError::new(format!("`{text}`: more than {MOST} values; take a longer step")));
         }
         Ok(Self { what, from, to, step })
     }
@@ -86,7 +88,7 @@ impl Sweep {
         }
     }
 
-    /// A message with another value. With another size, as many of its bytes are new as before, as far as it has them.
+    /// A message with another value. With another size it keeps as many new bytes as possible.
     fn apply(&self, message: &Message, value: f64) -> Message {
         let mut message = message.clone();
         let new = message.size - message.known.min(message.size);
@@ -94,7 +96,7 @@ impl Sweep {
             What::Size => {
                 let size = value as usize;
                 let known = size.saturating_sub(new);
-                // With nothing known holes are one.
+                // Without known bytes all holes are one.
                 if known == 0 {
                     message.new_blocks = message.new_blocks.min(size.div_ceil(16));
                 }
@@ -117,7 +119,8 @@ impl Sweep {
 }
 
 pub(super) fn run(document: &Document, sweep: &Sweep, csv: Option<&Path>, svg: Option<&Path>) -> Done {
-    // A long sweep takes a while, and half of its results are none: what would fail at its end is said before.
+    // A long sweep takes a while, and half of its results are useless, so the files are checked
+    // first.
     for (option, file) in [("--csv", csv), ("--figure", svg)] {
         file.map_or(Ok(()), |file| output::writable(option, file))?;
     }

@@ -26,7 +26,7 @@ struct Document {
     slotframe: u32,
     #[serde(default)]
     flow: Vec<FlowDocument>,
-    /// Every flow has to be faster than this, in ms.
+    /// Bound for every flow in ms.
     deadline_ms: Option<f64>,
 }
 
@@ -52,7 +52,7 @@ const fn one() -> u32 {
     1
 }
 
-/// Answers the schedule in `text`, which is that of `file`.
+/// Answers the schedule in `text`, the content of `file`.
 pub(super) fn run(file: &Path, text: &str, json: Option<&Path>) -> Done {
     let fault = |what: String, remedy: &str| Failure::from(Fault::of_file(file, what, remedy));
     let chapter = "see the chapter on IEEE 802.15.4 in the book";

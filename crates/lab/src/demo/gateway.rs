@@ -1,4 +1,4 @@
-//! A gateway as a process of its own: `antedate gateway run FILE`, asked over its control socket.
+//! A gateway process, `antedate gateway run FILE`, and requests to its control socket.
 
 use std::collections::BTreeMap;
 use std::fs::Permissions;
@@ -11,11 +11,11 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::{Error, Secure};
+use super::{DemoError, Secure};
 use crate::process::{Place, Process, executable};
 use crate::sys::clock::monotonic_ns;
 
-/// How long a gateway may take to forward.
+/// Bound of a gateway's start.
 const START_PATIENCE: Duration = Duration::from_secs(10);
 /// MACsec's counters of received frames that count no refusal (IEEE 802.1AE-2018 clause 10.7).
 const NOT_REFUSED: [&str; 7] = [
@@ -28,22 +28,22 @@ const NOT_REFUSED: [&str; 7] = [
     "InPktsUncontrolled",
 ];
 
-/// How a gateway is set up.
+/// Set-up of a gateway.
 #[derive(Clone, Debug)]
 pub(super) struct Setup {
     pub(super) name: &'static str,
     pub(super) field: String,
     pub(super) uplink: String,
     pub(super) secure: Secure,
-    /// The key file, relative to the directory; of an overlay, a file with the public key of the other end.
+    /// Key file, relative to the directory. With an overlay: the file with the other end's public
+    /// key.
     pub(super) keys: PathBuf,
-    /// More lines of `[macsec]`, and sections behind it.
+    /// More lines of `[macsec]`, and further sections.
     pub(super) macsec: String,
     pub(super) cpus: Vec<usize>,
     /// `SCHED_FIFO`, where permitted.
     pub(super) priority: Option<u8>,
-    /// Sent frames can be heard by a tap on the same machine, which the short way past the queueing discipline
-    /// does not allow.
+    /// Sends through the queueing discipline, so a tap on the same machine hears the frames.
     pub(super) audible: bool,
 }
 
@@ -82,19 +82,20 @@ pub(super) struct Gateway {
     process: Process,
 }
 
-/// What a gateway refused on its uplink, by reason.
+/// Refusals on the uplink by reason.
 pub(super) type Refused = BTreeMap<String, u64>;
 
 impl Gateway {
-    /// Writes the configuration, makes the state, starts the daemon in `namespace` and waits until it answers.
+    /// Writes the configuration, creates the state file, starts the daemon in `namespace` and waits
+    /// for its answer.
     pub(super) fn start(
         setup: Setup,
         directory: &Path,
         namespace: Option<&std::fs::File>,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self, DemoError> {
         let file = directory.join(format!("{}.toml", setup.name));
         write_private(&file, &setup.text())?;
-        // Where a state is already, the gateway goes on where it stopped.
+        // With an existing state file the gateway continues its numbers.
         if setup.secure == Secure::Macsec && !directory.join(format!("state-{}", setup.name)).exists() {
             antedate(&["gateway", "init", &file.to_string_lossy()])?;
         }
@@ -105,7 +106,7 @@ impl Gateway {
         Ok(gateway)
     }
 
-    fn wait(&mut self) -> Result<(), Error> {
+    fn wait(&mut self) -> Result<(), DemoError> {
         let deadline = Instant::now() + START_PATIENCE;
         while Instant::now() < deadline {
             if self.status().is_some() {
@@ -116,24 +117,25 @@ impl Gateway {
             }
             std::thread::sleep(Duration::from_millis(2));
         }
-        // Whatever it still has to say is there soon.
+        // Lets its last output arrive.
         std::thread::sleep(Duration::from_millis(50));
-        Err(Error::process(&format!("gateway {}", self.setup.name), self.process.errors().join("\n")))
+        Err(DemoError::process(&format!("gateway {}", self.setup.name), self.process.errors().join("\n")))
     }
 
-    /// Ends it as a power cut would.
+    /// Kills it with SIGKILL.
     pub(super) fn kill(&mut self) -> io::Result<()> {
         self.process.kill()
     }
 
-    /// Starts it again after [`Gateway::kill`]; when that was, in nanoseconds of CLOCK_MONOTONIC. Does not wait.
-    pub(super) fn restart(&mut self, namespace: Option<&std::fs::File>) -> Result<u64, Error> {
+    /// Restarts it after [`Gateway::kill`] without waiting. Returns the time in nanoseconds of
+    /// CLOCK_MONOTONIC.
+    pub(super) fn restart(&mut self, namespace: Option<&std::fs::File>) -> Result<u64, DemoError> {
         let at = monotonic_ns();
         self.process = launch(&self.setup, &self.file, namespace)?;
         Ok(at)
     }
 
-    /// Its state, if it answers.
+    /// Its status, if it answers.
     pub(super) fn status(&self) -> Option<Value> {
         let mut stream = UnixStream::connect(&self.socket).ok()?;
         stream.set_read_timeout(Some(Duration::from_secs(2))).ok()?;
@@ -145,29 +147,29 @@ impl Gateway {
             .filter(|status| status.get("forwarding") == Some(&Value::Bool(true)))
     }
 
-    /// What it refused on its uplink since it was started.
+    /// Refusals on its uplink since its start.
     pub(super) fn refused(&self) -> Refused {
         self.status().map(|status| refused(&status)).unwrap_or_default()
     }
 
-    /// True while it runs.
+    /// Whether it runs.
     pub(super) fn is_running(&mut self) -> bool {
         self.process.is_running()
     }
 
-    /// What it wrote to standard error.
+    /// Its standard error.
     pub(super) fn errors(&mut self) -> String {
         self.process.errors().join("\n")
     }
 
-    /// Ends it; true if it ended cleanly.
+    /// Ends it; true for a clean end.
     pub(super) fn end(&mut self) -> bool {
         self.process.terminate();
         self.process.finish(Duration::from_secs(3))
     }
 }
 
-/// The overlay of gateway `a` or `b`; the file has the public key of the other end.
+/// Configuration of overlay gateway `a` or `b`. The file has the other end's public key.
 fn overlay(name: &str, public_of_other: &Path) -> String {
     let (own, other) = if name == "a" { (1, 2) } else { (2, 1) };
     let public = std::fs::read_to_string(public_of_other).unwrap_or_default();
@@ -179,14 +181,14 @@ fn overlay(name: &str, public_of_other: &Path) -> String {
     )
 }
 
-fn launch(setup: &Setup, file: &Path, namespace: Option<&std::fs::File>) -> Result<Process, Error> {
-    let program = executable().map_err(|error| Error::Start(format!("this program: {error}")))?;
+fn launch(setup: &Setup, file: &Path, namespace: Option<&std::fs::File>) -> Result<Process, DemoError> {
+    let program = executable().map_err(|error| DemoError::Start(format!("this program: {error}")))?;
     let place = Place { namespace, cpus: &setup.cpus };
     Process::start(setup.name, &program, &["gateway", "run", &file.to_string_lossy()], &place)
-        .map_err(|error| Error::Start(format!("gateway {}: {error}", setup.name)))
+        .map_err(|error| DemoError::Start(format!("gateway {}: {error}", setup.name)))
 }
 
-/// Refusals in a gateway's status: by the policy, by what hindered them, by MACsec.
+/// Refusals in a gateway's status: by policy, by obstacle, by MACsec.
 fn refused(status: &Value) -> Refused {
     let numbers = |value: Option<&Value>| -> Vec<(String, u64)> {
         let map = value.and_then(Value::as_object);
@@ -204,38 +206,38 @@ fn refused(status: &Value) -> Refused {
     all
 }
 
-/// What was refused between two looks.
+/// Refusals between two states.
 pub(super) fn more(before: &Refused, after: &Refused) -> Refused {
     let grown = after.iter().map(|(reason, n)| (reason.clone(), n - n.min(before.get(reason).unwrap_or(&0))));
     grown.filter(|(_, n)| *n > 0).collect()
 }
 
-/// Adds refusals up.
+/// Adds refusals.
 pub(super) fn add(to: &mut Refused, more: &Refused) {
     for (reason, n) in more {
         *to.entry(reason.clone()).or_default() += n;
     }
 }
 
-/// Runs this program with `arguments` and waits for it.
-pub(super) fn antedate(arguments: &[&str]) -> Result<(), Error> {
+/// Runs this program with `arguments` to its end.
+pub(super) fn antedate(arguments: &[&str]) -> Result<(), DemoError> {
     let command = arguments.join(" ");
-    let program = executable().map_err(|error| Error::Start(format!("this program: {error}")))?;
+    let program = executable().map_err(|error| DemoError::Start(format!("this program: {error}")))?;
     let output = Command::new(program)
         .args(arguments)
         .stdin(Stdio::null())
         .output()
-        .map_err(|error| Error::Start(format!("antedate {command}: {error}")))?;
+        .map_err(|error| DemoError::Start(format!("antedate {command}: {error}")))?;
     if output.status.success() {
         return Ok(());
     }
-    Err(Error::process(&format!("antedate {command}"), String::from_utf8_lossy(&output.stderr).trim()))
+    Err(DemoError::process(&format!("antedate {command}"), String::from_utf8_lossy(&output.stderr).trim()))
 }
 
-fn write_private(file: &Path, text: &str) -> Result<(), Error> {
+fn write_private(file: &Path, text: &str) -> Result<(), DemoError> {
     std::fs::write(file, text)
         .and_then(|()| std::fs::set_permissions(file, Permissions::from_mode(0o600)))
-        .map_err(|error| Error::Start(format!("{}: {error}", file.display())))
+        .map_err(|error| DemoError::Start(format!("{}: {error}", file.display())))
 }
 
 #[cfg(test)]
@@ -243,7 +245,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn refusals_are_found_in_both_places_and_acceptances_are_none() {
+    fn refusals_exclude_acceptances() {
         let status = serde_json::json!({
             "in": { "refused": { "policy:ipv4": 2, "too-long": 0 } },
             "macsec": { "counters": { "InPktsOK": 9, "InPktsLate": 3, "OutPktsEncrypted": 4, "InPktsNoTag": 0 } }

@@ -1,14 +1,14 @@
 //! The demonstration: does a machine keep its cycle behind these gateways?
 //!
-//! A virtual PLC and IO device exchange Profinet frames through two real gateway processes over an untrusted wire
-//! with a tap on it; then a verdict. In the order of events:
+//! A virtual PLC and IO device exchange Profinet frames through two real gateway processes over an
+//! untrusted wire with a tap; then follows a verdict.
 //!
-//! - [`scenario`]: what `--faults` names,
-//! - [`placement`]: which process runs on which core,
-//! - `plant`, `gateway`: building and stopping it all,
-//! - `phases`: the undisturbed time, then one fault after the other,
+//! - [`scenario`]: the names of `--faults`,
+//! - [`placement`]: cores of the processes,
+//! - `plant`, `gateway`: building and stopping,
+//! - `phases`: undisturbed operation, then one fault after the other,
 //! - `view`: the live view on a terminal,
-//! - [`verdict`]: what was found, as text and as JSON,
+//! - [`verdict`]: the result as text and as JSON,
 //! - `ports`: one gateway on real interfaces instead.
 
 mod gateway;
@@ -37,74 +37,74 @@ pub use ports::Ports;
 use scenario::{Incident, Scenario};
 use verdict::Report;
 
-/// How frames cross the wire.
+/// Protection of the wire.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Secure {
     /// Protected by MACsec.
     #[default]
     Macsec,
-    /// In VXLAN through WireGuard: the gateways' overlay.
+    /// In VXLAN through WireGuard, by the gateways' overlay.
     Overlay,
-    /// Forwarded by the same gateways as they are, for comparison.
+    /// Forwarded in clear by the same gateways, for comparison.
     None,
-    /// Forwarded by plain Linux bridges in the gateways' places, for comparison.
+    /// Forwarded by plain Linux bridges instead of gateways, for comparison.
     Bridge,
 }
 
 impl FromStr for Secure {
-    type Err = String;
+    type Err = OptionError;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, OptionError> {
         match text {
             "macsec" => Ok(Self::Macsec),
             "overlay" => Ok(Self::Overlay),
             "none" => Ok(Self::None),
             "bridge" => Ok(Self::Bridge),
-            _ => Err(format!("`{text}` is none of macsec, overlay, none, bridge")),
+            _ => Err(OptionError(format!("`{text}` is none of macsec, overlay, none, bridge"))),
         }
     }
 }
 
 impl Secure {
-    /// Whether nobody on the wire may be able to read a frame.
+    /// Whether frames must be unreadable on the wire.
     #[must_use]
     pub const fn protects(self) -> bool {
         matches!(self, Self::Macsec | Self::Overlay)
     }
 }
 
-/// What is demonstrated.
+/// Options of a demonstration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Options {
-    /// How frames cross the wire.
+    /// Protection of the wire.
     pub secure: Secure,
     /// The update time in microseconds.
     pub cycle_us: u32,
-    /// Milliseconds of undisturbed operation that the verdict is about.
+    /// Milliseconds of undisturbed operation, the basis of the verdict.
     pub milliseconds: u64,
     /// Octets of a cyclic frame without frame check sequence.
     pub frame_bytes: usize,
-    /// The MTU of the wire, where it is not long enough for all frames; longer ones cross it in fragments.
+    /// MTU of the wire, if below the longest frames; longer ones are fragmented.
     pub mtu: Option<u16>,
-    /// Cyclic frames have a secure channel of their own, and go between the fragments of others.
+    /// Cyclic frames have an express channel and pass between the fragments of others.
     pub express: bool,
-    /// What happens afterwards, one by one.
+    /// Faults afterwards, one by one.
     pub faults: Vec<Scenario>,
-    /// Decides which frames faults strike.
+    /// Seed of the faults' schedule.
     pub seed: u64,
-    /// A recording of all that the gateways put on the wire.
+    /// File for a recording of the wire.
     pub pcap: Option<PathBuf>,
     /// One gateway on real interfaces instead of the plant.
     pub ports: Option<Ports>,
-    /// With real interfaces: no gateway ever used these keys, so their packet numbers begin at 1.
+    /// With real interfaces: the keys are unused, so packet numbers begin at 1.
     pub first: bool,
-    /// Draw a live view on standard output.
+    /// Draws a live view on standard output.
     pub live: bool,
 }
 
 impl Default for Options {
-    /// The figures of hohmann2020 for ten seconds.
+    /// The values of hohmann2020, for ten seconds.
     fn default() -> Self {
         Self {
             secure: Secure::Macsec,
@@ -123,48 +123,53 @@ impl Default for Options {
     }
 }
 
+/// Why the value of an option was refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct OptionError(pub(crate) String);
+
 /// Why there is no verdict. Exit status 2.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum DemoError {
     /// The plant could not be built.
     #[error(transparent)]
-    Namespaces(#[from] ns::Error),
+    Namespaces(#[from] ns::NamespaceError),
     /// An option is impossible.
     #[error("{0}")]
     Usage(String),
     /// Something could not be started.
     #[error("cannot start {0}")]
     Start(String),
-    /// A process ended that should run.
+    /// A process ended early.
     #[error("{name} ended: {}", if said.is_empty() { "it said nothing" } else { said })]
     Process {
-        /// Which.
+        /// Its name.
         name: String,
-        /// What it wrote to standard error.
+        /// Its standard error.
         said: String,
     },
 }
 
-impl Error {
+impl DemoError {
     fn process(name: &str, said: impl Into<String>) -> Self {
         Self::Process { name: name.to_owned(), said: said.into() }
     }
 }
 
-/// The end of a demonstration.
+/// The result of a demonstration.
 #[derive(Clone, Debug)]
 pub struct Outcome {
     /// All checks passed: exit status 0, otherwise 1.
     pub passed: bool,
-    /// The verdict for people.
+    /// The verdict as text.
     pub text: String,
-    /// The verdict for programs: what `--json` writes.
+    /// The verdict as JSON, for `--json`.
     pub report: Report,
 }
 
 impl Options {
-    fn check(&self) -> Result<(), Error> {
-        let usage = |text: String| Err(Error::Usage(text));
+    fn check(&self) -> Result<(), DemoError> {
+        let usage = |text: String| Err(DemoError::Usage(text));
         if !(station::MIN_CYCLE_US..=512_000).contains(&self.cycle_us) {
             return usage(format!(
                 "--cycle-us {}: {} to 512000 are possible",
@@ -211,7 +216,7 @@ impl Options {
 }
 
 impl Options {
-    /// What the gateways' `[macsec]` needs for it, and the section behind.
+    /// More lines of the gateways' `[macsec]`, and further sections.
     fn macsec(&self) -> String {
         let mut lines = String::new();
         if self.mtu.is_some() || self.express {
@@ -224,11 +229,12 @@ impl Options {
     }
 }
 
-/// Runs the demonstration. Call it while the process has one thread, from the thread that stays.
+/// Runs the demonstration. Must be called with one thread in the process, from the thread that
+/// stays.
 ///
-/// SIGINT and SIGTERM end it early. What was seen so far is told then, and the verdict is bad, for the rest was not seen. Every
-/// process is ended and every namespace removed on all ways out.
-pub fn run(options: &Options) -> Result<Outcome, Error> {
+/// SIGINT and SIGTERM end it early. The outcome then has the results so far and a failed verdict.
+/// On every return all processes and namespaces are removed.
+pub fn run(options: &Options) -> Result<Outcome, DemoError> {
     options.check()?;
     signal::install();
     if let Some(ports) = &options.ports {
@@ -252,13 +258,13 @@ pub fn run(options: &Options) -> Result<Outcome, Error> {
     session.end()
 }
 
-/// Whether a result can be written to a file. One that is there stays as it is, and none is left behind.
+/// Checks that a result can be written to a file, without changing or leaving one.
 ///
 /// # Errors
-/// What the system says.
+/// Opening the file failed.
 pub fn writable(file: &Path) -> io::Result<()> {
     let there = fs::metadata(file);
-    // A pipe may wait for whoever reads it.
+    // Opening a pipe would wait for its reader.
     if there.as_ref().is_ok_and(|about| !about.is_file() && !about.is_dir()) {
         return Ok(());
     }
@@ -271,7 +277,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_tried_and_neither_changed_nor_left_behind() {
+    fn writable_check_leaves_file_unchanged() {
         let directory = tempfile::tempdir().expect("a directory");
         let file = directory.path().join("out");
         writable(&file).expect("can be made");
@@ -281,6 +287,6 @@ mod tests {
         assert_eq!(fs::read_to_string(&file).expect("a file"), "kept");
         assert!(writable(directory.path()).is_err());
         let nowhere = Options { pcap: Some(directory.path().join("no/x")), ..Options::default() };
-        assert!(matches!(nowhere.check(), Err(Error::Usage(what)) if what.starts_with("--pcap ")));
+        assert!(matches!(nowhere.check(), Err(DemoError::Usage(what)) if what.starts_with("--pcap ")));
     }
 }

@@ -1,4 +1,5 @@
-//! The course of a demonstration: the undisturbed time, then one fault after the other, each judged by itself.
+//! The phases of a demonstration: undisturbed operation, then one fault after the other, each
+//! judged by itself.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +10,7 @@ use super::plant::{LIVE_MS, Plant};
 use super::scenario::{Incident, Scenario};
 use super::verdict::{self, Material};
 use super::view::View;
-use super::{Error, Options, Outcome, Secure};
+use super::{DemoError, Options, Outcome, Secure};
 use crate::emulator::fault::Fault;
 use crate::emulator::{Command, Counts as WireCounts, State};
 use crate::ns::Privilege;
@@ -17,45 +18,45 @@ use crate::station::meter::Counts;
 use crate::sys::clock::monotonic_ns;
 use crate::sys::signal;
 
-/// A fault strikes once in so many frames of a direction.
+/// A fault strikes one frame in this many of a direction.
 const EVERY: u32 = 20;
-/// Strikes in each direction that a phase aims at.
+/// Intended strikes per direction in a phase.
 const STRIKES: u32 = 20;
-/// How long an outage is provoked for, beyond the watchdog.
+/// Duration of a provoked outage beyond the watchdog's time.
 const OUTAGE: Duration = Duration::from_millis(250);
-/// Traffic must be back so soon after a restart or a repair.
+/// Bound from restart or repair to traffic.
 const RECOVERY_LIMIT_MS: f64 = 500.0;
-/// What a station may need to notice beyond the watchdog's time: its thread must be woken.
+/// Allowance beyond the watchdog's time: the station's thread must wake.
 const NOTICE_SLACK_MS: f64 = 20.0;
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// One fault and what came of it; names are stable.
+/// One fault and its effects. Field names are stable.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Phase {
-    /// The fault.
+    /// Name of the fault.
     pub fault: String,
-    /// How often it struck, both directions together.
+    /// Strikes in both directions.
     pub injected: u64,
-    /// What both gateways refused meanwhile, by reason.
+    /// Refusals of both gateways meanwhile, by reason.
     pub refused: Refused,
-    /// Frames on the field side that no station of this plant sent in this order: damaged, foreign, duplicated,
+    /// Frames on the field side that no station sent in this order: damaged, foreign, duplicated,
     /// reordered, unexpected.
     pub reached_field: u64,
-    /// Cycles that the stations missed, without those in which they were stalled themselves.
+    /// Missed cycles, without those of stalled stations.
     pub missed: u64,
-    /// Frames that never came.
+    /// Frames that never arrived.
     pub lost: u64,
-    /// Frames that came too late.
+    /// Frames that arrived too late.
     pub late: u64,
-    /// Bus errors of both stations, without those during which they were stalled themselves.
+    /// Bus errors of both stations, without those of stalled stations.
     pub bus_errors: u64,
     /// From the incident to the last station's bus error, milliseconds.
     pub noticed_ms: Option<f64>,
     /// From the restart or repair to valid data at the last station, milliseconds.
     pub recovered_ms: Option<f64>,
-    /// What was expected came true.
+    /// The expectation was met.
     pub passed: bool,
-    /// What did not, or what to know.
+    /// The deviation, or a remark.
     pub note: String,
 }
 
@@ -66,12 +67,12 @@ pub(super) struct Session<'a> {
     privilege: Privilege,
     view: View,
     phases: Vec<Phase>,
-    /// What the phases brought, by station: PLC, device.
+    /// Counts of the phases by station: PLC, device.
     provoked: [Counts; 2],
-    /// What gateways had refused before they were killed.
+    /// Refusals of gateways before they were killed.
     refused_before_kill: Refused,
     undisturbed: Duration,
-    /// It was asked to end before its end.
+    /// It was asked to end early.
     cut_short: bool,
 }
 
@@ -98,13 +99,13 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Something that belongs to the demonstration is left out.
+    /// Marks the demonstration as incomplete.
     pub(super) fn cut_short(&mut self) {
         self.cut_short = true;
     }
 
-    /// Lets everything run.
-    pub(super) fn undisturbed(&mut self, duration: Duration) -> Result<(), Error> {
+    /// Runs without faults.
+    pub(super) fn undisturbed(&mut self, duration: Duration) -> Result<(), DemoError> {
         let began = Instant::now();
         self.pause(duration, "undisturbed")?;
         self.undisturbed = began.elapsed();
@@ -112,7 +113,7 @@ impl<'a> Session<'a> {
         if self.options.faults.is_empty() { Ok(()) } else { self.plant.freeze_histograms() }
     }
 
-    fn pause(&mut self, duration: Duration, phase: &str) -> Result<(), Error> {
+    fn pause(&mut self, duration: Duration, phase: &str) -> Result<(), DemoError> {
         let deadline = Instant::now() + duration;
         while Instant::now() < deadline && !signal::stopping() {
             self.plant.check()?;
@@ -124,8 +125,8 @@ impl<'a> Session<'a> {
         self.plant.check()
     }
 
-    /// Provokes one fault and judges what came of it.
-    pub(super) fn provoke(&mut self, scenario: Scenario) -> Result<(), Error> {
+    /// Provokes one fault and judges its effects.
+    pub(super) fn provoke(&mut self, scenario: Scenario) -> Result<(), DemoError> {
         let (phase, before, after) = match scenario {
             Scenario::Wire(fault) => self.frames(fault)?,
             Scenario::Plant(incident) => self.incident(scenario, incident)?,
@@ -143,7 +144,7 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    fn frames(&mut self, fault: Fault) -> Result<(Phase, Moment, Moment), Error> {
+    fn frames(&mut self, fault: Fault) -> Result<(Phase, Moment, Moment), DemoError> {
         let name = Scenario::Wire(fault).name();
         let before = self.moment(name)?;
         let delay_us = self.options.cycle_us * 2 / 5;
@@ -170,7 +171,11 @@ impl<'a> Session<'a> {
         Ok((phase, before, after))
     }
 
-    fn incident(&mut self, scenario: Scenario, incident: Incident) -> Result<(Phase, Moment, Moment), Error> {
+    fn incident(
+        &mut self,
+        scenario: Scenario,
+        incident: Incident,
+    ) -> Result<(Phase, Moment, Moment), DemoError> {
         let name = scenario.name();
         let before = self.moment(name)?;
         let began = monotonic_ns();
@@ -179,7 +184,7 @@ impl<'a> Session<'a> {
                 let index = usize::from(incident == Incident::KillB);
                 if let Some(gateway) = self.plant.gateways.get_mut(index) {
                     add(&mut self.refused_before_kill, &before.refused[index]);
-                    gateway.kill().map_err(|error| Error::Start(format!("the kill: {error}")))?;
+                    gateway.kill().map_err(|error| DemoError::Start(format!("the kill: {error}")))?;
                 }
             }
             Incident::Cut => drop(self.plant.command(Command { cut: true, ..Command::default() })?),
@@ -212,8 +217,8 @@ impl<'a> Session<'a> {
         let milliseconds = |from: u64, to: Option<u64>| to.map(|to| to.saturating_sub(from) as f64 / 1e6);
         phase.noticed_ms = milliseconds(began, noticed);
         phase.recovered_ms = milliseconds(repaired, recovered);
-        // The watchdog starts with the last frame, which came up to a cycle before the incident, and that had happened when
-        // the command for it came back. A core that was not to be had keeps stations and gateways from both.
+        // The watchdog counts from the last frame, up to a cycle before the incident, which had
+        // happened when its command returned. A withheld core delays stations and gateways alike.
         let watchdog_ms = f64::from(self.options.cycle_us) * 3.0 / 1e3;
         let withheld_ms = |from, to: Option<u64>| self.plant.stalled(from, to.unwrap_or(from)) as f64 / 1e6;
         let limits = Limits {
@@ -227,12 +232,12 @@ impl<'a> Session<'a> {
         Ok((phase, before, after))
     }
 
-    /// Waits until both stations have an event; the later one.
+    /// Waits until both stations have an event. Returns the later one.
     fn both(
         &mut self,
         phase: &str,
         events: impl Fn(&Plant) -> [Option<u64>; 2],
-    ) -> Result<Option<u64>, Error> {
+    ) -> Result<Option<u64>, DemoError> {
         let deadline = Instant::now() + PATIENCE;
         while Instant::now() < deadline && !signal::stopping() {
             if let [Some(plc), Some(device)] = events(&self.plant) {
@@ -244,8 +249,9 @@ impl<'a> Session<'a> {
         Ok(None)
     }
 
-    /// Waits until all that was under way has arrived and been told. That a frame was missed shows when the next one comes.
-    fn moment(&mut self, phase: &str) -> Result<Moment, Error> {
+    /// Waits until all frames under way have arrived and been counted. A missed frame shows with
+    /// the next one.
+    fn moment(&mut self, phase: &str) -> Result<Moment, DemoError> {
         let cycles = Duration::from_micros(self.options.cycle_us.into()) * 2;
         self.pause(Duration::from_millis(u64::from(LIVE_MS) * 3) + cycles, phase)?;
         let wire = self.plant.command(Command::default())?;
@@ -256,7 +262,7 @@ impl<'a> Session<'a> {
     }
 
     /// Stops everything and judges.
-    pub(super) fn end(mut self) -> Result<Outcome, Error> {
+    pub(super) fn end(mut self) -> Result<Outcome, DemoError> {
         self.view.finish();
         let statuses: Vec<_> =
             self.plant.gateways.iter().map(|gateway| gateway.status().unwrap_or_default()).collect();
@@ -281,7 +287,7 @@ impl<'a> Session<'a> {
     }
 }
 
-/// What happened between two moments.
+/// Changes between two moments.
 fn difference(name: &str, before: &Moment, after: &Moment) -> Phase {
     let sum = |count: fn(&Counts) -> u64| -> u64 {
         let pairs = before.stations.iter().zip(&after.stations);
@@ -303,7 +309,8 @@ fn difference(name: &str, before: &Moment, after: &Moment) -> Phase {
     }
 }
 
-/// With protection: nothing of it reaches the field side, each is refused and counted, good traffic goes on.
+/// With protection: no struck frame reaches the field side, each is refused and counted, good
+/// traffic continues.
 fn judge_frames(phase: &mut Phase, fault: Fault, struck: [u64; 2], refused: [u64; 2]) {
     let mut wrong = Vec::new();
     if phase.injected == 0 {
@@ -318,8 +325,8 @@ fn judge_frames(phase: &mut Phase, fault: Fault, struck: [u64; 2], refused: [u64
             refused[0], refused[1], struck[0], struck[1]
         ));
     }
-    // A frame that was added must cost none of the good ones; if it did, each strike would show. One cycle in ten
-    // strikes is what a machine that stalls for less than the witness notices may miss by itself.
+    // An added frame must not cost a good one; otherwise each strike would show. A machine may miss
+    // one cycle in ten strikes by stalls that are too short for the witness.
     let may_miss =
         if fault.removes() || fault == Fault::Delay { phase.injected * 2 } else { phase.injected / 10 };
     if phase.missed > may_miss {
@@ -332,13 +339,13 @@ fn judge_frames(phase: &mut Phase, fault: Fault, struck: [u64; 2], refused: [u64
     phase.note = wrong.join("; ");
 }
 
-/// How long an incident may take to be noticed, and to be over after its cause, in milliseconds.
+/// Bounds in milliseconds from an incident to its notice, and from its end to recovery.
 struct Limits {
     notice_ms: f64,
     recovery_ms: f64,
 }
 
-/// An outage is noticed in the watchdog's time and over soon after its cause.
+/// An outage must be noticed in the watchdog's time and end soon after its cause.
 fn judge_incident(phase: &mut Phase, limits: &Limits) {
     let mut wrong = Vec::new();
     match phase.noticed_ms {
@@ -367,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fault_passes_only_if_every_frame_of_it_was_refused() {
+    fn fault_passes_if_all_frames_are_refused() {
         let mut good = phase();
         judge_frames(&mut good, Fault::Replay, [2, 2], [2, 2]);
         assert!(good.passed, "{good:?}");
@@ -383,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_added_must_not_cost_a_cycle_but_frames_taken_may() {
+    fn added_frames_must_not_cost_cycles() {
         let mut added = Phase { missed: 1, ..phase() };
         judge_frames(&mut added, Fault::Inject, [2, 2], [2, 2]);
         assert!(!added.passed);

@@ -1,8 +1,9 @@
-//! Which process runs on which core.
+//! Cores of the processes.
 //!
-//! A frame's way is shortest where nobody has to be woken on another core: a controller shares its core with its
-//! gateway, and so does the device. Where there are more than two cores, wire, tap and live view get the others;
-//! with two they run beside the device, at lower priority than everything with a deadline.
+//! A frame's way is shortest without a wake-up on another core, so the controller shares a core
+//! with its gateway, and so does the device. Further cores go to the wire, the tap and the live
+//! view. With two cores those run beside the device, at lower priority than every thread with a
+//! deadline.
 
 use serde::{Deserialize, Serialize};
 
@@ -22,7 +23,7 @@ pub struct Placement {
 }
 
 impl Placement {
-    /// The placement on the cores that this process may use.
+    /// The placement on this process's cores.
     #[must_use]
     pub fn on(cpus: &[usize]) -> Self {
         let (plc, device, wire, observers) = match *cpus {
@@ -32,7 +33,7 @@ impl Placement {
             [first, second, third] => (vec![first], vec![second], vec![third], vec![third]),
             [first, second, third, ref rest @ ..] => (vec![first], vec![second], vec![third], rest.to_vec()),
         };
-        // With two cores the wire runs where its frames go next.
+        // With two cores the wire runs on the core of the frame's next station.
         let next = |side: &Vec<usize>| if wire.is_empty() { side.clone() } else { wire.clone() };
         Self {
             wire_a_to_b: next(&device),

@@ -7,7 +7,7 @@ use antedate_gateway::config::machine::{Machine as _, ThisMachine};
 
 use super::gateway::{Gateway, Setup, antedate};
 use super::placement::Placement;
-use super::{Error, Options, Secure};
+use super::{DemoError, Options, Secure};
 use crate::emulator::{self, Command};
 use crate::ns::{Chain, ChainOptions, Privilege};
 use crate::process::{Place, Process};
@@ -17,25 +17,26 @@ use crate::station::{self, Report, Role};
 use crate::tap;
 use crate::tap::view::Seen;
 
-/// Priority of gateways and wire: below the stations'.
+/// Priority of gateways and wire, below the stations'.
 const PRIORITY: u8 = 20;
-/// The stations say so often how they are.
+/// Interval of the stations' live lines.
 pub(super) const LIVE_MS: u32 = 100;
 const TAP_LIVE_MS: u32 = 250;
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A directory with keys and states; removed with all that is in it.
+/// A directory with keys and state files; removed on drop.
 #[derive(Debug)]
 pub(super) struct Directory(pub(super) PathBuf);
 
 impl Directory {
-    pub(super) fn create() -> Result<Self, Error> {
+    pub(super) fn create() -> Result<Self, DemoError> {
         use std::os::unix::fs::DirBuilderExt;
         let parent = std::env::temp_dir();
         sweep(&parent);
         let path = parent.join(format!("antedate-demo-{}", std::process::id()));
-        let failed =
-            |error| Error::Start(format!("{}: {error}; set TMPDIR to a place to write to", path.display()));
+        let failed = |error| {
+            DemoError::Start(format!("{}: {error}; set TMPDIR to a place to write to", path.display()))
+        };
         std::fs::DirBuilder::new().mode(0o700).create(&path).map_err(failed)?;
         Ok(Self(path))
     }
@@ -47,40 +48,40 @@ impl Drop for Directory {
     }
 }
 
-/// Removes what runs left behind that were killed: their keys were for nothing else.
+/// Removes directories of killed runs. Their keys had no other use.
 fn sweep(parent: &Path) {
     let Ok(entries) = std::fs::read_dir(parent) else { return };
     for entry in entries.flatten() {
         let name = entry.file_name();
         let pid = name.to_str().and_then(|name| name.strip_prefix("antedate-demo-")?.parse::<u32>().ok());
-        // Those of other users stay: they cannot be removed.
+        // Directories of other users stay.
         if pid.is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists()) {
             let _ = std::fs::remove_dir_all(entry.path());
         }
     }
 }
 
-/// One of the two stations, with its newest line.
+/// A station and its newest line.
 #[derive(Debug)]
 pub(super) struct Station {
     process: Process,
     pub(super) live: Live,
     pub(super) events: Vec<station::Line>,
-    /// When its core was not to be had: from, to.
+    /// Times at which its core was withheld: from, to.
     stalls: Vec<(u64, u64)>,
     report: Option<Report>,
 }
 
 impl Station {
-    fn start(role: Role, options: &station::Options, place: &Place<'_>) -> Result<Self, Error> {
+    fn start(role: Role, options: &station::Options, place: &Place<'_>) -> Result<Self, DemoError> {
         let name = if role == Role::Plc { "plc" } else { "device" };
         let options = station::Options { role, ..options.clone() };
         let process = Process::role(name, "lab-station", &options, place)
-            .map_err(|error| Error::Start(format!("{name}: {error}")))?;
+            .map_err(|error| DemoError::Start(format!("{name}: {error}")))?;
         Ok(Self { process, live: Live::default(), events: Vec::new(), stalls: Vec::new(), report: None })
     }
 
-    /// Takes the lines that have come; what the other station should know of them.
+    /// Processes new lines. Returns requests to the other station.
     fn look(&mut self) -> Vec<station::Request> {
         self.process.lines().iter().filter_map(|line| self.take(line)).collect()
     }
@@ -102,7 +103,7 @@ impl Station {
         self.events.iter().any(|event| matches!(event, station::Line::Started { .. }))
     }
 
-    /// When valid data came again for the first time after `since_ns`.
+    /// First recovery after `since_ns`.
     pub(super) fn recovered_after(&self, since_ns: u64) -> Option<u64> {
         self.events.iter().find_map(|event| match event {
             station::Line::Recovered { at_ns, .. } if *at_ns >= since_ns => Some(*at_ns),
@@ -110,7 +111,7 @@ impl Station {
         })
     }
 
-    /// When the watchdog expired for the first time after `since_ns`.
+    /// First expiry of the watchdog after `since_ns`.
     pub(super) fn bus_error_after(&self, since_ns: u64) -> Option<u64> {
         self.events.iter().find_map(|event| match event {
             station::Line::BusError { at_ns } if *at_ns >= since_ns => Some(*at_ns),
@@ -118,16 +119,16 @@ impl Station {
         })
     }
 
-    fn tell(&mut self, request: station::Request) -> Result<(), Error> {
+    fn tell(&mut self, request: station::Request) -> Result<(), DemoError> {
         self.process.tell(&request).map_err(|_| self.failure())
     }
 
-    fn failure(&mut self) -> Error {
+    fn failure(&mut self) -> DemoError {
         let said = self.process.errors().join("\n");
-        Error::process(self.process.name(), said)
+        DemoError::process(self.process.name(), said)
     }
 
-    fn finish(&mut self) -> Result<Report, Error> {
+    fn finish(&mut self) -> Result<Report, DemoError> {
         for line in self.process.end() {
             self.take(&line);
         }
@@ -138,7 +139,7 @@ impl Station {
     }
 }
 
-/// What is left of the plant when it has stopped.
+/// Results of a stopped plant.
 #[derive(Debug)]
 pub(super) struct Ends {
     pub(super) plc: Report,
@@ -148,12 +149,12 @@ pub(super) struct Ends {
     pub(super) gateways_ended_cleanly: bool,
 }
 
-/// Everything that runs. Fields drop in this order: processes before the namespaces that they are in.
+/// All running parts. Fields drop in this order: processes before their namespaces.
 #[derive(Debug)]
 pub(super) struct Plant {
     pub(super) plc: Station,
     pub(super) device: Station,
-    /// A, then B; none where plain bridges stand in their places.
+    /// A, then B; empty with plain bridges.
     pub(super) gateways: Vec<Gateway>,
     wire: Option<Process>,
     tap: Process,
@@ -164,8 +165,8 @@ pub(super) struct Plant {
 }
 
 impl Plant {
-    /// Builds it and waits until controller and device exchange data.
-    pub(super) fn build(options: &Options, privilege: Privilege) -> Result<Self, Error> {
+    /// Builds the plant and waits until controller and device exchange data.
+    pub(super) fn build(options: &Options, privilege: Privilege) -> Result<Self, DemoError> {
         let placement = Placement::on(&crate::sys::sched::allowed_cpus());
         let chain = Chain::build(ChainOptions {
             wire_mtu: options.mtu.map_or(ChainOptions::default().wire_mtu, u32::from),
@@ -174,7 +175,7 @@ impl Plant {
         let directory = Directory::create()?;
         let priority = (privilege == Privilege::Root).then_some(PRIORITY);
         let wire_namespace =
-            chain.wire.as_ref().ok_or_else(|| Error::Start("the chain has no wire".into()))?;
+            chain.wire.as_ref().ok_or_else(|| DemoError::Start("the chain has no wire".into()))?;
 
         let gateways = if options.secure == Secure::Bridge {
             chain.bridge_gateways()?;
@@ -198,7 +199,7 @@ impl Plant {
                 b_to_a: lane(&placement.wire_b_to_a),
                 ..emulator::Options::default()
             };
-            // Its threads choose their cores themselves.
+            // Its threads choose their cores.
             let place = Place { cpus: &[], ..wire_place };
             Some(ready("wire", "lab-wire", &wire_options, &place)?)
         };
@@ -232,7 +233,7 @@ impl Plant {
         Ok(plant)
     }
 
-    fn wait_for_data(&mut self) -> Result<(), Error> {
+    fn wait_for_data(&mut self) -> Result<(), DemoError> {
         let deadline = std::time::Instant::now() + PATIENCE + Duration::from_secs(2);
         while !(self.plc.started() && self.device.started()) {
             self.check()?;
@@ -244,8 +245,8 @@ impl Plant {
         Ok(())
     }
 
-    /// Takes what all processes have said; an error if one that should run does not.
-    pub(super) fn check(&mut self) -> Result<(), Error> {
+    /// Processes the output of all processes; fails if one has ended.
+    pub(super) fn check(&mut self) -> Result<(), DemoError> {
         for request in self.device.look() {
             self.plc.tell(request)?;
         }
@@ -260,7 +261,7 @@ impl Plant {
         for process in self.wire.iter_mut().chain([&mut self.tap]) {
             if !process.is_running() {
                 let said = process.errors().join("\n");
-                return Err(Error::process(process.name(), said));
+                return Err(DemoError::process(process.name(), said));
             }
         }
         for line in self.tap.lines() {
@@ -271,32 +272,32 @@ impl Plant {
         Ok(())
     }
 
-    /// For how long a station's core was not to be had between two times, at most, in nanoseconds.
+    /// Longest stall of a station's core within this time, in nanoseconds.
     pub(super) fn stalled(&self, from: u64, to: u64) -> u64 {
         let stalls = self.plc.stalls.iter().chain(&self.device.stalls);
         stalls.map(|&(begin, end)| end.min(to).saturating_sub(begin.max(from))).sum()
     }
 
-    /// What comes now shall not show in the stations' histograms.
-    pub(super) fn freeze_histograms(&mut self) -> Result<(), Error> {
+    /// Stops the stations' histograms.
+    pub(super) fn freeze_histograms(&mut self) -> Result<(), DemoError> {
         self.plc.tell(station::Request::FreezeHistograms)?;
         self.device.tell(station::Request::FreezeHistograms)
     }
 
-    /// An error if a gateway does not run.
-    pub(super) fn check_gateways(&mut self) -> Result<(), Error> {
+    /// Fails if a gateway does not run.
+    pub(super) fn check_gateways(&mut self) -> Result<(), DemoError> {
         for gateway in &mut self.gateways {
             if !gateway.is_running() {
-                return Err(Error::process("a gateway", gateway.errors()));
+                return Err(DemoError::process("a gateway", gateway.errors()));
             }
         }
         Ok(())
     }
 
-    /// Tells the wire what to do; its counters afterwards.
-    pub(super) fn command(&mut self, command: Command) -> Result<emulator::State, Error> {
+    /// Sends a command to the wire. Returns its counters afterwards.
+    pub(super) fn command(&mut self, command: Command) -> Result<emulator::State, DemoError> {
         let Some(wire) = &mut self.wire else { return Ok(emulator::State::default()) };
-        let failed = |wire: &mut Process| Error::process("wire", wire.errors().join("\n"));
+        let failed = |wire: &mut Process| DemoError::process("wire", wire.errors().join("\n"));
         if wire.tell(&command).is_err() {
             return Err(failed(wire));
         }
@@ -308,25 +309,25 @@ impl Plant {
         Err(failed(wire))
     }
 
-    /// Starts gateway `index` again after it was killed; when that was.
-    pub(super) fn restart_gateway(&mut self, index: usize) -> Result<u64, Error> {
+    /// Restarts gateway `index` after a kill. Returns the time.
+    pub(super) fn restart_gateway(&mut self, index: usize) -> Result<u64, DemoError> {
         let namespace = if index == 0 { self.chain.gateway_a.file() } else { self.chain.gateway_b.file() };
         match self.gateways.get_mut(index) {
             Some(gateway) => gateway.restart(Some(namespace)),
-            None => Err(Error::Start("there are no gateways between plain bridges".into())),
+            None => Err(DemoError::Start("there are no gateways between plain bridges".into())),
         }
     }
 
-    /// Takes gateway A's uplink cable out or puts it back, at the wire's end.
-    pub(super) fn plug(&self, plugged: bool) -> Result<(), Error> {
+    /// Unplugs or plugs gateway A's uplink at the wire's end.
+    pub(super) fn plug(&self, plugged: bool) -> Result<(), DemoError> {
         if let Some(wire) = &self.chain.wire {
             wire.set_link("a", plugged)?;
         }
         Ok(())
     }
 
-    /// Stops all, the controller first, the tap last.
-    pub(super) fn stop(mut self) -> Result<Ends, Error> {
+    /// Stops all processes, the controller first, the tap last.
+    pub(super) fn stop(mut self) -> Result<Ends, DemoError> {
         self.plc.process.terminate();
         let plc = self.plc.finish()?;
         let device = self.device.finish()?;
@@ -346,7 +347,7 @@ impl Plant {
             Ok(tap::Line::Result(seen)) => Some(*seen),
             _ => None,
         });
-        let tap = tap.ok_or_else(|| Error::process("tap", self.tap.errors().join("\n")))?;
+        let tap = tap.ok_or_else(|| DemoError::process("tap", self.tap.errors().join("\n")))?;
         Ok(Ends { plc, device, tap, wire: wire.flatten(), gateways_ended_cleanly })
     }
 }
@@ -357,10 +358,10 @@ fn start_gateways(
     directory: &Path,
     placement: &Placement,
     priority: Option<u8>,
-) -> Result<Vec<Gateway>, Error> {
+) -> Result<Vec<Gateway>, DemoError> {
     let keys = directory.join("keys.toml");
     if options.secure == Secure::Macsec {
-        // Members are the gateways' uplinks, by the addresses that the chain gives them.
+        // The members are the gateways' uplinks, with the chain's addresses.
         let [a, b] = ["a=02:00:5e:00:00:a2", "b=02:00:5e:00:00:b2"];
         antedate(&["keygen", "macsec", "--member", a, "--member", b, "--out", &keys.to_string_lossy()])?;
     }
@@ -369,7 +370,7 @@ fn start_gateways(
         for (own, other) in [("a", "b"), ("b", "a")] {
             let file = directory.join(format!("{own}.key"));
             antedate(&["keygen", "wireguard", "--out", &file.to_string_lossy()])?;
-            let unread = |error: String| Error::Start(format!("{}: {error}", file.display()));
+            let unread = |error: String| DemoError::Start(format!("{}: {error}", file.display()));
             let private = antedate_gateway::config::tunnel_keys::load(&file, ThisMachine.user());
             let private = private.map_err(|fault| unread(fault.to_string()))?;
             let public = antedate_gateway::config::tunnel_keys::public_of(&private);
@@ -401,8 +402,8 @@ fn start_gateways(
     sides.into_iter().map(start).collect()
 }
 
-/// Gives the uplinks addresses, and tells each where the other one is: nothing but tunnels shall be on the wire.
-fn address_uplinks(chain: &Chain) -> Result<(), Error> {
+/// Gives the uplinks IP addresses and static neighbours, so the wire carries tunnels only.
+fn address_uplinks(chain: &Chain) -> Result<(), DemoError> {
     for (space, own, other, last) in [(&chain.gateway_a, 1, 2, "b2"), (&chain.gateway_b, 2, 1, "a2")] {
         space.batch(&[
             format!("addr add 192.0.2.{own}/24 dev uplink"),
@@ -418,14 +419,14 @@ fn ready(
     role: &str,
     options: &impl serde::Serialize,
     place: &Place<'_>,
-) -> Result<Process, Error> {
+) -> Result<Process, DemoError> {
     let mut process = Process::role(name, role, options, place)
-        .map_err(|error| Error::Start(format!("{name}: {error}")))?;
+        .map_err(|error| DemoError::Start(format!("{name}: {error}")))?;
     match process.next_line(PATIENCE) {
         Some(_) => Ok(process),
         None => {
             let said = process.errors().join("\n");
-            Err(Error::process(name, said))
+            Err(DemoError::process(name, said))
         }
     }
 }

@@ -1,9 +1,9 @@
-//! One gateway on real interfaces, `--ports field=eth1,uplink=eth0`: real machines behind the field port, another
-//! gateway somewhere behind the uplink.
+//! One gateway on real interfaces, `--ports field=eth1,uplink=eth0`: machines behind the field
+//! port, another gateway behind the uplink.
 //!
-//! What makes sense there runs: the gateway process, and a tap on what leaves by the uplink, which should carry
-//! nothing else. There is no virtual station and no emulated wire, so the verdict is on what the uplink sends. The
-//! keys must be those of the other gateway, so they are given as a file.
+//! The gateway process runs, and a tap on frames that leave the uplink, which should be its only
+//! traffic. There is no virtual station and no emulated wire, so the verdict covers the uplink's
+//! frames. The keys are shared with the other gateway and given as a file.
 
 use std::fs::DirBuilder;
 use std::io::{self, Write};
@@ -22,7 +22,7 @@ use super::gateway::{Gateway, Setup};
 use super::placement::Placement;
 use super::plant::Directory;
 use super::verdict::{Check, RAN_TO_ITS_END, Report, conclusion, machine};
-use super::{Error, Options, Outcome, Secure};
+use super::{DemoError, OptionError, Options, Outcome, Secure};
 use crate::process::{Place, Process};
 use crate::sys::signal;
 use crate::tap;
@@ -30,45 +30,45 @@ use crate::tap;
 /// The real interfaces.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Ports {
-    /// Towards the machines.
+    /// Interface of the field network.
     pub field: String,
-    /// Towards the other gateway.
+    /// Interface of the uplink.
     pub uplink: String,
-    /// The key file, shared with the other gateway; not needed with `--secure none`.
+    /// Key file, shared with the other gateway. Not needed with `--secure none`.
     pub keys: Option<PathBuf>,
 }
 
 impl Ports {
-    /// Whether the interfaces and the keys are there, before anything is started.
-    fn check(&self, secure: Secure) -> Result<(), Error> {
+    /// Checks interfaces and keys before anything starts.
+    fn check(&self, secure: Secure) -> Result<(), DemoError> {
         if self.field == self.uplink {
             let what = format!(
                 "--ports: field and uplink are both {}, and a gateway needs two interfaces",
                 self.field
             );
-            return Err(Error::Usage(what));
+            return Err(DemoError::Usage(what));
         }
         for (side, name) in [("field", &self.field), ("uplink", &self.uplink)] {
             if let Err(error) = ThisMachine.interface(name) {
-                return Err(Error::Usage(format!(
+                return Err(DemoError::Usage(format!(
                     "--ports {side}={name}: {error}; `ip link` shows what there is"
                 )));
             }
         }
         if let (Some(file), Secure::Macsec) = (&self.keys, secure) {
             KeyFile::load(file, ThisMachine.user())
-                .map_err(|faults| Error::Usage(format!("--ports keys: {faults}")))?;
+                .map_err(|faults| DemoError::Usage(format!("--ports keys: {faults}")))?;
         }
         Ok(())
     }
 }
 
 impl FromStr for Ports {
-    type Err = String;
+    type Err = OptionError;
 
     /// Reads `field=eth1,uplink=eth0[,keys=FILE]`.
-    fn from_str(text: &str) -> Result<Self, String> {
-        let form = || format!("`{text}`: write field=eth1,uplink=eth0,keys=FILE");
+    fn from_str(text: &str) -> Result<Self, OptionError> {
+        let form = || OptionError(format!("`{text}`: write field=eth1,uplink=eth0,keys=FILE"));
         let (mut field, mut uplink, mut keys) = (None, None, None);
         for part in text.split(',') {
             match part.split_once('=').ok_or_else(form)? {
@@ -82,71 +82,72 @@ impl FromStr for Ports {
     }
 }
 
-/// Beside real keys.
+/// Name of the state directory beside real keys.
 const STATE_DIRECTORY: &str = "antedate-demo-state";
 
-/// Where the gateway's files are, which are removed with it unless the keys are real: their packet numbers must outlive this run, so the
-/// state stays beside them.
-fn directory(ports: &Ports, keys: &Path) -> Result<(PathBuf, Option<Directory>), Error> {
+/// Directory of the gateway's files. With real keys the state stays beside them, because their
+/// packet numbers outlive this run; otherwise all is removed.
+fn directory(ports: &Ports, keys: &Path) -> Result<(PathBuf, Option<Directory>), DemoError> {
     match keys.parent() {
         Some(parent) if ports.keys.is_some() => {
             let directory = parent.join(STATE_DIRECTORY);
             let made = DirBuilder::new().recursive(true).mode(0o700).create(&directory);
-            made.map_err(|error| Error::Start(format!("{}: {error}", directory.display())))?;
+            made.map_err(|error| DemoError::Start(format!("{}: {error}", directory.display())))?;
             Ok((directory, None))
         }
         _ => Directory::create().map(|own| (own.0.clone(), Some(own))),
     }
 }
 
-/// Whether the state knows which packet numbers of the keys were used. A gateway may have used them with another state.
-fn known(keys: &Path, state: &Path) -> Result<(), Error> {
+/// Checks that the state knows the keys' used packet numbers. A gateway could have used them with
+/// another state.
+fn known(keys: &Path, state: &Path) -> Result<(), DemoError> {
     let keys = KeyFile::load(keys, ThisMachine.user())
-        .map_err(|faults| Error::Usage(format!("--ports keys: {faults}")))?;
+        .map_err(|faults| DemoError::Usage(format!("--ports keys: {faults}")))?;
     let used = |state: &NumberFile| {
         keys.associations.iter().all(|sa| state.next(&sa.numbers_id()).is_ok_and(|next| next > 1))
     };
     match NumberFile::open(state) {
         Ok(state) if used(&state) => return Ok(()),
         Err(error) if !matches!(error.kind, NumbersErrorKind::NoDirectory | NumbersErrorKind::Missing) => {
-            return Err(Error::Usage(format!("--ports keys: {error}; {}", state_fault::remedy(&error))));
+            return Err(DemoError::Usage(format!("--ports keys: {error}; {}", state_fault::remedy(&error))));
         }
         _ => {}
     }
-    Err(Error::Usage(format!(
+    Err(DemoError::Usage(format!(
         "--ports keys: {} does not know which packet numbers of these keys were used; with keys that no gateway ever used \
          give --first, with any other make new ones (`antedate keygen macsec`)",
         state.display()
     )))
 }
 
-pub(super) fn run(options: &Options, ports: &Ports) -> Result<Outcome, Error> {
+pub(super) fn run(options: &Options, ports: &Ports) -> Result<Outcome, DemoError> {
     let keys = match (&ports.keys, options.secure) {
         (_, Secure::Bridge) => {
-            return Err(Error::Usage(
+            return Err(DemoError::Usage(
                 "--ports: --secure bridge is a comparison inside the plant alone".into(),
             ));
         }
         (_, Secure::Overlay) => {
-            return Err(Error::Usage(
+            return Err(DemoError::Usage(
                 "--ports: an overlay needs addresses and keys of both ends: write a configuration and use `antedate \
                  gateway run`"
                     .into(),
             ));
         }
         (None, Secure::Macsec) => {
-            return Err(Error::Usage(
+            return Err(DemoError::Usage(
                 "--ports: both gateways need the same keys: make them with `antedate keygen macsec`, copy them to the \
                  other gateway and add keys=FILE"
                     .into(),
             ));
         }
         (Some(file), _) => std::path::absolute(file)
-            .map_err(|error| Error::Usage(format!("--ports keys={}: {error}", file.display())))?,
+            .map_err(|error| DemoError::Usage(format!("--ports keys={}: {error}", file.display())))?,
         (None, _) => PathBuf::new(),
     };
     if !options.faults.is_empty() {
-        return Err(Error::Usage("--faults: a real wire does what it wants; leave --ports out".into()));
+        return Err(DemoError::Usage("--faults: a real wire does what it wants; leave --ports out".into()));
     }
     ports.check(options.secure)?;
     let placement = Placement::on(&crate::sys::sched::allowed_cpus());
@@ -175,15 +176,15 @@ pub(super) fn run(options: &Options, ports: &Ports) -> Result<Outcome, Error> {
         ..tap::Options::default()
     };
     let mut tap = Process::role("tap", "lab-tap", &tap_options, &Place::default())
-        .map_err(|error| Error::Start(format!("tap: {error}")))?;
+        .map_err(|error| DemoError::Start(format!("tap: {error}")))?;
     if tap.next_line(Duration::from_secs(5)).is_none() {
-        return Err(Error::process("tap", tap.errors().join("\n")));
+        return Err(DemoError::process("tap", tap.errors().join("\n")));
     }
     let mut gateway = Gateway::start(setup, &directory, None)?;
     let began = Instant::now();
     while began.elapsed() < Duration::from_millis(options.milliseconds) && !signal::stopping() {
         if !gateway.is_running() {
-            return Err(Error::process("the gateway", gateway.errors()));
+            return Err(DemoError::process("the gateway", gateway.errors()));
         }
         say(
             options,
@@ -201,7 +202,7 @@ pub(super) fn run(options: &Options, ports: &Ports) -> Result<Outcome, Error> {
         Ok(tap::Line::Result(seen)) => Some(*seen),
         _ => None,
     });
-    let seen = seen.ok_or_else(|| Error::process("tap", tap.errors().join("\n")))?;
+    let seen = seen.ok_or_else(|| DemoError::process("tap", tap.errors().join("\n")))?;
 
     let check = |name: &str, passed, found: String| Check { name: name.to_owned(), passed, found };
     let asked = options.milliseconds as f64 / 1e3;
@@ -259,7 +260,7 @@ pub(super) fn run(options: &Options, ports: &Ports) -> Result<Outcome, Error> {
     Ok(Outcome { passed, text, report })
 }
 
-/// A line on a terminal that the next one replaces.
+/// Prints a line that the next one replaces on a terminal.
 fn say(options: &Options, line: &str) {
     if options.live {
         let mut out = io::stdout().lock();
@@ -286,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn without_keys_nothing_is_left_and_what_another_one_made_is_not_taken() {
+    fn run_without_keys_leaves_no_files() {
         let ports: Ports = "uplink=eth0,field=eth1".parse().unwrap();
         let (place, own) = directory(&ports, Path::new("")).expect("a directory");
         assert!(directory(&ports, Path::new("")).is_err(), "it may be anybody's");
@@ -301,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_whose_packet_numbers_nobody_knows_are_refused() {
+    fn keys_without_known_numbers_are_refused() {
         let desk = tempfile::tempdir().unwrap();
         let (file, state) = (desk.path().join("keys"), desk.path().join("state-real"));
         let members = [1, 2].map(|n| (format!("g{n}"), Sci([2, 0, 0, 0, 0, n, 0, 1])));
@@ -327,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn interfaces_that_are_not_there_are_refused_before_anything_starts() {
+    fn missing_interfaces_are_refused_first() {
         for (text, expected) in [
             ("field=nowhere0,uplink=nowhere1", "--ports field=nowhere0: no such interface"),
             ("field=lo,uplink=nowhere1", "--ports field=lo: it is no Ethernet interface"),

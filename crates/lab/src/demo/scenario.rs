@@ -1,45 +1,46 @@
-//! What `--faults` names.
+//! The faults of `--faults`.
 
+use super::OptionError;
 use serde::{Deserialize, Serialize};
 
 use crate::emulator::fault::Fault;
 
-/// One thing that happens to the plant.
+/// A fault of the plant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", untagged)]
 pub enum Scenario {
-    /// Something that is not done frame by frame.
+    /// A fault of a machine or cable.
     Plant(Incident),
-    /// The wire does this to single frames.
+    /// A fault of single frames on the wire.
     Wire(Fault),
 }
 
-/// What can happen to gateways and cables.
+/// Incidents of gateways and cables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Incident {
-    /// Gateway A is killed with SIGKILL and started again.
+    /// SIGKILL and restart of gateway A.
     KillA,
-    /// Gateway B is killed with SIGKILL and started again.
+    /// SIGKILL and restart of gateway B.
     KillB,
-    /// The wire swallows everything for a while, with all links up.
+    /// The wire drops everything for a while; all links stay up.
     Cut,
     /// Gateway A's uplink loses its link for a while.
     Unplug,
 }
 
 impl Incident {
-    /// All of them.
+    /// All incidents.
     pub const ALL: [Self; 4] = [Self::KillA, Self::KillB, Self::Cut, Self::Unplug];
 }
 
 impl Scenario {
-    /// All of them: the frame faults first.
+    /// All scenarios, frame faults first.
     pub fn all() -> impl Iterator<Item = Self> {
         Fault::ALL.into_iter().map(Self::Wire).chain(Incident::ALL.into_iter().map(Self::Plant))
     }
 
-    /// Its name on the command line and in results.
+    /// Name on the command line and in results.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -51,7 +52,7 @@ impl Scenario {
         }
     }
 
-    /// What it does, for the help.
+    /// Description for the help text.
     #[must_use]
     pub const fn describe(self) -> &'static str {
         match self {
@@ -73,8 +74,8 @@ impl Scenario {
         }
     }
 
-    /// Reads `none`, `all`, or names with commas between them. `kill` stands for both gateways.
-    pub fn parse_list(text: &str) -> Result<Vec<Self>, String> {
+    /// Parses `none`, `all`, or names separated by commas. `kill` selects both gateways.
+    pub fn parse_list(text: &str) -> Result<Vec<Self>, OptionError> {
         let mut scenarios = Vec::new();
         for name in text.split(',').map(str::trim).filter(|name| !name.is_empty()) {
             match name {
@@ -84,10 +85,10 @@ impl Scenario {
                 name => {
                     scenarios.push(Self::all().find(|scenario| scenario.name() == name).ok_or_else(|| {
                         let names: Vec<_> = Self::all().map(Self::name).collect();
-                        format!(
+                        OptionError(format!(
                             "no fault is called `{name}`: there are none, all, kill, {}",
                             names.join(", ")
-                        )
+                        ))
                     })?)
                 }
             }
@@ -115,10 +116,10 @@ mod tests {
     }
 
     #[test]
-    fn lists_have_each_once_and_unknown_names_are_told() {
+    fn fault_lists_are_deduplicated() {
         assert_eq!(Scenario::parse_list("none"), Ok(vec![]));
         assert_eq!(Scenario::parse_list("all,lose").unwrap().len(), 15);
         assert_eq!(Scenario::parse_list("kill").unwrap().len(), 2);
-        assert!(Scenario::parse_list("lose,loose").unwrap_err().contains("`loose`"));
+        assert!(Scenario::parse_list("lose,loose").unwrap_err().0.contains("`loose`"));
     }
 }

@@ -1,4 +1,4 @@
-//! The verdict: what was expected, what was found, as text and as JSON with stable names.
+//! The verdict: expectations and results, as text and as JSON with stable names.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -20,49 +20,49 @@ use crate::station;
 use crate::station::meter::Counts;
 use crate::tap::view::Seen;
 
-/// The check that nothing of the demonstration was left out.
+/// Name of the check that the demonstration is complete.
 pub(super) const RAN_TO_ITS_END: &str = "it ran to its end";
 
-/// Something that was expected, and whether it came true.
+/// An expectation and its result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Check {
-    /// What was expected.
+    /// The expectation.
     pub name: String,
-    /// It came true.
+    /// Whether it was met.
     pub passed: bool,
-    /// What was found.
+    /// The result.
     pub found: String,
 }
 
-/// The result of a demonstration; names are stable.
+/// The result of a demonstration. Field names are stable.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Report {
     /// All checks passed.
     pub passed: bool,
-    /// It was asked to end before its end, so it did not pass.
+    /// Ended early, therefore not passed.
     #[serde(default)]
     pub interrupted: bool,
-    /// Bus errors of both stations that nobody provoked and that no stall of a station explains: the path's.
+    /// Bus errors of both stations without a provoked fault or a stall: errors of the path.
     pub bus_errors: u64,
-    /// Besides these, bus errors during which the machine stalled a station itself.
+    /// Further bus errors, while the machine stalled a station.
     pub bus_errors_stalled: u64,
-    /// The longest time in which a station's core was not to be had, in microseconds.
+    /// The longest stall of a station's core in microseconds.
     pub longest_stall_us: u64,
-    /// Cycles that both stations missed while nothing was provoked and no station was stalled.
+    /// Missed cycles of both stations without a provoked fault or a stall.
     pub missed: u64,
-    /// Besides these, cycles in which the machine stalled a station itself.
+    /// Further missed cycles, while the machine stalled a station.
     pub missed_stalled: u64,
-    /// Frames that came too late while nothing was provoked.
+    /// Late frames without a provoked fault.
     pub late: u64,
-    /// Frames that never came while nothing was provoked.
+    /// Lost frames without a provoked fault.
     pub lost: u64,
-    /// Frames on the wire that can be read.
+    /// Readable frames on the wire.
     pub plaintext_frames_on_wire: u64,
-    /// Packet numbers that were spent twice under one key.
+    /// Packet numbers used twice under one key.
     pub nonce_reuse: u64,
     /// Both stations counted as many edges as the other made.
     pub edges_agree: bool,
-    /// What both gateways refused on their uplinks, by reason.
+    /// Refusals of both gateways on their uplinks, by reason.
     pub refused: Refused,
     /// `macsec`, `none` or `bridge`.
     pub secure: Secure,
@@ -72,43 +72,43 @@ pub struct Report {
     pub frame_bytes: usize,
     /// Seconds of undisturbed operation.
     pub seconds: f64,
-    /// Microseconds between two frames that the controller received.
+    /// Interval of frames received by the controller, in microseconds.
     pub plc_interval_us: Summary,
-    /// Microseconds between two frames that the device received.
+    /// Interval of frames received by the device, in microseconds.
     pub device_interval_us: Summary,
-    /// Round trip from the controller to the device and back, in microseconds.
+    /// Round trip from the controller to the device, in microseconds.
     pub round_trip_us: Summary,
-    /// One way to the device, by one machine's clock, in microseconds.
+    /// One way to the device by this machine's clock, in microseconds.
     pub to_device_us: Summary,
-    /// One way to the controller, by one machine's clock, in microseconds.
+    /// One way to the controller by this machine's clock, in microseconds.
     pub to_plc_us: Summary,
-    /// What was expected.
+    /// The checks.
     pub checks: Vec<Check>,
-    /// What was provoked.
+    /// The provoked faults.
     pub faults: Vec<Phase>,
-    /// `bridge` or `emulator`: what the wire was.
+    /// Kind of wire: `bridge` or `emulator`.
     pub wire: String,
     /// `root` or `user namespace`.
     pub privilege: String,
-    /// Which cores were used for what.
+    /// Cores of the processes.
     pub placement: Option<Placement>,
     /// The machine.
     pub machine: BTreeMap<String, String>,
     /// The version of Antedate.
     pub antedate: String,
-    /// The controller's own report.
+    /// The controller's report.
     pub plc: Option<station::Report>,
-    /// The device's own report.
+    /// The device's report.
     pub device: Option<station::Report>,
-    /// What the tap saw.
+    /// The tap's results.
     pub tap: Seen,
-    /// Counters of the emulated wire, where there was one.
+    /// Counters of the emulated wire, if any.
     pub wire_counts: Option<crate::emulator::State>,
-    /// The gateways' last words: A, B.
+    /// Final status of the gateways: A, B.
     pub gateways: Vec<Value>,
 }
 
-/// All that a verdict is made of.
+/// Input of a verdict.
 pub(super) struct Material<'a> {
     pub(super) options: &'a Options,
     pub(super) privilege: Privilege,
@@ -196,8 +196,8 @@ fn checks(report: &Report, options: &Options, ends: &Ends) -> Vec<Check> {
         "PLC {} of {}, device {} of {}",
         edges[0].seen, edges[0].announced, edges[1].seen, edges[1].announced
     );
-    // An outage may well swallow a pulse, and so may faults, which take two frames in a row at most, where it is shorter than three cycles;
-    // then the counters tell so rightly.
+    // An outage can swallow a pulse. So can faults, which take at most two frames in a row, for a
+    // pulse below three cycles. The counters then differ rightly.
     let toggle_us = station::Options::default().toggle_ms * 1_000;
     let swallows = |scenario: &Scenario| match scenario {
         Scenario::Plant(_) => true,
@@ -236,7 +236,7 @@ fn checks(report: &Report, options: &Options, ends: &Ends) -> Vec<Check> {
     checks
 }
 
-/// Nothing is known of what was left out.
+/// Left out parts have no result.
 fn ran_to_its_end(report: &Report, options: &Options, phases: &[Phase]) -> Check {
     let asked = options.milliseconds as f64 / 1e3;
     let mut found = format!("{:.1} of {asked:.1} s", report.seconds);
@@ -249,7 +249,7 @@ fn ran_to_its_end(report: &Report, options: &Options, phases: &[Phase]) -> Check
     Check { name: RAN_TO_ITS_END.to_owned(), passed: !report.interrupted, found }
 }
 
-/// The last line: what it comes to.
+/// The last line of the verdict.
 pub(super) fn conclusion(report: &Report) -> &'static str {
     match (report.passed, report.interrupted) {
         (true, _) => "PASSED",
@@ -368,7 +368,7 @@ fn found(phase: &Phase) -> String {
     found.join("; ")
 }
 
-/// What the numbers were measured on.
+/// Description of the machine.
 pub(super) fn machine() -> BTreeMap<String, String> {
     let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
     let cpuinfo = read("/proc/cpuinfo");
@@ -388,7 +388,7 @@ mod tests {
     use crate::station::Role;
     use crate::station::meter::Measured;
 
-    /// What is left of a plant whose stations received so many frames.
+    /// Results of a plant whose stations received this many frames.
     fn ends(plc: u64, device: u64) -> Ends {
         let station = |role, received| station::Report {
             role,
@@ -410,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn a_station_that_heard_nothing_fails_the_verdict() {
+    fn deaf_station_fails_the_verdict() {
         let options = Options { cycle_us: 4_000, ..Options::default() };
         let report = Report { seconds: 10.0, edges_agree: true, ..Report::default() };
         let failed = |plc, device| -> Vec<String> {
@@ -423,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pulse_that_lasts_for_two_cycles_may_be_lost_with_their_frames() {
+    fn two_cycle_pulse_may_be_lost() {
         let missing = |cycle_us, fault| {
             let options = Options { cycle_us, faults: vec![Scenario::Wire(fault)], ..Options::default() };
             let checks = checks(&Report::default(), &options, &ends(2_500, 2_500));
@@ -435,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_interrupted_did_not_pass_and_says_how_far_it_came() {
+    fn interrupted_run_does_not_pass() {
         let options =
             Options { milliseconds: 3_000, faults: Scenario::all().collect(), ..Options::default() };
         let end = |interrupted| {

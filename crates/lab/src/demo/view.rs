@@ -1,4 +1,4 @@
-//! The live view on a terminal: a few lines, drawn over themselves.
+//! The live view on a terminal: a few lines, redrawn in place.
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -10,10 +10,10 @@ use super::{Options, Secure};
 use crate::station::meter::Live;
 
 const REDRAW: Duration = Duration::from_millis(200);
-/// Asking a gateway costs its threads a moment, so it is done seldom.
+/// A request interrupts the gateway's threads, so it is rare.
 const ASK: Duration = Duration::from_secs(1);
 
-/// Draws, or does nothing where there is no terminal.
+/// Draws on a terminal, otherwise does nothing.
 #[derive(Debug)]
 pub(super) struct View {
     live: bool,
@@ -45,7 +45,7 @@ impl View {
         }
     }
 
-    /// Draws the present state, if it is time to.
+    /// Draws the present state when it is due.
     pub(super) fn draw(&mut self, plant: &Plant, phase: &str) {
         if !self.live || self.drawn.is_some_and(|at| at.elapsed() < REDRAW) {
             return;
@@ -90,7 +90,7 @@ impl View {
         text
     }
 
-    /// Leaves the last state standing.
+    /// Keeps the last state on the screen.
     pub(super) fn finish(&mut self) {
         if self.live && self.lines > 0 {
             println!();
@@ -98,8 +98,8 @@ impl View {
     }
 }
 
-/// The text over so many lines that were drawn before: up to the first of them, then each anew. What a terminal has no columns for is cut
-/// off, for a line that went on in the next row would be two.
+/// The text over this many lines drawn before. Lines are cut to the terminal's width, since a
+/// wrapped line would be two.
 fn redrawn(text: &str, lines: usize) -> String {
     let mut out = if lines > 0 { format!("\x1b[{lines}A") } else { String::new() };
     out.push_str("\x1b[?7l");

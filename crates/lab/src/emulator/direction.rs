@@ -1,4 +1,5 @@
-//! One direction of the wire, without I/O: frames and the time go in, frames come out when they are due.
+//! One direction of the wire, without I/O: input is frames and the time, output is frames when they
+//! are due.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -8,21 +9,22 @@ use super::fault::{self, Fault};
 use super::schedule::Schedule;
 use crate::sys::packet::VNET_HEADER_LEN;
 
-/// Frames of the recording that replays are taken from.
+/// Number of recorded frames for replays.
 const RECORDING: usize = 1_024;
-/// Octets of preamble, frame check sequence and gap, which take the wire's time too (IEEE 802.3).
+/// Octets of preamble, frame check sequence and gap, which occupy the wire (IEEE 802.3).
 const MEDIUM: u64 = 8 + 4 + 12;
-/// Frames that wait before a wire with a rate; what comes while so many do is lost, as in a switch.
+/// Frames queued before a wire with a rate. Further ones are dropped, as in a switch.
 const BUFFER: usize = 512;
-/// A frame that waits for its successor goes on after this time without one: twice the longest update time of the stations.
+/// A held frame continues after this time without a successor: twice the longest update time of the
+/// stations.
 const LONGEST_HOLD_NS: u64 = 1_024_000_000;
 
-/// A frame with the header that the kernel keeps beside it.
+/// A frame with the kernel's `virtio_net_hdr`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Frame {
-    /// Checksums and segmentation that are not finished; all zero: a plain frame.
+    /// Unfinished checksums and segmentation; all zero for a plain frame.
     pub offloads: [u8; VNET_HEADER_LEN],
-    /// From the destination address on.
+    /// Octets from the destination address on.
     pub octets: Vec<u8>,
 }
 
@@ -32,18 +34,18 @@ impl From<Vec<u8>> for Frame {
     }
 }
 
-/// What the wire does at present.
+/// Present setting of the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Setting {
     /// The fault, if any.
     pub fault: Option<Fault>,
-    /// It strikes once in so many frames.
+    /// The fault strikes one frame in this many.
     pub every: u32,
-    /// How long [`Fault::Delay`] holds a frame back.
+    /// Delay of [`Fault::Delay`].
     pub delay_ns: u64,
-    /// The cable is cut: nothing passes.
+    /// The cable is cut: every frame is dropped.
     pub cut: bool,
-    /// The rate in Mbit/s, at which frames pass one after the other; 0: all at once.
+    /// Rate in Mbit/s, at which frames pass one after the other; 0: no limit.
     pub rate_mbit: u32,
 }
 
@@ -63,28 +65,28 @@ pub struct Direction {
     queue: VecDeque<(u64, Frame)>,
     held: Option<(u64, Frame)>,
     recording: VecDeque<Frame>,
-    /// When the wire has passed all that came so far.
+    /// When all frames so far have passed.
     free_ns: u64,
     counts: Counts,
 }
 
-/// What one direction did.
+/// Counters of one direction.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Frames that came.
+    /// Received frames.
     pub received: u64,
-    /// Frames that went on, those made by the wire included.
+    /// Forwarded frames, those made by the wire included.
     pub forwarded: u64,
-    /// Frames that the cut cable swallowed.
+    /// Frames dropped by the cut cable.
     pub cut: u64,
-    /// Frames lost because too many waited for a wire with a rate.
+    /// Frames dropped by a full queue.
     pub overflowed: u64,
     /// Strikes of each fault.
     pub faults: BTreeMap<Fault, u64>,
 }
 
 impl Direction {
-    /// A direction that forges frames with `forged_id`.
+    /// A direction whose forged frames have `forged_id`.
     #[must_use]
     pub fn new(seed: u64, forged_id: FrameId) -> Self {
         let setting = Setting::default();
@@ -101,7 +103,7 @@ impl Direction {
         }
     }
 
-    /// Changes what the wire does, beginning a new schedule.
+    /// Changes the setting and begins a new schedule.
     pub fn set(&mut self, setting: Setting) {
         if setting != self.setting {
             self.seed = self.seed.wrapping_add(1);
@@ -110,13 +112,13 @@ impl Direction {
         }
     }
 
-    /// What it did so far.
+    /// The counters.
     #[must_use]
     pub fn counts(&self) -> &Counts {
         &self.counts
     }
 
-    /// A frame came in.
+    /// Takes a received frame.
     pub fn frame(&mut self, now_ns: u64, frame: Frame) {
         self.counts.received += 1;
         if self.setting.cut {
@@ -124,14 +126,14 @@ impl Direction {
             self.held = None;
             return;
         }
-        // A super-frame stands for many; faults are for frames as a wire has them.
+        // A super-frame stands for several frames; faults apply to frames of the wire.
         let plain = frame.offloads == [0; VNET_HEADER_LEN];
         let fault = self.setting.fault.filter(|_| plain && self.schedule.strikes());
-        // A frame that others wait behind cannot wait itself, or the two would pass in order.
+        // A frame with a held one in front of it is not held, or both would leave in order.
         let fault = fault.filter(|&fault| fault != Fault::Reorder || self.held.is_none());
         let recorded = self.setting.fault == Some(Fault::Replay) && plain;
         let copy = recorded.then(|| frame.clone());
-        // The held frame goes on behind this one.
+        // The held frame follows this one.
         let held = self.held.take();
         match fault {
             Some(fault) => self.strike(fault, now_ns, frame),
@@ -194,7 +196,7 @@ impl Direction {
         more.is_some()
     }
 
-    /// Queues a frame; never before one that is queued already.
+    /// Queues a frame behind all others.
     fn send(&mut self, due_ns: u64, frame: Frame) {
         let mut due_ns = self.queue.back().map_or(due_ns, |(last, _)| due_ns.max(*last));
         if self.setting.rate_mbit > 0 {
@@ -202,7 +204,7 @@ impl Direction {
                 self.counts.overflowed += 1;
                 return;
             }
-            // It has arrived when its last bit has.
+            // It arrives with its last bit.
             let bits = (frame.octets.len() as u64 + MEDIUM) * 8;
             due_ns = self.free_ns.max(due_ns) + bits * 1_000 / u64::from(self.setting.rate_mbit);
             self.free_ns = due_ns;
@@ -210,7 +212,7 @@ impl Direction {
         self.queue.push_back((due_ns, frame));
     }
 
-    /// The next frame that is due.
+    /// Takes the next due frame.
     pub fn due(&mut self, now_ns: u64) -> Option<Frame> {
         if let Some((_, frame)) = self.held.take_if(|(until, _)| *until <= now_ns) {
             self.send(now_ns, frame);
@@ -220,7 +222,7 @@ impl Direction {
         Some(frame)
     }
 
-    /// When [`Direction::due`] will have something, if nothing else comes.
+    /// Next time at which [`Direction::due`] has a frame, without further input.
     #[must_use]
     pub fn next_due_ns(&self) -> Option<u64> {
         let queued = self.queue.front().map(|(due, _)| *due);
@@ -238,7 +240,8 @@ mod tests {
         Frame::from([vec![2; 6], vec![4; 6], vec![0x88, 0xb5], vec![n; 50]].concat())
     }
 
-    /// Sends frames numbered from 0, 1 ms apart; what comes out, by number (the octet behind the header).
+    /// Sends frames numbered from 0, 1 ms apart. Returns the output by number (the octet behind the
+    /// header).
     fn run(fault: Option<Fault>, every: u32, frames: u8) -> (Vec<Frame>, Counts) {
         let mut direction = Direction::new(9, OUTPUT_FRAME_ID);
         direction.set(Setting { fault, every, ..Setting::default() });
@@ -274,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn lost_frames_are_missing_and_duplicates_come_twice() {
+    fn losses_and_duplicates_are_exact() {
         assert_eq!(run(Some(Fault::Lose), 10, 100).0.len(), 90);
         let (out, _) = run(Some(Fault::Duplicate), 10, 100);
         assert_eq!(out.len(), 110);
@@ -282,17 +285,17 @@ mod tests {
     }
 
     #[test]
-    fn a_reordered_frame_follows_its_successor() {
+    fn reordered_frame_follows_successor() {
         let (out, counts) = run(Some(Fault::Reorder), 2, 200);
         let out = numbers(&out);
         assert_eq!(out.len(), 200);
         let swapped = out.windows(2).filter(|pair| pair[0] > pair[1]).count() as u64;
-        // The very last frame has no successor to follow.
+        // The last frame has no successor.
         assert!(counts.faults[&Fault::Reorder] - swapped <= 1, "{swapped} of {counts:?}");
     }
 
     #[test]
-    fn a_reordered_frame_waits_for_a_successor_of_the_longest_update_time() {
+    fn reordered_frame_waits_longest_cycle() {
         let mut direction = Direction::new(9, OUTPUT_FRAME_ID);
         direction.set(Setting { fault: Some(Fault::Reorder), every: 1, ..Setting::default() });
         let cycle = 512_000_000;
@@ -338,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_cable_swallows_everything_and_heals() {
+    fn cut_cable_drops_all_and_heals() {
         let mut direction = Direction::new(9, OUTPUT_FRAME_ID);
         direction.set(Setting { cut: true, ..Setting::default() });
         direction.frame(0, frame(0));
@@ -350,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wire_with_a_rate_passes_frames_one_after_the_other() {
+    fn rated_wire_serialises_frames() {
         let mut direction = Direction::new(9, OUTPUT_FRAME_ID);
         direction.set(Setting { rate_mbit: 100, ..Setting::default() });
         let full = Frame::from([vec![2; 12], vec![0x88, 0xb5], vec![0; 1500]].concat());

@@ -1,4 +1,4 @@
-//! What the wire can do to a frame.
+//! Faults of frames on the wire.
 
 use antedate_aead::{Aes128Gcm, Key, Nonce};
 use antedate_wire::ethernet::{EtherType, HEADER_LEN};
@@ -11,7 +11,7 @@ use super::schedule::Random;
 use crate::station::cyclic::FrameWriter;
 use crate::station::process_data::ProcessData;
 
-/// A fault. Their names are those of `--faults`.
+/// A fault. The names are those of `--faults`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Fault {
@@ -25,22 +25,23 @@ pub enum Fault {
     Corrupt,
     /// A bit of its addresses or SecTAG is flipped.
     CorruptHeader,
-    /// Its end is missing.
+    /// Its end is cut off.
     Truncate,
     /// It arrives late, in order.
     Delay,
-    /// A frame that passed before comes again.
+    /// An earlier frame comes again.
     Replay,
-    /// A forged Profinet frame comes, not protected at all.
+    /// A forged, unprotected Profinet frame comes.
     Inject,
-    /// A forged frame comes on the right secure channel, sealed with another key and with a number not used yet.
+    /// A forged frame comes on the right secure channel, sealed with another key and an unused
+    /// number.
     ForeignKey,
-    /// A forged frame comes on a secure channel that nobody has.
+    /// A forged frame comes on an unknown secure channel.
     ForeignChannel,
 }
 
 impl Fault {
-    /// All of them.
+    /// All faults.
     pub const ALL: [Self; 11] = [
         Self::Lose,
         Self::Duplicate,
@@ -55,7 +56,7 @@ impl Fault {
         Self::ForeignChannel,
     ];
 
-    /// Its name on the command line and in results.
+    /// Name on the command line and in results.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -73,20 +74,21 @@ impl Fault {
         }
     }
 
-    /// Does it take a good frame away from the receiver?
+    /// Whether the receiver misses a good frame.
     #[must_use]
     pub const fn removes(self) -> bool {
         matches!(self, Self::Lose | Self::Reorder | Self::Corrupt | Self::CorruptHeader | Self::Truncate)
     }
 
-    /// Does it give the receiver a frame to refuse?
+    /// Whether the receiver gets a frame to refuse.
     #[must_use]
     pub const fn must_be_refused(self) -> bool {
         !matches!(self, Self::Lose | Self::Delay)
     }
 }
 
-/// The octets of a MACsec frame that are neither tag nor padding; of any other frame all behind the header.
+/// The octets of a MACsec frame that are neither tag nor padding. For other frames all octets
+/// behind the header.
 fn payload(frame: &[u8]) -> std::ops::Range<usize> {
     match Mpdu::parse(frame) {
         Ok(mpdu) => mpdu.header.len()..mpdu.header.len() + mpdu.secure_data.len() + ICV_LEN,
@@ -106,33 +108,34 @@ pub(super) fn corrupt(frame: &mut [u8], random: &mut Random) {
     flip(frame, payload(frame), random);
 }
 
-/// Flips a bit of the addresses or the SecTAG. Not of the EtherType: what that makes is [`Fault::Inject`].
+/// Flips a bit of the addresses or the SecTAG, but not of the EtherType; that case is
+/// [`Fault::Inject`].
 pub(super) fn corrupt_header(frame: &mut [u8], random: &mut Random) {
     let end = payload(frame).start;
     if end > HEADER_LEN && random.below(3) > 0 {
         flip(frame, HEADER_LEN..end, random);
     } else {
-        // The group bit would send the frame elsewhere; an address is authenticated in all its bits alike.
+        // The group bit would redirect the frame; the other bits of an address suffice.
         flip(frame, 1..6, random);
     }
 }
 
-/// Cuts the frame somewhere behind its header and before the end of its ICV.
+/// Cuts the frame between its header and the end of its ICV.
 pub(super) fn truncate(frame: &mut Vec<u8>, random: &mut Random) {
     let end = payload(frame).end;
     frame.truncate(HEADER_LEN + random.below(end.saturating_sub(HEADER_LEN)));
 }
 
-/// A forged Profinet frame between the machines whose addresses were seen on the wire.
+/// Forges a Profinet frame between two addresses seen on the wire.
 pub(super) fn inject(seen: &[u8], frame_id: FrameId) -> Option<Vec<u8>> {
     let (dst_addr, src_addr) = addresses(seen)?;
     let ethernet = EthernetRepr { dst_addr, src_addr, ethertype: EtherType::Profinet };
     let mut writer = FrameWriter::new(ethernet, frame_id, 64, 1_000)?;
-    // No controller has this run, so a station that receives it knows it for a forgery.
+    // No controller has this run, so a station recognises the forgery.
     Some(writer.write(&ProcessData { run: 0xffff, ..ProcessData::default() }).to_vec())
 }
 
-/// A frame with a packet number ahead of those in use, sealed with a key that nobody has.
+/// Forges a frame with a packet number ahead of those in use, sealed with an unknown key.
 pub(super) fn forge(seen: &[u8], frame_id: FrameId, unknown_channel: bool) -> Option<Vec<u8>> {
     let plain = inject(seen, frame_id)?;
     let mut tag = match Mpdu::parse(seen) {
@@ -152,7 +155,7 @@ pub(super) fn forge(seen: &[u8], frame_id: FrameId, unknown_channel: bool) -> Op
         tag.tci = tag.tci.with_end_station(false).with_single_copy_broadcast(false);
         tag.sci = Some(Sci::new(EthernetAddress([0x02, 0xba, 0xdb, 0xad, 0xba, 0xd0]), 1));
     }
-    // From its EtherType on, the whole of the forged frame is secure data.
+    // Everything from the EtherType on is secure data.
     let secure = &plain[12..];
     tag.short_length = SecTag::short_length_of(secure.len());
     let mut frame = plain[..12].to_vec();
@@ -184,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_forged_frame_is_a_valid_pdu_with_a_number_ahead() {
+    fn forged_frame_is_valid_with_later_pn() {
         let frame = sealed();
         let before = Mpdu::parse(&frame).unwrap().tag;
         let again = forge(&frame, OUTPUT_FRAME_ID, false).unwrap();
@@ -195,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_corrupted_frame_differs_in_one_bit_of_what_is_said() {
+    fn corruption_flips_one_bit() {
         let mut random = Random::new(1);
         let frame = sealed();
         let header = Mpdu::parse(&frame).unwrap().header.len();
@@ -213,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_truncated_frame_is_shorter_and_keeps_its_header() {
+    fn truncated_frame_keeps_its_header() {
         let mut random = Random::new(1);
         for _ in 0..2_000 {
             let mut frame = sealed();

@@ -1,13 +1,13 @@
-//! The untrusted wire as a program: forwards frames between two interfaces and does to them what an attacker or a
-//! bad cable would.
+//! The untrusted wire as a program: forwards frames between two interfaces, with the faults of an
+//! attacker or a bad cable.
 //!
-//! - [`schedule`]: which frames a fault strikes,
-//! - [`fault`]: what it does to a frame,
+//! - [`schedule`]: the frames that a fault strikes,
+//! - [`fault`]: its effect on a frame,
 //! - [`direction`]: one direction, without I/O,
-//! - this file: the sockets, a thread a direction, and the commands.
+//! - this file: sockets, a thread per direction, commands.
 //!
-//! Commands are lines of JSON on standard input, each a whole [`Command`]; each is answered by a line
-//! [`Line::State`] with all counters.
+//! Each line of standard input is a [`Command`] in JSON. A line [`Line::State`] with all counters
+//! answers it.
 
 pub mod direction;
 pub mod fault;
@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::output::Output;
 use crate::realtime::{Realtime, Thread};
-use crate::station::Error;
+use crate::station::StationError;
 use crate::station::cyclic::{INPUT_FRAME_ID, OUTPUT_FRAME_ID};
 use crate::sys::clock::monotonic_ns;
 use crate::sys::packet::{self, PacketSocket, VNET_HEADER_LEN};
@@ -32,17 +32,17 @@ use crate::sys::{sched, signal};
 use direction::{Direction, Frame, Setting};
 use fault::Fault;
 
-/// How the wire runs.
+/// Options of the wire.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Options {
-    /// The interface towards gateway A, behind which the controller is.
+    /// Interface of gateway A, the controller's side.
     pub a: String,
-    /// The interface towards gateway B, behind which the device is.
+    /// Interface of gateway B, the device's side.
     pub b: String,
-    /// The rate in Mbit/s from the start; 0: no limit.
+    /// Initial rate in Mbit/s; 0: no limit.
     pub rate_mbit: u32,
-    /// Decides which frames faults strike.
+    /// Seed of the faults' schedule.
     pub seed: u64,
     /// Scheduling of the thread from A to B.
     pub a_to_b: Realtime,
@@ -63,19 +63,19 @@ impl Default for Options {
     }
 }
 
-/// What the wire shall do from now on.
+/// A new setting of the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Command {
     /// The fault, if any.
     pub fault: Option<Fault>,
-    /// It strikes once in so many frames of each direction.
+    /// The fault strikes one frame in this many of each direction.
     pub every: u32,
-    /// How long a delayed frame is held back, in microseconds.
+    /// Delay of a delayed frame in microseconds.
     pub delay_us: u32,
     /// The cable is cut.
     pub cut: bool,
-    /// The rate in Mbit/s: 10, 100 and 1000 are those of Ethernet; 0: no limit.
+    /// Rate in Mbit/s; 10, 100 and 1000 are those of Ethernet; 0: no limit.
     pub rate_mbit: u32,
 }
 
@@ -89,7 +89,7 @@ impl Default for Command {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Line {
-    /// It forwards.
+    /// Forwarding has started.
     Ready,
     /// The answer to a command.
     State(State),
@@ -97,7 +97,7 @@ pub enum Line {
     Result(State),
 }
 
-/// Counters of both directions; names are stable.
+/// Counters of both directions. Field names are stable.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct State {
     /// From gateway A to gateway B.
@@ -106,31 +106,31 @@ pub struct State {
     pub b_to_a: Counts,
 }
 
-/// Counters of one direction; names are stable.
+/// Counters of one direction. Field names are stable.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
-    /// Frames that came.
+    /// Received frames.
     pub received: u64,
-    /// Frames that went on.
+    /// Forwarded frames.
     pub forwarded: u64,
-    /// Frames that the cut cable swallowed.
+    /// Frames dropped by the cut cable.
     pub cut: u64,
-    /// Frames lost because too many waited for a wire with a rate.
+    /// Frames dropped by a full queue.
     #[serde(default)]
     pub overflowed: u64,
-    /// Frames that the kernel refused to send.
+    /// Frames that the kernel refused.
     pub send_errors: u64,
     /// Strikes by the fault's name.
     pub faults: BTreeMap<String, u64>,
 }
 
 /// Forwards until SIGTERM.
-pub fn run(options: Options, output: &mut Output) -> Result<Line, Error> {
+pub fn run(options: Options, output: &mut Output) -> Result<Line, StationError> {
     let open = |interface: &String| {
         let socket_options =
             packet::Options { promiscuous: true, metadata: true, vnet_header: true, ..Default::default() };
         PacketSocket::open(interface, socket_options)
-            .map_err(|error| Error::Socket { interface: interface.clone(), error })
+            .map_err(|error| StationError::Socket { interface: interface.clone(), error })
     };
     let (a, b) = (open(&options.a)?, open(&options.b)?);
     let to_b = Lane::new(&a, &b, options.seed, OUTPUT_FRAME_ID);
@@ -160,7 +160,7 @@ pub fn run(options: Options, output: &mut Output) -> Result<Line, Error> {
         for thread in threads {
             match thread.join() {
                 Ok(result) => {
-                    result.map_err(|error| Error::Socket { interface: options.a.clone(), error })?
+                    result.map_err(|error| StationError::Socket { interface: options.a.clone(), error })?
                 }
                 Err(panic) => std::panic::resume_unwind(panic),
             }
@@ -169,7 +169,7 @@ pub fn run(options: Options, output: &mut Output) -> Result<Line, Error> {
     })
 }
 
-/// Reads commands on a thread that may block for ever; a line that is none is told and passed over.
+/// Reads commands on a thread that may block. Invalid lines are reported and skipped.
 fn read_commands() -> Receiver<Command> {
     let (sender, receiver) = channel();
     std::thread::spawn(move || {
@@ -184,7 +184,7 @@ fn read_commands() -> Receiver<Command> {
     receiver
 }
 
-/// Before a frame is due its thread does not sleep any more: a core takes so long to wake.
+/// A thread spins this long before a frame is due, since a core takes as long to wake.
 const SPIN_NS: u64 = 60_000;
 
 /// A direction with its sockets.
@@ -206,7 +206,7 @@ impl<'a> Lane<'a> {
     }
 
     fn lock(&self) -> MutexGuard<'_, LaneState> {
-        // A panic of the other thread ends the process anyway.
+        // A panic of the other thread ends the process.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -256,7 +256,7 @@ impl<'a> Lane<'a> {
     }
 }
 
-/// Puts the VLAN tag back that the kernel took out, and moves the checksum's place with it.
+/// Reinserts the VLAN tag that the kernel removed, and moves the checksum's offset.
 fn whole_frame(octets: &[u8], vlan: Option<(u16, u16)>) -> Option<Frame> {
     let (header, frame) = octets.split_first_chunk::<VNET_HEADER_LEN>()?;
     let mut offloads = *header;
@@ -265,7 +265,8 @@ fn whole_frame(octets: &[u8], vlan: Option<(u16, u16)>) -> Option<Frame> {
     };
     let (addresses, rest) = frame.split_at_checked(12)?;
     let tag = [tpid.to_be_bytes(), tci.to_be_bytes()].concat();
-    // struct virtio_net_hdr: flags, gso_type, hdr_len, gso_size, csum_start, csum_offset, in the machine's order.
+    // struct virtio_net_hdr in native order: flags, gso_type, hdr_len, gso_size, csum_start,
+    // csum_offset.
     for at in [2, 6] {
         let value = u16::from_ne_bytes([offloads[at], offloads[at + 1]]);
         if value != 0 {
@@ -275,7 +276,8 @@ fn whole_frame(octets: &[u8], vlan: Option<(u16, u16)>) -> Option<Frame> {
     Some(Frame { offloads: plain_if_finished(offloads), octets: [addresses, &tag, rest].concat() })
 }
 
-/// Without an unfinished checksum or segmentation the header says nothing (it may say that a checksum was checked).
+/// Clears a header without an unfinished checksum or segmentation (it may report a checked
+/// checksum).
 fn plain_if_finished(offloads: [u8; VNET_HEADER_LEN]) -> [u8; VNET_HEADER_LEN] {
     const NEEDS_CHECKSUM: u8 = 1;
     if offloads[0] & NEEDS_CHECKSUM == 0 && offloads[1] == 0 { [0; VNET_HEADER_LEN] } else { offloads }
@@ -286,7 +288,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tag_is_put_back_and_the_checksum_moves_with_it() {
+    fn vlan_tag_reinsertion_moves_checksum() {
         let mut octets = vec![0; VNET_HEADER_LEN];
         octets[0] = 1;
         octets[6..8].copy_from_slice(&34_u16.to_ne_bytes());

@@ -1,14 +1,14 @@
-//! When a fault strikes: once in every block of frames, at a place in the block that a seed decides.
+//! When a fault strikes: once in every block of frames, at a place that a seed decides.
 //!
-//! The same seed strikes the same frames. Exactly one frame in each block keeps faults far enough apart for a
-//! watchdog of three cycles: no two blocks can bring three losses in a row.
+//! The same seed strikes the same frames. With one strike per block, no two blocks cause three
+//! losses in a row, which a watchdog of three cycles would report.
 
-/// SplitMix64 (Steele, Lea, Flood 2014): small, seeded, good enough to choose frames and bits.
+/// SplitMix64 (Steele, Lea, Flood 2014), to choose frames and bits.
 #[derive(Clone, Debug)]
 pub struct Random(u64);
 
 impl Random {
-    /// A sequence of its own for each seed.
+    /// A sequence for each seed.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self(seed)
@@ -25,12 +25,12 @@ impl Random {
 
     /// A number below `bound`; 0 if `bound` is 0.
     pub fn below(&mut self, bound: usize) -> usize {
-        // The bias of a remainder against 64 bits is of no importance here.
+        // The bias of the remainder does not matter here.
         (self.draw() % bound.max(1) as u64) as usize
     }
 }
 
-/// Decides frame by frame.
+/// Decides for each frame.
 #[derive(Clone, Debug)]
 pub struct Schedule {
     random: Random,
@@ -49,7 +49,7 @@ impl Schedule {
         Self { random, every, index: 0, strike }
     }
 
-    /// Does the fault strike the next frame?
+    /// Whether the fault strikes the next frame.
     pub fn strikes(&mut self) -> bool {
         let hit = self.index == self.strike;
         self.index += 1;
@@ -60,7 +60,7 @@ impl Schedule {
         hit
     }
 
-    /// Randomness for what the strike does.
+    /// Random numbers for the fault's effect.
     pub fn random(&mut self) -> &mut Random {
         &mut self.random
     }

@@ -1,13 +1,13 @@
-//! Topologies in network namespaces (network_namespaces(7)), each machine of the experiment in one of its own.
+//! Topologies of network namespaces (network_namespaces(7)), one for each machine.
 //!
 //! ```text
-//!   plc          gwa               wire          gwb               device
-//!   eth0 ----- field uplink ----- a    b ----- uplink field ----- eth0
-//!        1500               1550         1550               1500         MTU
+//! |  plc          gwa               wire          gwb               device
+//! |  eth0 ----- field uplink ----- a    b ----- uplink field ----- eth0
+//! |       1500               1550         1550               1500         MTU
 //! ```
 //!
-//! The lines are veth pairs with their offloads left on. IPv6 is off everywhere, so that nothing but the
-//! experiment speaks. Names begin with `antedate-PID-`; what a killed run left behind is swept away by the next.
+//! The lines are veth pairs with their offloads on. IPv6 is off, so only the lab sends. Names begin
+//! with `antedate-PID-`; the next run removes those of a killed one.
 
 mod privilege;
 
@@ -20,13 +20,13 @@ pub use privilege::{Privilege, acquire};
 
 use crate::sys;
 
-/// Where `ip netns` keeps one file per namespace.
+/// Directory of `ip netns`, with a file per namespace.
 const DIRECTORY: &str = "/run/netns";
 const PREFIX: &str = "antedate-";
 
-/// Why a topology could not be built. Each message says what to do.
+/// Why a topology could not be built. Each message has a remedy.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum NamespaceError {
     /// The program `ip` is missing.
     #[error("`ip` was not found; install it with `apt-get install iproute2`")]
     IpMissing,
@@ -35,10 +35,10 @@ pub enum Error {
     Ip {
         /// The command, or the batch line.
         command: String,
-        /// What `ip` wrote.
+        /// Message of `ip`.
         reason: String,
     },
-    /// Neither root nor a user namespace is to be had.
+    /// Neither root nor a user namespace is available.
     #[error(
         "no right to make network namespaces, and the kernel refuses a user namespace ({0}); run as root, or allow \
          user namespaces with `sysctl kernel.unprivileged_userns_clone=1` and, where AppArmor guards them, \
@@ -48,9 +48,9 @@ pub enum Error {
     /// A file of the kernel could not be opened or written.
     #[error("{path}: {error}; run as root, with /proc and /run/netns writable")]
     File {
-        /// Which.
+        /// The file.
         path: String,
-        /// Why.
+        /// The error.
         error: io::Error,
     },
 }
@@ -65,7 +65,7 @@ fn remedy(reason: &str) -> &'static str {
     }
 }
 
-/// One network namespace; removed when dropped, and all that is in it with it.
+/// A network namespace; removed with its contents on drop.
 #[derive(Debug)]
 pub struct Namespace {
     name: String,
@@ -73,8 +73,8 @@ pub struct Namespace {
 }
 
 impl Namespace {
-    /// Makes an empty namespace with loopback up and IPv6 off.
-    pub fn create(role: &str) -> Result<Self, Error> {
+    /// Creates an empty namespace with loopback up and IPv6 off.
+    pub fn create(role: &str) -> Result<Self, NamespaceError> {
         let name = format!("{PREFIX}{}-{role}", std::process::id());
         ip(&["netns", "add", &name])?;
         let path = format!("{DIRECTORY}/{name}");
@@ -82,7 +82,7 @@ impl Namespace {
             Ok(file) => file,
             Err(error) => {
                 let _ = ip(&["netns", "del", &name]);
-                return Err(Error::File { path, error });
+                return Err(NamespaceError::File { path, error });
             }
         };
         let namespace = Self { name, file };
@@ -91,13 +91,13 @@ impl Namespace {
         Ok(namespace)
     }
 
-    /// The name that `ip netns` knows.
+    /// Name in `ip netns`.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// An open handle, for [`sys::process::arrange`].
+    /// An open handle for [`sys::process::arrange`].
     #[must_use]
     pub fn file(&self) -> &File {
         &self.file
@@ -114,8 +114,8 @@ impl Namespace {
         })
     }
 
-    /// Joins interfaces by a Linux bridge that forwards LLDP too and learns nothing slowly.
-    pub fn bridge(&self, ports: &[&str]) -> Result<(), Error> {
+    /// Joins interfaces by a Linux bridge that forwards LLDP and learns at once.
+    pub fn bridge(&self, ports: &[&str]) -> Result<(), NamespaceError> {
         let mut lines =
             vec!["link add br0 type bridge stp_state 0 forward_delay 0 mcast_snooping 0".to_owned()];
         // Bit 14: the nearest-bridge group address 01-80-C2-00-00-0E of LLDP.
@@ -125,29 +125,32 @@ impl Namespace {
         self.batch(&lines)
     }
 
-    /// Takes a link down or up, as pulling and plugging a cable would.
-    pub fn set_link(&self, interface: &str, up: bool) -> Result<(), Error> {
+    /// Takes a link down or up.
+    pub fn set_link(&self, interface: &str, up: bool) -> Result<(), NamespaceError> {
         ip(&["-n", &self.name, "link", "set", "dev", interface, if up { "up" } else { "down" }])
     }
 
-    /// Runs several `ip` commands at once.
-    pub fn batch(&self, lines: &[String]) -> Result<(), Error> {
+    /// Runs several `ip` commands.
+    pub fn batch(&self, lines: &[String]) -> Result<(), NamespaceError> {
         batch(&["-n", &self.name], lines)
     }
 
-    fn silence_ipv6(&self) -> Result<(), Error> {
+    fn silence_ipv6(&self) -> Result<(), NamespaceError> {
         let silenced = self.run(|| {
-            // `default` decides for interfaces that come later. A kernel without IPv6 has neither file.
+            // `default` applies to later interfaces. A kernel without IPv6 has neither file.
             ["default", "all"]
                 .into_iter()
                 .map(|which| format!("/proc/sys/net/ipv6/conf/{which}/disable_ipv6"))
                 .try_for_each(|path| match fs::write(&path, "1") {
-                    Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Error::File { path, error }),
+                    Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                        Err(NamespaceError::File { path, error })
+                    }
                     _ => Ok(()),
                 })
         });
-        silenced
-            .unwrap_or_else(|error| Err(Error::File { path: format!("{DIRECTORY}/{}", self.name), error }))
+        silenced.unwrap_or_else(|error| {
+            Err(NamespaceError::File { path: format!("{DIRECTORY}/{}", self.name), error })
+        })
     }
 }
 
@@ -157,14 +160,14 @@ impl Drop for Namespace {
     }
 }
 
-/// What a chain looks like.
+/// Options of a chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChainOptions {
     /// MTU between stations and gateways.
     pub field_mtu: u32,
     /// MTU between the gateways.
     pub wire_mtu: u32,
-    /// With a namespace for the untrusted wire between the gateways.
+    /// Adds a namespace for the untrusted wire between the gateways.
     pub wire: bool,
 }
 
@@ -177,21 +180,21 @@ impl Default for ChainOptions {
 /// PLC, gateway A, the wire, gateway B, IO device.
 #[derive(Debug)]
 pub struct Chain {
-    /// The controller's, with `eth0`.
+    /// Controller, with `eth0`.
     pub plc: Namespace,
-    /// Gateway A's, with `field` and `uplink`.
+    /// Gateway A, with `field` and `uplink`.
     pub gateway_a: Namespace,
-    /// The wire's, with `a` and `b`; none in a short chain, where the two uplinks are one veth pair.
+    /// The wire, with `a` and `b`. `None` in a short chain, where the uplinks are one veth pair.
     pub wire: Option<Namespace>,
-    /// Gateway B's, with `uplink` and `field`.
+    /// Gateway B, with `uplink` and `field`.
     pub gateway_b: Namespace,
-    /// The device's, with `eth0`.
+    /// Device, with `eth0`.
     pub device: Namespace,
 }
 
 impl Chain {
-    /// Builds it, all links up. Nothing forwards yet.
-    pub fn build(options: ChainOptions) -> Result<Self, Error> {
+    /// Builds the chain with all links up. Nothing forwards yet.
+    pub fn build(options: ChainOptions) -> Result<Self, NamespaceError> {
         let chain = Self {
             plc: Namespace::create("plc")?,
             gateway_a: Namespace::create("gwa")?,
@@ -220,14 +223,14 @@ impl Chain {
         Ok(chain)
     }
 
-    /// Puts plain Linux bridges where the gateways would be, for comparison.
-    pub fn bridge_gateways(&self) -> Result<(), Error> {
+    /// Puts plain Linux bridges in place of the gateways, for comparison.
+    pub fn bridge_gateways(&self) -> Result<(), NamespaceError> {
         self.gateway_a.bridge(&["field", "uplink"])?;
         self.gateway_b.bridge(&["field", "uplink"])
     }
 
-    /// Puts a plain Linux bridge into the wire; nothing to do in a short chain.
-    pub fn bridge_wire(&self) -> Result<(), Error> {
+    /// Puts a plain Linux bridge into the wire. Does nothing in a short chain.
+    pub fn bridge_wire(&self) -> Result<(), NamespaceError> {
         self.wire.as_ref().map_or(Ok(()), |wire| wire.bridge(&["a", "b"]))
     }
 
@@ -243,7 +246,7 @@ impl Chain {
     }
 }
 
-/// The `ip` command for one veth pair. Addresses are locally administered and the same in every run.
+/// The `ip` command for one veth pair. Addresses are locally administered and fixed.
 fn pair(one: (&Namespace, &str, u8), other: (&Namespace, &str, u8), mtu: u32) -> String {
     let (namespace, name, last) = one;
     let (peer_namespace, peer, peer_last) = other;
@@ -254,12 +257,12 @@ fn pair(one: (&Namespace, &str, u8), other: (&Namespace, &str, u8), mtu: u32) ->
     )
 }
 
-/// Removes namespaces that a run left behind which no longer lives. Returns their names.
+/// Removes namespaces of ended runs. Returns their names.
 pub fn sweep() -> Vec<String> {
     remove(|pid| !Path::new(&format!("/proc/{pid}")).exists())
 }
 
-/// Removes the namespaces of this process, which is about to end without dropping them. Returns their names.
+/// Removes this process's namespaces before an exit without drops. Returns their names.
 pub fn remove_own() -> Vec<String> {
     remove(|pid| pid == std::process::id())
 }
@@ -271,27 +274,28 @@ fn remove(whose: impl Fn(u32) -> bool) -> Vec<String> {
     theirs.filter(|name| ip(&["netns", "del", name]).is_ok()).collect()
 }
 
-/// The process that made the namespace, if the name is one of ours.
+/// The process ID in a namespace's name, if it is one of ours.
 fn owner(name: &str) -> Option<u32> {
     name.strip_prefix(PREFIX)?.split('-').next()?.parse().ok()
 }
 
-fn ip(arguments: &[&str]) -> Result<(), Error> {
+fn ip(arguments: &[&str]) -> Result<(), NamespaceError> {
     run_ip(arguments, None)
 }
 
-fn batch(prefix: &[&str], lines: &[String]) -> Result<(), Error> {
+fn batch(prefix: &[&str], lines: &[String]) -> Result<(), NamespaceError> {
     let arguments: Vec<&str> = prefix.iter().copied().chain(["-batch", "-"]).collect();
     run_ip(&arguments, Some(&lines.join("\n")))
 }
 
-fn run_ip(arguments: &[&str], input: Option<&str>) -> Result<(), Error> {
-    let failed = |reason: String| Error::Ip { command: format!("ip {}", arguments.join(" ")), reason };
+fn run_ip(arguments: &[&str], input: Option<&str>) -> Result<(), NamespaceError> {
+    let failed =
+        |reason: String| NamespaceError::Ip { command: format!("ip {}", arguments.join(" ")), reason };
     let mut command = Command::new("ip");
     command.args(arguments).stdout(Stdio::null()).stderr(Stdio::piped());
     command.stdin(if input.is_some() { Stdio::piped() } else { Stdio::null() });
     let mut child = command.spawn().map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => Error::IpMissing,
+        io::ErrorKind::NotFound => NamespaceError::IpMissing,
         _ => failed(error.to_string()),
     })?;
     if let (Some(input), Some(mut pipe)) = (input, child.stdin.take()) {
@@ -317,7 +321,8 @@ mod tests {
 
     #[test]
     fn a_refusal_names_what_to_do() {
-        let error = Error::Ip { command: "ip netns add x".into(), reason: "Operation not permitted".into() };
+        let error =
+            NamespaceError::Ip { command: "ip netns add x".into(), reason: "Operation not permitted".into() };
         assert!(error.to_string().contains("run as root"), "{error}");
     }
 }

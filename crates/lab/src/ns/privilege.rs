@@ -1,12 +1,12 @@
-//! The right to make namespaces: root's, or that of an ordinary user in a user namespace (user_namespaces(7)).
+//! The right to create namespaces: root's, or a user namespace's (user_namespaces(7)).
 
 use std::io;
 use std::process::{Command, Stdio};
 
-use super::Error;
+use super::NamespaceError;
 use crate::sys;
 
-/// By which right the topology is built.
+/// How the right was obtained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Privilege {
     /// As root: real-time scheduling is possible.
@@ -15,24 +15,24 @@ pub enum Privilege {
     UserNamespace,
 }
 
-/// Makes sure that this process may build topologies. Call it first, while the process has one thread.
+/// Acquires the right to build topologies. Must be called while the process has one thread.
 ///
-/// Without root (or with a root that lacks the capabilities) it becomes root of a new user namespace with an
-/// empty `/run`; the caller should tell the user.
-pub fn acquire() -> Result<Privilege, Error> {
+/// Without root (or with a root that lacks the capabilities) the process becomes root of a new user
+/// namespace with an empty `/run`; the caller should tell the user.
+pub fn acquire() -> Result<Privilege, NamespaceError> {
     if sys::namespace::is_root() && may_add_namespaces()? {
         return Ok(if in_user_namespace() { Privilege::UserNamespace } else { Privilege::Root });
     }
-    sys::namespace::become_root_of_new_user_namespace().map_err(Error::Forbidden)?;
+    sys::namespace::become_root_of_new_user_namespace().map_err(NamespaceError::Forbidden)?;
     if may_add_namespaces()? {
         Ok(Privilege::UserNamespace)
     } else {
-        Err(Error::Forbidden(io::Error::from(io::ErrorKind::PermissionDenied)))
+        Err(NamespaceError::Forbidden(io::Error::from(io::ErrorKind::PermissionDenied)))
     }
 }
 
 /// Tries it: root in a container may lack the capabilities.
-fn may_add_namespaces() -> Result<bool, Error> {
+fn may_add_namespaces() -> Result<bool, NamespaceError> {
     let name = format!("{}{}-probe", super::PREFIX, std::process::id());
     let status = Command::new("ip")
         .args(["netns", "add", &name])
@@ -40,7 +40,7 @@ fn may_add_namespaces() -> Result<bool, Error> {
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .status()
-        .map_err(|_| Error::IpMissing)?;
+        .map_err(|_| NamespaceError::IpMissing)?;
     if status.success() {
         super::ip(&["netns", "del", &name])?;
     }

@@ -1,40 +1,40 @@
-//! The responder: sends every request back at once.
+//! The responder: returns every request at once.
 
 use serde::{Deserialize, Serialize};
 
 use super::Kind;
 use crate::output::Output;
 use crate::realtime::{Realtime, Thread};
-use crate::station::Error;
+use crate::station::StationError;
 use crate::sys::packet::{self, PacketSocket};
 use crate::sys::{sched, signal};
 
-/// How the responder runs.
+/// Options of the responder.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Options {
     /// The interface.
     pub interface: String,
-    /// What requests look like.
+    /// Form of requests.
     pub kind: Kind,
-    /// Poll and yield the core instead of sleeping on the socket.
+    /// Polls and yields the core instead of sleeping on the socket.
     pub poll: bool,
     /// Scheduling.
     pub realtime: Realtime,
 }
 
-/// What the responder did.
+/// Result of the responder.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Report {
     /// Requests answered.
     pub answered: u64,
-    /// What real-time measures were in force.
+    /// Granted real-time measures.
     pub in_force: String,
 }
 
-/// Answers until SIGTERM. Writes one line, `{"ready":true}`, when it listens.
-pub fn run(options: Options, output: &mut Output) -> Result<Report, Error> {
-    let failed = |error| Error::Socket { interface: options.interface.clone(), error };
+/// Answers until SIGTERM. Writes the line `{"ready":true}` when it listens.
+pub fn run(options: Options, output: &mut Output) -> Result<Report, StationError> {
+    let failed = |error| StationError::Socket { interface: options.interface.clone(), error };
     let protocol = options.kind.ethertype().number();
     let socket_options =
         packet::Options { protocol, receive_timeout_us: 100_000, ..packet::Options::default() };
@@ -48,7 +48,7 @@ pub fn run(options: Options, output: &mut Output) -> Result<Report, Error> {
         match socket.receive(&mut buffer, !options.poll).map_err(failed)? {
             Some(len) => {
                 let frame = &mut buffer[..len];
-                // What the kernel refuses is lost, and the meter sees that.
+                // A refused frame is lost, and the meter counts it.
                 if options.kind.answer(frame) && socket.send(frame).is_ok() {
                     report.answered += 1;
                 }

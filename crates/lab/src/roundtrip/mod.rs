@@ -1,18 +1,18 @@
-//! A round-trip meter and its responder, for the benches: raw layer-2 frames, one at a time.
+//! A round-trip meter and its responder for benchmarks: raw layer-2 frames, one at a time.
 //!
 //! ```text
-//!   destination, source, EtherType       14
-//!   FrameID                               2   only as Profinet
-//!   magic                                 4   "PING" there, "PONG" back
-//!   sequence                              8
-//!   stamp                                 8   CLOCK_MONOTONIC of the sender
-//!   filling                               n
-//!   cycle counter, data, transfer status  4   only as Profinet
+//! |  destination, source, EtherType       14
+//! |  FrameID                               2   only as Profinet
+//! |  magic                                 4   "PING" there, "PONG" back
+//! |  sequence                              8
+//! |  stamp                                 8   CLOCK_MONOTONIC of the sender
+//! |  filling                               n
+//! |  cycle counter, data, transfer status  4   only as Profinet
 //! ```
 //!
-//! The stamp is written just before the frame is handed to the kernel and compared when the answer has come back
-//! to user space, so a round trip holds both stations' system calls and wake-ups. Compare only with numbers of
-//! the same meter in the same run.
+//! The stamp is written just before the frame goes to the kernel and compared when the answer is
+//! back in user space, so a round trip includes both stations' system calls and wake-ups. Compare
+//! only numbers of the same meter in the same run.
 
 mod echo;
 mod ping;
@@ -32,7 +32,7 @@ pub const MIN_FRAME_LEN: usize = 60;
 /// The longest: 1500 octets behind the header.
 pub const MAX_FRAME_LEN: usize = 1514;
 
-/// What the frames look like from outside.
+/// Outer form of the frames.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
@@ -61,7 +61,7 @@ impl Kind {
         start..start + BODY_LEN
     }
 
-    /// The longest frame of this kind.
+    /// Longest frame of this kind.
     #[must_use]
     pub fn max_frame_len(self) -> usize {
         match self {
@@ -88,7 +88,7 @@ impl Kind {
         Some(frame)
     }
 
-    /// Turns a request into its answer in place; false if it is none.
+    /// Turns a request into its answer in place; false for other frames.
     fn answer(self, frame: &mut [u8]) -> bool {
         let Some(magic) = frame.get_mut(self.body()).and_then(|body| body.get_mut(..4)) else { return false };
         if *magic != REQUEST {
@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_returns_sequence_and_stamp_to_the_sender() {
+    fn answer_returns_sequence_and_stamp() {
         for (kind, len) in [(Kind::Experimental, 60), (Kind::Experimental, 1514), (Kind::Profinet, 64)] {
             let (from, to) = (EthernetAddress([1; 6]), EthernetAddress([2; 6]));
             let mut frame = kind.request(from, to, len).unwrap();

@@ -7,12 +7,12 @@ use super::{Kind, MIN_FRAME_LEN};
 use crate::histogram::{Summary, Times};
 use crate::output::Output;
 use crate::realtime::{Realtime, Thread};
-use crate::station::Error;
+use crate::station::StationError;
 use crate::sys::clock::{monotonic_ns, pace_until};
 use crate::sys::packet::{self, PacketSocket};
 use crate::sys::{sched, signal};
 
-/// What is measured.
+/// Options of a measurement.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Options {
@@ -20,26 +20,26 @@ pub struct Options {
     pub interface: String,
     /// The responder's address.
     pub destination: String,
-    /// What requests look like.
+    /// Form of requests.
     pub kind: Kind,
     /// Octets of a frame without frame check sequence, [`MIN_FRAME_LEN`] to [`Kind::max_frame_len`].
     pub frame_bytes: usize,
-    /// A request every so many microseconds; 0: each when its predecessor's answer has come.
+    /// Interval of requests in microseconds; 0: back to back.
     pub interval_us: u32,
-    /// So many nanoseconds more between requests, so that they fall anywhere between the ticks of the kernel's timer, and do not
-    /// by chance all meet one or all miss it.
+    /// Additional nanoseconds between requests, so they do not synchronise with the kernel's timer
+    /// ticks.
     pub drift_ns: u32,
-    /// Round trips that count.
+    /// Measured round trips.
     pub count: u64,
-    /// Round trips before them that do not.
+    /// Round trips before the measurement.
     pub warm_up: u64,
-    /// An answer that takes longer is lost.
+    /// Time-out of an answer.
     pub timeout_ms: u32,
-    /// Poll and yield the core instead of sleeping on the socket.
+    /// Polls and yields the core instead of sleeping on the socket.
     pub poll: bool,
-    /// How long before each due time the meter wakes and spins, in microseconds.
+    /// Microseconds before each due time at which the meter wakes and spins.
     pub spin_us: u32,
-    /// Report every value that occurred, not the percentiles alone.
+    /// Reports every value that occurred in addition to percentiles.
     pub histogram: bool,
     /// Scheduling.
     pub realtime: Realtime,
@@ -65,7 +65,7 @@ impl Default for Options {
     }
 }
 
-/// What was measured; names are stable.
+/// Result of a measurement. Field names are stable.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Report {
     /// Requests sent, without the warm-up.
@@ -80,28 +80,28 @@ pub struct Report {
     pub interval_us: u32,
     /// Polling instead of sleeping.
     pub poll: bool,
-    /// What real-time measures were in force.
+    /// Granted real-time measures.
     pub in_force: String,
-    /// How long it took.
+    /// Duration in seconds.
     pub seconds: f64,
     /// The round trips.
     pub round_trip_us: Summary,
-    /// Values in nanoseconds and how often each occurred, where [`Options::histogram`] asks for it.
+    /// Values in nanoseconds and their counts, if [`Options::histogram`] is set.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub histogram_ns: Vec<(u64, u64)>,
 }
 
-/// Measures. Ends early on SIGTERM with what it has.
-pub fn run(options: Options, _output: &mut Output) -> Result<Report, Error> {
-    let failed = |error| Error::Socket { interface: options.interface.clone(), error };
+/// Measures. SIGTERM ends it early with the results so far.
+pub fn run(options: Options, _output: &mut Output) -> Result<Report, StationError> {
+    let failed = |error| StationError::Socket { interface: options.interface.clone(), error };
     let longest = options.kind.max_frame_len();
     if !(MIN_FRAME_LEN..=longest).contains(&options.frame_bytes) {
         let text =
             format!("a frame of {} bytes: {MIN_FRAME_LEN} to {longest} are possible", options.frame_bytes);
-        return Err(Error::Option(text));
+        return Err(StationError::Option(text));
     }
     let to: EthernetAddress = options.destination.parse().map_err(|_| {
-        Error::Option(format!("`{}` is no MAC address (02:00:5e:00:00:02)", options.destination))
+        StationError::Option(format!("`{}` is no MAC address (02:00:5e:00:00:02)", options.destination))
     })?;
     let socket_options = packet::Options {
         protocol: options.kind.ethertype().number(),
@@ -113,7 +113,7 @@ pub fn run(options: Options, _output: &mut Output) -> Result<Report, Error> {
     let frame = options
         .kind
         .request(from, to, options.frame_bytes)
-        .ok_or_else(|| Error::Option("the frame length is impossible".into()))?;
+        .ok_or_else(|| StationError::Option("the frame length is impossible".into()))?;
     let memory = options.realtime.lock_memory();
     let in_force = format!("{}, {memory}", options.realtime.apply(Thread::Consumer));
 
@@ -147,7 +147,7 @@ struct Meter<'a> {
 }
 
 impl Meter<'_> {
-    /// `count` round trips from `first` on; how many were begun.
+    /// Measures `count` round trips from number `first` on. Returns how many were begun.
     fn series(&mut self, first: u64, count: u64, times: &mut Times) -> std::io::Result<u64> {
         let interval_ns = match u64::from(self.options.interval_us) * 1_000 {
             0 => 0,
@@ -158,7 +158,7 @@ impl Meter<'_> {
         for sequence in first..first + count {
             if interval_ns > 0 {
                 while pace_until(due, spin_ns) < due && !signal::stopping() {}
-                // After a lost answer the grid goes on from now: no burst.
+                // After a lost answer the schedule continues from now, without a burst.
                 due = (due + interval_ns).max(monotonic_ns());
             }
             if signal::stopping() {
@@ -175,7 +175,7 @@ impl Meter<'_> {
         Ok(count)
     }
 
-    /// When the answer to `sequence` came, or nothing within the time-out.
+    /// Arrival of the answer to `sequence`; `None` after the time-out.
     fn answer(&mut self, sequence: u64, sent: u64) -> std::io::Result<Option<u64>> {
         let deadline = sent + u64::from(self.options.timeout_ms) * 1_000_000;
         loop {

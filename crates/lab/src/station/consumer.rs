@@ -1,4 +1,4 @@
-//! The consumer: a thread of its own that sleeps on the socket, so that no pacing delays a reception.
+//! The consumer: a thread that sleeps on the socket, so pacing never delays a reception.
 
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::Sender;
@@ -14,34 +14,34 @@ use super::watchdog::{Event, Watchdog};
 use crate::sys::clock::monotonic_ns;
 use crate::sys::packet::PacketSocket;
 
-/// How often the stop flag is looked at while nothing comes.
+/// Interval at which the stop flag is read without traffic.
 const LONGEST_WAIT_NS: u64 = 20_000_000;
 
-/// The peer: found by discovery (controller) or by its first frame (device).
+/// The peer, from discovery (controller) or its first frame (device).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Peer {
     /// Its address.
     pub(super) address: EthernetAddress,
-    /// The controller's run.
+    /// Run number of the controller.
     pub(super) run: u16,
 }
 
 pub(super) struct Consumer<'a> {
     pub(super) socket: &'a PacketSocket,
-    /// Its peer is filled in when it is known.
+    /// The peer is filled in when known.
     pub(super) expected: Expected,
-    /// The run to expect; a device takes over that of the controller's first frame.
+    /// Expected run; a device takes it from the controller's first frame.
     pub(super) run: Option<u16>,
     pub(super) discovery: Discovery,
     pub(super) watchdog: Watchdog,
     pub(super) shared: &'a Shared,
     pub(super) samples: Samples<'a>,
-    /// Told once, when the peer is known.
+    /// Receives the peer once, when it is known.
     pub(super) found: Sender<Peer>,
 }
 
 impl Consumer<'_> {
-    /// Receives until `done` says so, errors of the socket included.
+    /// Receives until `done` returns true or the socket fails.
     pub(super) fn consume(mut self, done: impl Fn() -> bool) -> std::io::Result<()> {
         let mut buffer = vec![0; 2048];
         while !done() {
@@ -77,7 +77,7 @@ impl Consumer<'_> {
                     };
                     self.run = Some(data.run);
                     self.expected.peer = Some(address);
-                    // The main thread may have ended already; then nobody needs to know.
+                    // The main thread may have ended.
                     let _ = self.found.send(Peer { address, run: data.run });
                     self.data(now, data);
                 }

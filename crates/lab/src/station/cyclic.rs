@@ -1,4 +1,5 @@
-//! The stations' cyclic frames: process data inside a Profinet frame of RT class 1 inside an Ethernet frame.
+//! The stations' cyclic frames: process data in a Profinet frame of RT class 1 in an Ethernet
+//! frame.
 
 use antedate_wire::ethernet::{self, EtherType, HEADER_LEN};
 use antedate_wire::profinet::{self, CyclicFrame, CyclicRepr, DataStatus, FrameId, Ioxs, Layout};
@@ -7,21 +8,21 @@ use antedate_wire::{EthernetAddress, EthernetRepr};
 use super::meter::Refusal;
 use super::process_data::{self, ProcessData, Writer};
 
-/// The least octets of a frame (without frame check sequence) that holds the process data.
+/// Shortest frame (without frame check sequence) with the process data.
 pub const MIN_FRAME_LEN: usize = 64;
-/// The longest cyclic frame that the standard allows: a C_SDU of 1440 octets.
+/// Longest cyclic frame of the standard: a C_SDU of 1440 octets.
 pub const MAX_FRAME_LEN: usize = HEADER_LEN + profinet::OVERHEAD + profinet::MAX_C_SDU_LEN;
 /// Output data, controller to device.
 pub const OUTPUT_FRAME_ID: FrameId = FrameId(0x8001);
 /// Input data, device to controller.
 pub const INPUT_FRAME_ID: FrameId = FrameId(0x8002);
 
-/// One IO data object that fills the C_SDU, its IOPS, one IOCS for the data of the other direction.
+/// One IO data object that fills the C_SDU, its IOPS, and one IOCS for the other direction's data.
 const fn layout(c_sdu_len: usize) -> Layout {
     Layout::new(c_sdu_len.saturating_sub(2), 1)
 }
 
-/// A cyclic frame under construction; what does not change is written once.
+/// A cyclic frame under construction; static parts are written once.
 #[derive(Debug)]
 pub struct FrameWriter {
     buffer: Vec<u8>,
@@ -32,7 +33,7 @@ pub struct FrameWriter {
 }
 
 impl FrameWriter {
-    /// A frame of `frame_bytes`, [`MIN_FRAME_LEN`] to [`MAX_FRAME_LEN`]; `None` outside of that.
+    /// A frame of `frame_bytes`, [`MIN_FRAME_LEN`] to [`MAX_FRAME_LEN`]; `None` outside this range.
     pub fn new(ethernet: EthernetRepr, frame_id: FrameId, frame_bytes: usize, cycle_us: u32) -> Option<Self> {
         if !(MIN_FRAME_LEN..=MAX_FRAME_LEN).contains(&frame_bytes) {
             return None;
@@ -62,14 +63,14 @@ impl FrameWriter {
             if let Some(object) = self.layout.data_mut(c_sdu) {
                 self.writer.write(object, data);
             }
-            // The layout was made for this C_SDU.
+            // The layout fits this C_SDU.
             let _ = self.layout.set_status(c_sdu, Ioxs::GOOD, consumer_status(data));
         }
         &self.buffer
     }
 }
 
-/// The IOCS that a station sends along with `data`.
+/// The IOCS for `data`.
 fn consumer_status(data: &ProcessData) -> Ioxs {
     if data.consuming { Ioxs::GOOD } else { Ioxs::BAD }
 }
@@ -79,31 +80,31 @@ fn update_units(cycle_us: u32) -> u16 {
     (u64::from(cycle_us) * 1_000 / profinet::CYCLE_UNIT_NS).clamp(1, 0x8000) as u16
 }
 
-/// What a consumer expects of a frame.
+/// A consumer's expectation of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Expected {
-    /// The sender; none yet: any.
+    /// The sender; `None` accepts any.
     pub peer: Option<EthernetAddress>,
-    /// The connection.
+    /// FrameID of the connection.
     pub frame_id: FrameId,
     /// The update time in microseconds.
     pub cycle_us: u32,
 }
 
-/// What a received frame is to a station.
+/// Classification of a received frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Incoming {
     /// The peer's process data, verified.
     Data(ProcessData),
-    /// Not for a consumer: Profinet, but not cyclic (DCP).
+    /// Profinet, but not cyclic (DCP).
     Acyclic(FrameId),
-    /// A frame that belongs here, of no interest now (LLDP).
+    /// An expected frame without content for the consumer (LLDP).
     Announcement,
-    /// None of this.
+    /// A refused frame.
     Refused(Refusal),
 }
 
-/// Reads a frame and verifies every bit of it that a station can know.
+/// Parses a frame and verifies every bit that a station can know.
 #[must_use]
 pub fn read(frame: &[u8], expected: &Expected) -> Incoming {
     let Ok(view) = ethernet::Frame::new_checked(frame) else { return Incoming::Refused(Refusal::Damaged) };
@@ -127,8 +128,8 @@ pub fn read(frame: &[u8], expected: &Expected) -> Incoming {
     }
 }
 
-/// The process data of a cyclic frame whose statuses and cycle counter are what its sender writes, too: they are
-/// outside of the checksum.
+/// Process data of a cyclic frame whose statuses and cycle counter match it; the checksum does not
+/// cover those.
 fn process_data(payload: &[u8], cycle_us: u32) -> Option<ProcessData> {
     let cyclic = CyclicFrame::new_checked(payload).ok()?;
     let c_sdu = cyclic.c_sdu();
@@ -143,7 +144,7 @@ fn process_data(payload: &[u8], cycle_us: u32) -> Option<ProcessData> {
     good.then_some(data)
 }
 
-/// The least octets of an IO data object fit into the shortest frame.
+/// The shortest IO data object fits into the shortest frame.
 const _: () = assert!(
     layout(MIN_FRAME_LEN - HEADER_LEN - profinet::OVERHEAD).data >= process_data::MIN_LEN,
     "MIN_FRAME_LEN is too small"
@@ -169,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cyclic_frame_reads_back_at_every_length() {
+    fn cyclic_frame_round_trips_all_lengths() {
         for stopping in [false, true] {
             let data = ProcessData { sequence: 3, sent_ns: 5_000_000, stopping, ..ProcessData::default() };
             for len in [MIN_FRAME_LEN, 65, 500, MAX_FRAME_LEN] {
@@ -183,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn what_another_station_or_connection_sent_is_foreign() {
+    fn other_connections_are_foreign() {
         let frame = frame(&ProcessData::default(), 64);
         let foreign = Incoming::Refused(Refusal::Foreign);
         assert_eq!(read(&frame, &Expected { peer: Some(EthernetAddress([9; 6])), ..OUTPUT }), foreign);
@@ -194,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn no_flipped_bit_behind_the_header_passes_as_data() {
+    fn flipped_bits_are_never_data() {
         let mut frame = frame(&ProcessData { sent_ns: 77_000_000, ..ProcessData::default() }, 64);
         for bit in HEADER_LEN * 8..frame.len() * 8 {
             frame[bit / 8] ^= 1 << (bit % 8);

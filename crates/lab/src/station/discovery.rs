@@ -1,5 +1,5 @@
-//! Finding each other: DCP Identify (IEC 61158-6-10) by the controller, its answer by the device, LLDP
-//! (IEEE 802.1AB) announcements by both.
+//! Discovery: DCP Identify (IEC 61158-6-10) by the controller, its answer by the device, LLDP (IEEE
+//! 802.1AB) announcements by both.
 
 use antedate_wire::dcp::{Block, Header, Option as Property, Pdu, ServiceId, ServiceType, Writer};
 use antedate_wire::ethernet::{EtherType, Frame, HEADER_LEN, MIN_FRAME_LEN};
@@ -7,23 +7,23 @@ use antedate_wire::lldp::{self, Id, ProfinetSubtype};
 use antedate_wire::profinet::FrameId;
 use antedate_wire::{EthernetAddress, EthernetRepr};
 
-/// All stations that speak DCP listen to this address for Identify requests.
+/// Multicast address of DCP Identify requests.
 pub const IDENTIFY_GROUP: EthernetAddress = EthernetAddress([0x01, 0x0e, 0xcf, 0x00, 0x00, 0x00]);
-/// Seconds between two announcements, and for how long one holds, as Profinet devices have it.
+/// Interval of announcements and their time to live in seconds, as usual for Profinet devices.
 pub const ANNOUNCE_SECONDS: u64 = 5;
 const ANNOUNCEMENT_TTL: u16 = 20;
-/// Vendor 0xffff is nobody's; the device number is free then.
+/// Vendor 0xffff is unassigned, so the device number is free.
 const DEVICE_ID: [u8; 4] = [0xff, 0xff, 0x00, 0x01];
 const ROLE_DEVICE: [u8; 2] = [0x01, 0x00];
-/// "Not set" as block information of an address that the station does not have.
+/// Block information "not set" of an IP address.
 const NO_ADDRESS: u16 = 0;
 
-/// The part of DCP that a station plays.
+/// A station's role in DCP.
 #[derive(Clone, Debug)]
 pub enum Discovery {
-    /// Looks for the device of a name.
+    /// Searches for a device by name.
     Controller {
-        /// The request's transaction.
+        /// Transaction of the request.
         xid: u32,
     },
     /// Answers to its name.
@@ -35,19 +35,19 @@ pub enum Discovery {
     },
 }
 
-/// What a DCP frame led to.
+/// Result of a DCP frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Heard {
     /// Nothing for this station.
     Nothing,
-    /// The frame to send in return.
+    /// The frame to send back.
     Answer(Vec<u8>),
     /// The device that answered.
     Found(EthernetAddress),
 }
 
 impl Discovery {
-    /// Takes a frame whose FrameID is one of DCP's.
+    /// Processes a frame with a FrameID of DCP.
     #[must_use]
     pub fn hear(&self, frame: &[u8]) -> Heard {
         let Ok(view) = Frame::new_checked(frame) else { return Heard::Nothing };
@@ -71,7 +71,7 @@ impl Discovery {
     }
 }
 
-/// True if every filter of the request matches: the name, or everyone.
+/// Whether every filter of the request matches: the name, or all stations.
 fn asks_for(pdu: &Pdu<'_>, name: &str) -> bool {
     let mut asked = false;
     for block in pdu.blocks() {
@@ -86,7 +86,7 @@ fn asks_for(pdu: &Pdu<'_>, name: &str) -> bool {
     asked
 }
 
-/// The controller's question: who has this name?
+/// The controller's request for this name.
 #[must_use]
 pub fn identify_request(from: EthernetAddress, xid: u32, name: &str) -> Option<Vec<u8>> {
     let header = Header {
@@ -133,7 +133,7 @@ fn dcp_frame(
     Some(frame)
 }
 
-/// An LLDP announcement in the form of Profinet: the station's name as chassis, its first port.
+/// An LLDP announcement in Profinet's form: the station's name as chassis, its first port.
 #[must_use]
 pub fn announcement(from: EthernetAddress, name: &str) -> Option<Vec<u8>> {
     let mut own = [0; 64];
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn the_device_answers_to_its_name_and_the_controller_finds_it() {
+    fn controller_finds_device_by_name() {
         let request = identify_request(PLC, 7, "io-device").unwrap();
         let Heard::Answer(answer) = device().hear(&request) else { panic!("no answer") };
         assert_eq!(Frame::new_checked(&answer).unwrap().dst_addr(), PLC);
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn another_name_or_transaction_is_not_meant() {
+    fn other_names_and_xids_are_ignored() {
         let request = identify_request(PLC, 7, "other").unwrap();
         assert_eq!(device().hear(&request), Heard::Nothing);
         let request = identify_request(PLC, 7, "io-device").unwrap();

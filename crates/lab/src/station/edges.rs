@@ -1,7 +1,7 @@
-//! The toggling bit of hohmann2020, section IV-A: both sides count its rising edges, so that losses too short for
-//! the watchdog show as counters that diverge.
+//! The toggling bit of hohmann2020, section IV-A. Both sides count its rising edges; losses that
+//! are too short for the watchdog show as different counts.
 
-/// Makes the bit.
+/// Generates the bit.
 #[derive(Clone, Debug)]
 pub struct Toggler {
     half_period_ns: u64,
@@ -17,12 +17,11 @@ impl Toggler {
         Self { half_period_ns: half_period_ns.max(1), next_ns: None, level: false, rising: 0 }
     }
 
-    /// The bit at the time given, and the rising edges made so far. Time is sampled once a cycle: a change that
-    /// fell between two cycles shows in the later one.
+    /// The bit at this time, and the rising edges so far. Sampled once per cycle.
     pub fn at(&mut self, now_ns: u64) -> (bool, u16) {
         let next = *self.next_ns.get_or_insert(now_ns + self.half_period_ns);
         if now_ns >= next {
-            // At most one change a cycle, so that none can fall out between two frames.
+            // At most one change per cycle, so no edge falls between two frames.
             self.level = !self.level;
             self.rising = self.rising.wrapping_add(u16::from(self.level));
             let passed = (now_ns - next) / self.half_period_ns + 1;
@@ -32,7 +31,7 @@ impl Toggler {
     }
 }
 
-/// Counts the peer's edges and compares with what the peer says it made.
+/// Counts the peer's edges and compares them with the announced count.
 #[derive(Clone, Debug, Default)]
 pub struct EdgeCounter {
     level: Option<bool>,
@@ -42,7 +41,7 @@ pub struct EdgeCounter {
 }
 
 impl EdgeCounter {
-    /// The bit and the announced count of a valid frame, newest frames only.
+    /// Takes the bit and the announced count of a valid new frame.
     pub fn observe(&mut self, level: bool, announced: u16) {
         match self.level {
             None => self.first_announced = announced,
@@ -58,13 +57,13 @@ impl EdgeCounter {
         self.seen
     }
 
-    /// Rising edges that the peer made meanwhile, by its own count.
+    /// Rising edges announced by the peer in the same time.
     #[must_use]
     pub fn announced(&self) -> u16 {
         self.announced.wrapping_sub(self.first_announced)
     }
 
-    /// True if no edge was lost.
+    /// Whether no edge was lost.
     #[must_use]
     pub fn agree(&self) -> bool {
         self.seen() == self.announced()
@@ -90,7 +89,7 @@ mod tests {
         let mut counter = EdgeCounter::default();
         for cycle in 0..1_000 {
             let (level, rising) = toggler.at(cycle * 4);
-            // Every second frame is lost, none of the edges is.
+            // Every second frame is lost, but no edge.
             if cycle % 2 == 0 {
                 counter.observe(level, rising);
             }
@@ -99,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn counters_diverge_when_a_whole_pulse_is_lost() {
+    fn lost_pulse_makes_counters_diverge() {
         let mut toggler = Toggler::new(125);
         let mut counter = EdgeCounter::default();
         for cycle in 0..1_000 {

@@ -1,18 +1,17 @@
-//! What the consumer of cyclic data measures.
-//!
-//! The threads with deadlines only pass samples on; this runs on the process's ordinary thread and computes.
+//! Statistics of a consumer of cyclic data. They run on the process's ordinary thread; threads with
+//! deadlines only pass samples on.
 //!
 //! - **interval**: between two valid new frames.
-//! - **missed**: cycles in which no valid new frame came within the tolerance (half an update time) after it was
-//!   due, counted from the frame before. A lost frame misses one cycle, a frame 0.6 cycles late does too.
-//! - **missed while stalled**: those of the missed cycles in which the stations themselves were stalled for an
-//!   eighth of a cycle or more, all stalls together: a core was not to be had (`witness`), a station sent late, or
-//!   the peer did. That is the machine's doing (or that of whatever shares its cores), not the path's. What a stall
-//!   held up has to be worked off behind it, so it counts for as long again, at most a cycle. Bus errors are told
-//!   apart in the same way.
-//! - **lost**: never came. **late**: came, but beyond the tolerance.
-//! - **one way**: arrival minus the sender's stamp. Both read the same `CLOCK_MONOTONIC`; over real interfaces to
-//!   another machine this number means nothing.
+//! - **missed**: cycles without a valid new frame within the tolerance (half an update time) after
+//!   its due time, counted from the frame before. A lost frame misses one cycle, and so does a
+//!   frame 0.6 cycles late.
+//! - **missed while stalled**: missed cycles in which the stations were stalled for an eighth of a
+//!   cycle or more in all: a core was withheld (`witness`), or a station or its peer sent late. The
+//!   machine caused these, not the path. The backlog of a stall counts for as long again, at most a
+//!   cycle. Bus errors are separated in the same way.
+//! - **lost**: never arrived. **late**: arrived beyond the tolerance.
+//! - **one way**: arrival minus the sender's stamp. Both read the same `CLOCK_MONOTONIC`; between
+//!   two machines this number means nothing.
 //! - **round trip**: now - own stamp that came back - its residence in the other station.
 
 use std::collections::BTreeMap;
@@ -25,40 +24,40 @@ use super::sequence::{Arrival, SequenceTracker};
 use super::watchdog::Event;
 use crate::histogram::{Summary, Times};
 
-/// What the threads with deadlines report.
+/// A report of a thread with a deadline.
 #[derive(Clone, Copy, Debug)]
 pub enum Sample {
     /// A valid frame.
     Frame {
-        /// When it came.
+        /// Arrival.
         at_ns: u64,
-        /// What it said.
+        /// Content.
         data: ProcessData,
     },
-    /// The watchdog's verdict.
+    /// An event of the watchdog.
     Watchdog {
-        /// When.
+        /// Time.
         at_ns: u64,
-        /// What.
+        /// The event.
         event: Event,
     },
-    /// A frame that no station of this run sent.
+    /// A frame from no station of this run.
     Refused(Refusal),
     /// A frame was sent.
     Sent {
-        /// When.
+        /// Time.
         at_ns: u64,
-        /// How long after it was due.
+        /// Delay after the due time.
         late_ns: u64,
     },
-    /// The station's core was not to be had.
+    /// The station's core was withheld.
     Stalled {
-        /// When it should have been.
+        /// Due time of the wake-up.
         from_ns: u64,
-        /// When it was.
+        /// Actual time.
         to_ns: u64,
     },
-    /// Cycles that passed without sending, because this station itself was too late.
+    /// Cycles without sending, because this station was too late.
     Skipped(u64),
     /// The kernel refused to send.
     SendFailed,
@@ -67,11 +66,11 @@ pub enum Sample {
 /// Why a received frame is not the peer's process data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// Cyclic data whose content or form is damaged.
+    /// Cyclic data with damaged content or form.
     Damaged,
     /// Cyclic data of another sender, connection or run: forged.
     Foreign,
-    /// Another EtherType that nobody sends on purpose.
+    /// An EtherType that no station sends.
     Unexpected(u16),
 }
 
@@ -83,7 +82,7 @@ pub struct Meter {
     last: Option<Last>,
     /// Gaps with missed cycles: from, to, cycles.
     gaps: Vec<(u64, u64, u64)>,
-    /// Times in which this station or its peer was stalled: from, to.
+    /// Stalls of this station or its peer: from, to.
     stalls: Vec<(u64, u64)>,
     last_interval_ns: u64,
     finished: bool,
@@ -107,50 +106,50 @@ struct Last {
     sequence: u32,
 }
 
-/// Counters of a station; names are stable.
+/// Counters of a station. Field names are stable.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
     /// Frames sent.
     pub sent: u64,
     /// Cycles in which this station was too late to send.
     pub skipped_cycles: u64,
-    /// Frames that the kernel refused to send.
+    /// Frames that the kernel refused.
     pub send_errors: u64,
     /// Valid frames received, duplicates included.
     pub received: u64,
-    /// Cycles in which no valid frame came in time.
+    /// Cycles without a valid frame in time.
     pub missed: u64,
-    /// Of the missed cycles those in which a station itself was stalled.
+    /// Missed cycles during a station's stall.
     pub missed_stalled: u64,
-    /// Frames that came too late.
+    /// Late frames.
     pub late: u64,
-    /// Frames that never came.
+    /// Lost frames.
     pub lost: u64,
-    /// Frames that came again.
+    /// Repeated frames.
     pub duplicated: u64,
-    /// Frames that came after a newer one.
+    /// Frames behind a newer one.
     pub reordered: u64,
     /// Cyclic frames with damaged content.
     pub damaged: u64,
-    /// Cyclic frames that are not of this connection.
+    /// Cyclic frames of another connection.
     pub foreign: u64,
-    /// Frames of an EtherType that no machine here sends.
+    /// Frames of an EtherType that no station sends.
     pub unexpected: u64,
     /// Three update times without valid data.
     pub bus_errors: u64,
-    /// Of the bus errors those during which a station itself was stalled.
+    /// Bus errors during a station's stall.
     pub bus_errors_stalled: u64,
-    /// The longest time in which this station's core was not to be had, in microseconds; 0: none worth a word.
+    /// Longest stall of this station's core in microseconds; 0: none worth mentioning.
     pub longest_stall_us: u64,
-    /// Bus errors that ended.
+    /// Ended bus errors.
     pub recoveries: u64,
-    /// Samples that the meter could not take in time; 0, or the numbers above are too small.
+    /// Samples lost before the statistics. If not 0, the other counters are too small.
     pub samples_dropped: u64,
 }
 
 impl Counts {
-    /// Whether the peer's frames came for at least half of so many cycles. Cycles are counted from the first frame on, so a station that
-    /// never hears one misses none.
+    /// Whether the peer's frames came in at least half of the cycles. Cycles count from the first
+    /// frame on, so a station without any misses none.
     #[must_use]
     pub fn heard(&self, cycles: u64) -> bool {
         self.received > 0 && self.received + self.missed >= cycles / 2
@@ -160,15 +159,15 @@ impl Counts {
 /// A bus error and its end, in nanoseconds of `CLOCK_MONOTONIC`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outage {
-    /// The last valid frame before it.
+    /// Last valid frame before it.
     pub silent_since_ns: u64,
-    /// When the watchdog expired.
+    /// Expiry of the watchdog.
     pub detected_ns: u64,
-    /// The first valid frame after it.
+    /// First valid frame after it.
     pub recovered_ns: Option<u64>,
 }
 
-/// The bit's rising edges.
+/// Rising edges of the toggling bit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Edges {
     /// Seen by this station.
@@ -179,7 +178,7 @@ pub struct Edges {
     pub agree: bool,
 }
 
-/// What a station measured; names are stable.
+/// Results of a station. Field names are stable.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Measured {
     /// Counters.
@@ -189,19 +188,19 @@ pub struct Measured {
     pub edges: Edges,
     /// Bus errors one by one, the first thousand.
     pub outages: Vec<Outage>,
-    /// Frames by the EtherType that nobody should send.
+    /// Frames by unexpected EtherType.
     pub unexpected_ethertypes: BTreeMap<String, u64>,
     /// Between two valid new frames.
     pub interval_us: Summary,
     /// Arrival minus the sender's stamp.
     pub one_way_us: Summary,
-    /// There and back without the time in the other station.
+    /// Both ways, without the time in the other station.
     pub round_trip_us: Summary,
-    /// How long after its due time a frame was sent.
+    /// Delay of sending after the due time.
     pub send_lateness_us: Summary,
 }
 
-/// The line of the live view.
+/// A line of the live view.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Live {
     /// Counters so far.
@@ -209,24 +208,24 @@ pub struct Live {
     pub counts: Counts,
     /// The last interval.
     pub interval_us: f64,
-    /// 99 % of the intervals.
+    /// 99th percentile of the intervals.
     pub interval_p99_us: f64,
     /// The longest interval.
     pub interval_max_us: f64,
     /// Median round trip.
     pub round_trip_p50_us: f64,
-    /// 99 % of the round trips.
+    /// 99th percentile of the round trips.
     pub round_trip_p99_us: f64,
 }
 
 const MOST_OUTAGES: usize = 1_000;
-/// Gaps and stalls remembered; on a machine with more of them nobody asks who is to blame.
+/// Remembered gaps and stalls; beyond this number causes are not separated.
 const MOST_GAPS: usize = 10_000;
-/// Stalls of this part of a cycle, together, explain a cycle that was missed.
+/// Stalls of one cycle in this many parts explain a missed cycle.
 const STALLED_CYCLE_PART: u64 = 8;
 
 impl Meter {
-    /// A meter for frames every `cycle_ns`.
+    /// A meter of frames every `cycle_ns`.
     #[must_use]
     pub fn new(cycle_ns: u64) -> Self {
         Self {
@@ -276,12 +275,12 @@ impl Meter {
         }
     }
 
-    /// Leaves the histograms as they are from here on; counting goes on.
+    /// Stops the histograms; counters continue.
     pub fn freeze(&mut self) {
         self.frozen = true;
     }
 
-    /// Samples that did not fit into the queue.
+    /// Sets the number of samples lost before the meter.
     pub fn set_dropped(&mut self, dropped: u64) {
         self.counts.samples_dropped = dropped;
     }
@@ -321,7 +320,7 @@ impl Meter {
                 if self.gaps.len() < MOST_GAPS {
                     self.gaps.push((last.at_ns, at_ns, missed));
                 }
-                // A peer that sent late was stalled, for as long as nothing came from it.
+                // A peer that sent late was stalled meanwhile.
                 let sent_after = data.sent_ns.saturating_sub(last.sent_ns);
                 if sent_after > due.saturating_add(self.tolerance_ns) {
                     self.note_stall(last.at_ns, at_ns);
@@ -331,7 +330,7 @@ impl Meter {
         self.last = Some(Last { at_ns, sent_ns: data.sent_ns, sequence: data.sequence });
     }
 
-    /// A station was stalled.
+    /// Notes a stall of a station.
     pub fn note_stall(&mut self, from_ns: u64, to_ns: u64) {
         if self.stalls.len() < MOST_GAPS {
             self.stalls.push((from_ns, to_ns));
@@ -343,8 +342,8 @@ impl Meter {
         self.counts.longest_stall_us = self.counts.longest_stall_us.max((to_ns - from_ns) / 1_000);
     }
 
-    /// The counters, with what happened while a station was stalled. A stall is known only when it is over, often
-    /// after the frame that came meanwhile, so this is found out when asked for.
+    /// The counters, with those during a stall. A stall is known only at its end, often after the
+    /// frame in question, so this is computed on request.
     fn counts(&self) -> Counts {
         let stalled =
             |from: u64, to: u64| self.stalled_within(from, to) >= self.cycle_ns / STALLED_CYCLE_PART;
@@ -358,7 +357,7 @@ impl Meter {
         }
     }
 
-    /// How long stations were stalled between two times, or working off what a stall had held up, in nanoseconds.
+    /// Nanoseconds of stalls and their backlog between two times.
     fn stalled_within(&self, from_ns: u64, to_ns: u64) -> u64 {
         let part = |&(from, to): &(u64, u64)| {
             let over = to + to.saturating_sub(from).min(self.cycle_ns);
@@ -384,7 +383,7 @@ impl Meter {
         }
     }
 
-    /// Counts an outage that still lasts at the end of the measurement.
+    /// Counts an outage that lasts at the end of the measurement.
     pub fn end(&mut self, at_ns: u64) {
         if let (Some(last), false) = (self.last, self.finished) {
             self.counts.missed +=
@@ -406,7 +405,7 @@ impl Meter {
         }
     }
 
-    /// Everything.
+    /// The report.
     #[must_use]
     pub fn measured(&self) -> Measured {
         let unexpected = self.unexpected.iter().map(|(ethertype, n)| (format!("0x{ethertype:04x}"), *n));
@@ -448,25 +447,25 @@ mod tests {
     }
 
     #[test]
-    fn jitter_within_half_a_cycle_misses_nothing() {
+    fn half_cycle_jitter_misses_nothing() {
         let counts = after(&[(0, 0), (14, 1), (20, 2), (34, 3), (40, 4)]);
         assert_eq!((counts.missed, counts.late, counts.lost), (0, 0, 0));
     }
 
     #[test]
-    fn a_lost_frame_is_missed_and_lost_but_nobody_is_late() {
+    fn lost_frame_is_not_late() {
         let counts = after(&[(0, 0), (10, 1), (30, 3), (40, 4)]);
         assert_eq!((counts.missed, counts.late, counts.lost), (1, 0, 1));
     }
 
     #[test]
-    fn a_late_frame_is_missed_and_late_but_not_lost() {
+    fn late_frame_is_not_lost() {
         let counts = after(&[(0, 0), (10, 1), (26, 2), (30, 3)]);
         assert_eq!((counts.missed, counts.late, counts.lost), (1, 1, 0));
     }
 
     #[test]
-    fn who_hears_nothing_or_too_late_has_not_heard_its_peer() {
+    fn half_the_cycles_must_be_heard() {
         let heard = |arrivals: &[(u64, u32)], cycles| after(arrivals).heard(cycles);
         assert!(!heard(&[], 0) && !heard(&[], 4));
         assert!(
@@ -477,13 +476,13 @@ mod tests {
     }
 
     #[test]
-    fn duplicates_and_reordered_frames_are_told_apart_and_feed_no_interval() {
+    fn repeats_and_reorders_feed_no_interval() {
         let counts = after(&[(0, 0), (10, 1), (11, 1), (30, 3), (31, 2), (40, 4)]);
         assert_eq!((counts.duplicated, counts.reordered, counts.lost, counts.missed), (1, 1, 0, 1));
     }
 
     #[test]
-    fn a_missed_cycle_is_the_machines_doing_if_a_station_was_stalled() {
+    fn stall_explains_missed_cycle() {
         // The peer sent late.
         let mut meter = Meter::new(CYCLE);
         for (at_ns, sequence) in [(CYCLE, 0), (CYCLE * 4, 1)] {
@@ -493,7 +492,7 @@ mod tests {
         let counts = meter.measured().counts;
         assert_eq!((counts.missed, counts.missed_stalled), (2, 2));
 
-        // The peer sent on time, the frame came late, and so did this station's own sending.
+        // The peer sent on time; the frame and this station's own sending were late.
         let mut meter = Meter::new(CYCLE);
         for (at_ns, sequence) in [(CYCLE, 0), (CYCLE * 4, 1)] {
             let data =
@@ -523,21 +522,21 @@ mod tests {
     }
 
     #[test]
-    fn many_short_stalls_explain_what_one_long_stall_does() {
+    fn short_stalls_add_up() {
         let short = |n: u64| (CYCLE * 10 + n * CYCLE / 5, CYCLE * 10 + n * CYCLE / 5 + CYCLE / 50);
         assert_eq!(missed_beside(&[short(1)]), 0, "too short to explain anything");
         assert_eq!(missed_beside(&[short(1), short(2), short(3), short(4)]), 1);
     }
 
     #[test]
-    fn what_a_stall_held_up_is_worked_off_behind_it_but_not_for_ever() {
+    fn backlog_of_stall_is_bounded() {
         let before = |cycles: u64| (CYCLE * (8 - cycles), CYCLE * (10 - cycles));
         assert_eq!(missed_beside(&[before(0)]), 1);
         assert_eq!(missed_beside(&[before(1)]), 0, "over by a cycle when the last frame came");
     }
 
     #[test]
-    fn a_frozen_meter_counts_on_but_records_no_times() {
+    fn frozen_meter_still_counts() {
         let mut meter = Meter::new(CYCLE);
         frame(&mut meter, CYCLE, 0);
         frame(&mut meter, CYCLE * 2, 1);
@@ -549,7 +548,7 @@ mod tests {
     }
 
     #[test]
-    fn silence_at_the_end_is_missed_unless_the_peer_said_goodbye() {
+    fn final_silence_is_missed_without_stop() {
         let mut meter = Meter::new(CYCLE);
         frame(&mut meter, CYCLE, 0);
         meter.end(CYCLE * 11);
@@ -563,7 +562,7 @@ mod tests {
     }
 
     #[test]
-    fn a_round_trip_is_without_the_time_in_the_other_station() {
+    fn round_trip_excludes_residence() {
         let mut meter = Meter::new(CYCLE);
         let echo = Some(Echo { sent_ns: 1_000_000, residence_ns: 400_000 });
         meter.apply(Sample::Frame { at_ns: 1_500_000, data: ProcessData { echo, ..ProcessData::default() } });
@@ -572,7 +571,7 @@ mod tests {
     }
 
     #[test]
-    fn an_outage_has_its_beginning_and_its_end() {
+    fn outage_has_begin_and_end() {
         let mut meter = Meter::new(CYCLE);
         meter.apply(Sample::Watchdog { at_ns: 5, event: Event::BusError { silent_since_ns: 1 } });
         meter.apply(Sample::Watchdog { at_ns: 9, event: Event::Recovered { outage_ns: 8 } });

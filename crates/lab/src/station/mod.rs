@@ -1,15 +1,16 @@
 //! A virtual Profinet controller and IO device: the two stations of hohmann2020, section IV-A.
 //!
-//! The controller looks for the device by DCP Identify, then both send cyclic data, each as provider of its own
-//! and consumer of the other's. Along a frame's way:
+//! The controller finds the device by DCP Identify. Then both send cyclic data; each is provider of
+//! its own and consumer of the other's.
 //!
-//! - [`process_data`]: what a station says in one cycle,
-//! - [`cyclic`]: the Profinet frame around it,
-//! - `provider`: sends it on an absolute time grid,
-//! - `consumer`: receives it on a thread of its own,
-//! - [`watchdog`], [`sequence`], [`edges`]: bus errors; late, lost, duplicated, reordered; the toggling bit,
-//! - `witness`: when the machine itself was late,
-//! - [`meter`]: what was measured,
+//! - [`process_data`]: content of one cycle,
+//! - [`cyclic`]: its Profinet frame,
+//! - `provider`: sends on an absolute time grid,
+//! - `consumer`: receives on its own thread,
+//! - [`watchdog`], [`sequence`], [`edges`]: bus errors; late, lost, duplicated, reordered frames;
+//!   the toggling bit,
+//! - `witness`: delays of the machine,
+//! - [`meter`]: statistics of reception,
 //! - [`discovery`]: DCP and LLDP.
 
 mod consumer;
@@ -46,7 +47,7 @@ use provider::Pace;
 use shared::{Samples, Shared};
 use watchdog::{Event, Watchdog};
 
-/// Which of the two.
+/// Controller or device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
@@ -56,7 +57,7 @@ pub enum Role {
     Device,
 }
 
-/// How a station runs.
+/// Options of a station.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Options {
@@ -64,30 +65,31 @@ pub struct Options {
     pub role: Role,
     /// The interface.
     pub interface: String,
-    /// The device's name of station: its own, or the one that the controller looks for.
+    /// The device's name of station: its own, or the one to search for.
     pub device_name: String,
     /// Update time (send clock times reduction ratio) in microseconds.
     pub cycle_us: u32,
     /// Octets of a cyclic frame without frame check sequence, [`cyclic::MIN_FRAME_LEN`] to [`cyclic::MAX_FRAME_LEN`].
     pub frame_bytes: usize,
-    /// Update times without valid data that are a bus error.
+    /// Update times without valid data until a bus error.
     pub watchdog_cycles: u32,
-    /// The toggling bit changes after so many milliseconds.
+    /// Half period of the toggling bit in milliseconds.
     pub toggle_ms: u32,
-    /// Cyclic operation ends after so many seconds; without it on SIGTERM, or when the peer stops.
+    /// Seconds of cyclic operation; `None` runs until SIGTERM or until the peer stops.
     pub seconds: Option<f64>,
-    /// How long the device is looked for, or the controller waited for, in seconds.
+    /// Seconds to wait for the peer.
     pub patience_seconds: f64,
-    /// How long before each due time the provider wakes and spins, in microseconds.
+    /// Microseconds before each due time at which the provider wakes and spins.
     pub spin_us: u32,
     /// Real-time scheduling and locked memory.
     pub realtime: Realtime,
-    /// A line of JSON with the state so far every so many milliseconds; 0 for none.
+    /// Interval of live lines in milliseconds; 0 for none.
     pub live_ms: u32,
 }
 
 impl Default for Options {
-    /// The figures of hohmann2020: 1 ms send clock, reduction ratio 4, 64 octets, 3 update times, 125 ms.
+    /// The values of hohmann2020: 1 ms send clock, reduction ratio 4, 64 octets, 3 update times,
+    /// 125 ms.
     fn default() -> Self {
         Self {
             role: Role::Plc,
@@ -111,16 +113,16 @@ pub const MIN_CYCLE_US: u32 = 250;
 
 /// Why a station could not run.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum StationError {
     /// An option is out of range.
     #[error("{0}")]
     Option(String),
     /// The socket failed.
     #[error("{interface}: {error}{}", if .error.raw_os_error() == Some(libc::EPERM) { "; a raw socket needs CAP_NET_RAW: run as root" } else { "" })]
     Socket {
-        /// On which interface.
+        /// The interface.
         interface: String,
-        /// Why.
+        /// The error.
         error: io::Error,
     },
     /// The peer was not found in time.
@@ -128,39 +130,39 @@ pub enum Error {
     Alone(String),
 }
 
-/// The result of a station; names are stable.
+/// The report of a station. Field names are stable.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Report {
     /// Controller or device.
     pub role: Role,
     /// The options in force.
     pub options: Options,
-    /// What real-time measures were in force.
+    /// Granted real-time measures.
     pub in_force: String,
     /// Seconds of cyclic operation.
     pub seconds: f64,
     /// The peer's address.
     pub peer: String,
-    /// LLDP announcements received.
+    /// Received LLDP announcements.
     pub announcements: u64,
-    /// Rising edges that this station made.
+    /// Rising edges made by this station.
     pub edges_made: u16,
-    /// All that was measured.
+    /// All statistics.
     #[serde(flatten)]
     pub measured: Measured,
 }
 
-/// What a station can be told, as a line of JSON on its standard input.
+/// A request to a station, as a line of JSON on its standard input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Request {
-    /// Intervals, round trips and one-way times are complete as they are; counting goes on.
+    /// Stops the histograms of intervals, round trips and one-way times; counters continue.
     FreezeHistograms,
-    /// The peer's core, which its gateway shares, was not to be had.
+    /// The peer's core, shared with its gateway, was withheld.
     PeerStalled {
-        /// From when, nanoseconds of CLOCK_MONOTONIC.
+        /// Begin in nanoseconds of CLOCK_MONOTONIC.
         from_ns: u64,
-        /// Until when.
+        /// End.
         to_ns: u64,
     },
 }
@@ -169,7 +171,7 @@ pub enum Request {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Line {
-    /// The peer is known, cyclic operation begins.
+    /// The peer is known; cyclic operation begins.
     Started {
         /// The peer's address.
         peer: String,
@@ -180,21 +182,21 @@ pub enum Line {
     Live(Live),
     /// The watchdog expired.
     BusError {
-        /// When, nanoseconds of CLOCK_MONOTONIC.
+        /// Time in nanoseconds of CLOCK_MONOTONIC.
         at_ns: u64,
     },
-    /// Valid data again.
+    /// Valid data returned.
     Recovered {
-        /// When, nanoseconds of CLOCK_MONOTONIC.
+        /// Time in nanoseconds of CLOCK_MONOTONIC.
         at_ns: u64,
-        /// How long there was none.
+        /// Duration of the outage.
         outage_ns: u64,
     },
-    /// This station's core was not to be had.
+    /// This station's core was withheld.
     Stalled {
-        /// From when, nanoseconds of CLOCK_MONOTONIC.
+        /// Begin in nanoseconds of CLOCK_MONOTONIC.
         from_ns: u64,
-        /// Until when.
+        /// End.
         to_ns: u64,
     },
     /// The end.
@@ -202,8 +204,8 @@ pub enum Line {
 }
 
 impl Options {
-    fn check(&self) -> Result<(), Error> {
-        let complain = |text: String| Err(Error::Option(text));
+    fn check(&self) -> Result<(), StationError> {
+        let complain = |text: String| Err(StationError::Option(text));
         if !(MIN_CYCLE_US..=512_000).contains(&self.cycle_us) {
             return complain(format!(
                 "an update time of {} µs: {MIN_CYCLE_US} to 512000 are possible",
@@ -229,17 +231,17 @@ impl Options {
     }
 }
 
-/// Runs a station to its end. Lines go to `output` as they arise, the report last.
-pub fn run(options: Options, output: &mut Output) -> Result<Report, Error> {
+/// Runs a station to its end. Writes lines to `output` as they arise, the report last.
+pub fn run(options: Options, output: &mut Output) -> Result<Report, StationError> {
     options.check()?;
-    let failed = |error| Error::Socket { interface: options.interface.clone(), error };
+    let failed = |error| StationError::Socket { interface: options.interface.clone(), error };
     let socket = PacketSocket::open(&options.interface, packet::Options::default()).map_err(failed)?;
     for group in [discovery::IDENTIFY_GROUP, EthernetAddress::LLDP_NEAREST_BRIDGE] {
         socket.join(&options.interface, group.0).map_err(failed)?;
     }
     let own = EthernetAddress(socket.address());
     let now = monotonic_ns();
-    // Which start of the controller this is; never 0xffff, which is left to forgers.
+    // Number of this start of the controller; never 0xffff, which forgeries use.
     let run = (now ^ (now >> 16) ^ u64::from(std::process::id())) as u16 & 0x7fff;
     let (discovery, frame_id, expected_run) = match options.role {
         Role::Plc => (Discovery::Controller { xid: now as u32 }, INPUT_FRAME_ID, Some(run)),
@@ -268,7 +270,7 @@ pub fn run(options: Options, output: &mut Output) -> Result<Report, Error> {
         let consuming = scope.spawn({
             let consumed = &consumed;
             move || {
-                // The receiver may be gone when the station already failed.
+                // The receiver is gone if the station failed.
                 let _ = started.send(realtime.apply(realtime::Thread::Consumer));
                 consumer.consume(|| consumed.load(Ordering::Relaxed))
             }
@@ -288,7 +290,7 @@ pub fn run(options: Options, output: &mut Output) -> Result<Report, Error> {
     })
 }
 
-/// The ordinary thread of a station: discovery, statistics, the end.
+/// The ordinary thread of a station: discovery, statistics, end.
 struct Station<'a> {
     options: &'a Options,
     socket: &'a PacketSocket,
@@ -305,7 +307,7 @@ impl Station<'_> {
         run: u16,
         peer: &Receiver<Peer>,
         output: &mut Output,
-    ) -> Result<Report, Error> {
+    ) -> Result<Report, StationError> {
         self.announce();
         let Peer { address, run: peer_run } = self.find(&discovery, peer)?;
         let (to_id, run) = match self.options.role {
@@ -316,12 +318,12 @@ impl Station<'_> {
         output.line(&Line::Started { peer: address.to_string(), at_ns: began });
         let ethernet = EthernetRepr { dst_addr: address, src_addr: self.own, ethertype: EtherType::Profinet };
         let frame = FrameWriter::new(ethernet, to_id, self.options.frame_bytes, self.options.cycle_us)
-            .ok_or_else(|| Error::Option("the frame length is impossible".into()))?;
+            .ok_or_else(|| StationError::Option("the frame length is impossible".into()))?;
         let cycle_ns = self.options.cycle_ns();
         let pace = Pace {
             cycle_ns,
             spin_ns: u64::from(self.options.spin_us) * 1_000,
-            // The device answers half a cycle after the controller, so that frames do not meet.
+            // The device sends half a cycle after the controller, so frames do not collide.
             first_ns: match self.options.role {
                 Role::Plc => began + cycle_ns,
                 Role::Device => self.shared.last_received().map_or(began, |(_, at)| at) + cycle_ns / 2,
@@ -360,8 +362,9 @@ impl Station<'_> {
         })
     }
 
-    /// The controller asks until the device answers; the device waits for the controller's first frame.
-    fn find(&self, discovery: &Discovery, peer: &Receiver<Peer>) -> Result<Peer, Error> {
+    /// The controller asks until the device answers; the device waits for the controller's first
+    /// frame.
+    fn find(&self, discovery: &Discovery, peer: &Receiver<Peer>) -> Result<Peer, StationError> {
         let patience = Duration::from_secs_f64(self.options.patience_seconds.max(0.0));
         let deadline = monotonic_ns() + patience.as_nanos() as u64;
         let request = match discovery {
@@ -372,14 +375,14 @@ impl Station<'_> {
         };
         while monotonic_ns() < deadline && !signal::stopping() {
             if let Some(request) = &request {
-                // A link that is not up yet refuses; asking again is all there is to do.
+                // A link that is not up yet refuses; the request is repeated.
                 let _ = self.socket.send(request);
             }
             if let Ok(peer) = peer.recv_timeout(Duration::from_millis(100)) {
                 return Ok(peer);
             }
         }
-        Err(Error::Alone(match self.options.role {
+        Err(StationError::Alone(match self.options.role {
             Role::Plc => format!(
                 "no station answered to the name `{}` on {} in {:.1} s",
                 self.options.device_name, self.options.interface, self.options.patience_seconds
@@ -404,7 +407,7 @@ impl Station<'_> {
         }
     }
 
-    /// Feeds the meter until the provider has said goodbye.
+    /// Feeds the meter until the provider has ended.
     fn measure(&self, began: u64, provided: &AtomicBool, output: &mut Output) -> Measured {
         let mut meter = Meter::new(self.options.cycle_ns());
         let end = self.options.seconds.map(|seconds| began + (seconds * 1e9) as u64);
@@ -417,7 +420,7 @@ impl Station<'_> {
             let finished = provided.load(Ordering::Relaxed);
             for sample in self.queue.try_iter() {
                 tell(&sample, output);
-                // What comes after this station stopped is not its business any more.
+                // Samples after the stop are ignored.
                 if stopped_at.is_none_or(|at| arrived_before(&sample, at)) {
                     meter.apply(sample);
                 }
@@ -455,7 +458,7 @@ impl Station<'_> {
     }
 }
 
-/// Reads requests on a thread that may block for ever.
+/// Reads requests on a thread that may block.
 fn read_requests() -> Receiver<Request> {
     let (sender, receiver) = channel();
     std::thread::spawn(move || {

@@ -1,29 +1,29 @@
-//! The process data of the virtual stations: what lies in the IO data object of their cyclic frames.
+//! The process data of the virtual stations, in the IO data object of their cyclic frames.
 //!
 //! ```text
-//!   marker            8   known plaintext, for the tap to look for
-//!   process image     n   text that never changes, as far as the frame has room
-//!   run               2   which start of the controller; a forged frame has another
-//!   sequence          4   one more in each frame that is sent
-//!   flags             1   bit 0: the toggling bit; bit 1: the station stops; bit 2: the echo is there;
-//!                           bit 3: the sender receives valid data itself
-//!   edges             2   rising edges of the toggling bit that the sender made so far
-//!   sent              8   CLOCK_MONOTONIC of the sender, nanoseconds
-//!   echo              8   `sent` of the frame that the sender received last
-//!   residence         4   nanoseconds from receiving that frame to sending this one
-//!   checksum          4   CRC-32 over all of the above
+//! |  marker            8   known plaintext, for the tap
+//! |  process image     n   static text that fills the frame
+//! |  run               2   number of the controller's start; a forged frame has another
+//! |  sequence          4   one more in each frame
+//! |  flags             1   bit 0: the toggling bit; bit 1: the station stops; bit 2: the echo is there;
+//! |                          bit 3: the sender receives valid data itself
+//! |  edges             2   rising edges of the toggling bit that the sender made so far
+//! |  sent              8   CLOCK_MONOTONIC of the sender, nanoseconds
+//! |  echo              8   `sent` of the last frame that the sender received
+//! |  residence         4   nanoseconds from receiving that frame to sending this one
+//! |  checksum          4   CRC-32 over all of the above
 //! ```
 //!
-//! Static octets stand in front, so the checksum over them is computed once.
+//! Static octets are in front, so the checksum over them is computed once.
 
-/// What every process image begins with.
+/// First octets of every process image.
 pub const MARKER: [u8; 8] = *b"PROC-IMG";
-/// Text that fills process images, over and over.
+/// Repeated text of process images.
 pub const IMAGE: &[u8] = b"valve=open;pump=run;temp=0421;level=0087;speed=1450;mode=auto;";
 
 const DYNAMIC_LEN: usize = 29;
 const CHECKSUM_LEN: usize = 4;
-/// The least octets of an IO data object that holds all this.
+/// Shortest IO data object with all fields.
 pub const MIN_LEN: usize = MARKER.len() + DYNAMIC_LEN + CHECKSUM_LEN;
 
 const TOGGLE: u8 = 0x01;
@@ -31,46 +31,46 @@ const STOPPING: u8 = 0x02;
 const HAS_ECHO: u8 = 0x04;
 const CONSUMING: u8 = 0x08;
 
-/// What a station says in one cycle.
+/// Content of one cycle.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ProcessData {
-    /// Which start of the controller.
+    /// Number of the controller's start.
     pub run: u16,
     /// Counts the frames of the sender.
     pub sequence: u32,
     /// The toggling bit.
     pub toggle: bool,
-    /// The sender is about to stop; no frames will come, and that is no fault.
+    /// The sender stops; the end of its frames is no fault.
     pub stopping: bool,
-    /// The sender receives valid data itself (what its IOCS says).
+    /// The sender receives valid data (its IOCS).
     pub consuming: bool,
-    /// Rising edges that the sender made.
+    /// Rising edges made by the sender.
     pub edges: u16,
-    /// When it was sent.
+    /// Time of sending.
     pub sent_ns: u64,
-    /// The last stamp received and how long ago that was.
+    /// The last received stamp and its residence.
     pub echo: Option<Echo>,
 }
 
-/// What a round trip is computed from: now - `sent_ns` - `residence_ns`.
+/// Input of a round trip: now - `sent_ns` - `residence_ns`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Echo {
-    /// The receiver's own stamp, coming back.
+    /// The receiver's own stamp.
     pub sent_ns: u64,
-    /// The time it spent in the other station.
+    /// Time spent in the other station.
     pub residence_ns: u32,
 }
 
-/// Why an IO data object is not what a station sent.
+/// Why an IO data object is not a station's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Damage {
+pub enum DamageError {
     /// Too short, or without the marker.
     Malformed,
     /// The checksum is wrong.
     Checksum,
 }
 
-/// An IO data object under construction: static octets and the checksum over them are kept.
+/// An IO data object under construction. Keeps the checksum over the static octets.
 #[derive(Clone, Debug)]
 pub struct Writer {
     static_checksum: u32,
@@ -89,7 +89,7 @@ impl Writer {
         Some(Self { static_checksum: crc32_update(CRC_INITIAL, &object[..static_len]), static_len })
     }
 
-    /// Writes what changes from cycle to cycle into the `object` that was prepared.
+    /// Writes the changing fields into the prepared `object`.
     pub fn write(&self, object: &mut [u8], data: &ProcessData) {
         let mut dynamic = [0; DYNAMIC_LEN];
         dynamic[0..2].copy_from_slice(&data.run.to_be_bytes());
@@ -111,15 +111,16 @@ impl Writer {
 }
 
 impl ProcessData {
-    /// Reads an IO data object and verifies all of it.
-    pub fn read(object: &[u8]) -> Result<Self, Damage> {
-        let static_len = object.len().checked_sub(DYNAMIC_LEN + CHECKSUM_LEN).ok_or(Damage::Malformed)?;
+    /// Parses an IO data object and verifies all of it.
+    pub fn read(object: &[u8]) -> Result<Self, DamageError> {
+        let static_len =
+            object.len().checked_sub(DYNAMIC_LEN + CHECKSUM_LEN).ok_or(DamageError::Malformed)?;
         if !object.starts_with(&MARKER) || static_len < MARKER.len() {
-            return Err(Damage::Malformed);
+            return Err(DamageError::Malformed);
         }
         let (content, checksum) = object.split_at(object.len() - CHECKSUM_LEN);
         if (!crc32_update(CRC_INITIAL, content)).to_be_bytes() != *checksum {
-            return Err(Damage::Checksum);
+            return Err(DamageError::Checksum);
         }
         let dynamic = &content[static_len..];
         let flags = dynamic[6];
@@ -191,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn process_data_reads_back_at_every_length() {
+    fn process_data_round_trips_all_lengths() {
         for len in [MIN_LEN, MIN_LEN + 1, 200, 1438] {
             let mut object = vec![0; len];
             let writer = Writer::prepare(&mut object).unwrap();

@@ -10,15 +10,15 @@ use super::shared::{Samples, Shared};
 use crate::sys::clock::{monotonic_ns, pace_until};
 use crate::sys::packet::PacketSocket;
 
-/// Frames with the stop flag at the end; one alone might be lost.
+/// Frames with the stop flag at the end; a single one could be lost.
 const GOODBYES: u32 = 3;
 
-/// How frames are paced.
+/// Timing of frames.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pace {
     /// The update time.
     pub(super) cycle_ns: u64,
-    /// How long before each due time the thread wakes and spins.
+    /// Time before each due time at which the thread wakes and spins.
     pub(super) spin_ns: u64,
     /// When the first frame is due.
     pub(super) first_ns: u64,
@@ -26,7 +26,7 @@ pub(super) struct Pace {
     pub(super) toggle_ns: u64,
 }
 
-/// Sends until told to stop, then says goodbye.
+/// Sends until told to stop, then announces the stop.
 pub(super) fn provide(
     socket: &PacketSocket,
     mut frame: FrameWriter,
@@ -61,7 +61,7 @@ pub(super) fn provide(
         due += pace.cycle_ns;
         let now = monotonic_ns();
         if now >= due + pace.cycle_ns {
-            // A cycle that is over is not made up for: a burst would serve nobody.
+            // Past cycles are skipped: no burst.
             let skipped = (now - due) / pace.cycle_ns;
             due += skipped * pace.cycle_ns;
             samples.push(Sample::Skipped(skipped));

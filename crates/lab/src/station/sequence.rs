@@ -1,9 +1,9 @@
-//! Late, lost, duplicated, reordered: told apart by the sequence number of each frame.
+//! Separates late, lost, duplicated and reordered frames by their sequence numbers.
 
-/// How far back a frame may come and still be recognised, in frames.
+/// Number of frames back that are recognised.
 const WINDOW: u32 = 1024;
 
-/// Remembers which of the last 1024 sequence numbers have come.
+/// Remembers which of the last 1024 sequence numbers arrived.
 #[derive(Clone, Debug)]
 pub struct SequenceTracker {
     highest: Option<u32>,
@@ -11,10 +11,10 @@ pub struct SequenceTracker {
     lost: u64,
 }
 
-/// What a frame is among those before it.
+/// Relation of a frame to those before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrival {
-    /// The newest so far, `skipped` numbers after the newest before it.
+    /// The newest so far; `skipped` numbers are missing before it.
     Newest {
         /// Frames in between that have not come (yet).
         skipped: u32,
@@ -23,7 +23,7 @@ pub enum Arrival {
     Reordered,
     /// For the second time.
     Duplicate,
-    /// Older than the window: first or second time is not known.
+    /// Older than the window; first and second time are indistinguishable.
     Ancient,
 }
 
@@ -37,7 +37,7 @@ impl SequenceTracker {
     /// Takes the next frame's number.
     pub fn accept(&mut self, sequence: u32) -> Arrival {
         let Some(highest) = self.highest else {
-            // Numbers before the first one belong to the time before the measurement: not lost.
+            // Numbers before the first one precede the measurement and are not lost.
             self.seen = [!0; (WINDOW / 64) as usize];
             self.highest = Some(sequence);
             return Arrival::Newest { skipped: 0 };
@@ -62,7 +62,7 @@ impl SequenceTracker {
         Arrival::Reordered
     }
 
-    /// Frames that never came: those that left the window unseen, and those in it that are missing.
+    /// Lost frames: those that left the window unseen, and those missing in it.
     #[must_use]
     pub fn lost(&self) -> u64 {
         self.lost + self.seen.iter().map(|word| u64::from(word.count_zeros())).sum::<u64>()
@@ -70,7 +70,7 @@ impl SequenceTracker {
 
     fn advance(&mut self, highest: u32, ahead: u32) {
         if ahead > WINDOW {
-            // The whole window is left behind, and more numbers than it holds were skipped.
+            // The whole window passes, and further numbers were skipped.
             self.lost += self.seen.iter().map(|word| u64::from(word.count_zeros())).sum::<u64>();
             self.lost += u64::from(ahead - WINDOW);
             self.seen = [0; (WINDOW / 64) as usize];
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gap_is_lost_until_the_missing_frame_comes() {
+    fn gap_is_lost_until_frame_arrives() {
         assert_eq!(run(&[1, 2, 5]).1, 2);
         let (arrivals, lost) = run(&[1, 2, 5, 3, 4]);
         assert_eq!(arrivals[2..], [Arrival::Newest { skipped: 2 }, Arrival::Reordered, Arrival::Reordered]);
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_second_coming_is_a_duplicate_whether_newest_or_not() {
+    fn repeated_number_is_duplicate() {
         let (arrivals, lost) = run(&[1, 2, 2, 3, 1]);
         assert_eq!(arrivals[2], Arrival::Duplicate);
         assert_eq!(arrivals[4], Arrival::Duplicate);
@@ -125,13 +125,13 @@ mod tests {
     }
 
     #[test]
-    fn losses_are_counted_once_when_the_window_moves_past_them() {
+    fn losses_count_once() {
         let sequences: Vec<u32> = (0..10_000).filter(|n| n % 100 != 50).collect();
         assert_eq!(run(&sequences).1, 100);
     }
 
     #[test]
-    fn a_jump_beyond_the_window_counts_all_that_it_skipped() {
+    fn jump_beyond_window_counts_all() {
         assert_eq!(run(&[0, 1, 5_001]).1, 4_999);
         assert_eq!(run(&[0, 1, 1 + WINDOW]).1, u64::from(WINDOW) - 1);
         assert_eq!(run(&[0, 1, 2 + WINDOW]).1, u64::from(WINDOW));
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_older_than_the_window_is_ancient() {
+    fn number_before_window_is_ancient() {
         let (arrivals, _) = run(&[0, 3_000, 1]);
         assert_eq!(arrivals[2], Arrival::Ancient);
     }

@@ -1,35 +1,35 @@
-//! What the threads of one station share, without locks: a thread with a deadline waits for nobody.
+//! State shared by a station's threads, without locks: a thread with a deadline never waits.
 
 use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use super::meter::Sample;
 
-/// Samples that may wait for the meter: some seconds at the shortest cycle.
+/// Capacity of the queue: some seconds at the shortest cycle.
 const QUEUE: usize = 1 << 16;
 const SLOTS: usize = 8;
 
 /// State between provider, consumer and meter.
 #[derive(Debug, Default)]
 pub struct Shared {
-    /// The station shall stop.
+    /// The station must stop.
     pub stop: AtomicBool,
-    /// The peer said that it stops.
+    /// The peer announced its stop.
     pub peer_stopped: AtomicBool,
-    /// Valid data is coming in: the watchdog is content.
+    /// Valid data is arriving; the watchdog has not expired.
     pub consuming: AtomicBool,
     /// LLDP announcements received.
     pub announcements: AtomicU64,
-    /// Rising edges that the provider made.
+    /// Rising edges made by the provider.
     pub edges_made: AtomicU16,
     dropped: AtomicU64,
     last_received: LastReceived,
 }
 
-/// The stamp of the newest frame and when it came, from the consumer to the provider.
+/// Stamp and arrival of the newest frame, from the consumer to the provider.
 ///
-/// A ring of slots: the provider would have to sleep for eight receptions between two loads to read a pair
-/// that does not belong together.
+/// A ring of slots. The provider would have to sleep for eight receptions between two loads to read
+/// a mixed pair.
 #[derive(Debug, Default)]
 struct LastReceived {
     count: AtomicU64,
@@ -58,13 +58,13 @@ impl Shared {
         Some((sent.load(Ordering::Relaxed), at.load(Ordering::Relaxed)))
     }
 
-    /// Samples lost because the queue was full.
+    /// Samples lost by a full queue.
     pub fn dropped(&self) -> u64 {
         self.dropped.load(Ordering::Relaxed)
     }
 }
 
-/// Hands samples to the meter; never waits.
+/// Passes samples to the meter without waiting.
 #[derive(Clone, Debug)]
 pub struct Samples<'a> {
     queue: SyncSender<Sample>,
@@ -78,7 +78,7 @@ impl<'a> Samples<'a> {
         (Self { queue, shared }, receiver)
     }
 
-    /// Hands over one sample, or counts it as dropped.
+    /// Passes one sample, or counts it as dropped.
     pub fn push(&self, sample: Sample) {
         if self.queue.try_send(sample).is_err() {
             self.shared.dropped.fetch_add(1, Ordering::Relaxed);

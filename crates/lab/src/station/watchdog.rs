@@ -1,9 +1,10 @@
-//! The consumer's watchdog (IEC 61158-5-10: data hold time): three update times without valid data are a bus error.
+//! The consumer's watchdog (IEC 61158-5-10: data hold time): three update times without valid data
+//! are a bus error.
 //!
-//! A real device gives up the connection then and the controller makes it anew; here the next valid frame ends
-//! the outage, so that what is measured is the path and not a connection set-up.
+//! A real device then drops the connection and the controller sets up a new one. Here the next
+//! valid frame ends the outage, so the path is measured and not a connection set-up.
 
-/// Watches over the arrival of valid frames. Times are nanoseconds of one clock.
+/// Supervises the arrival of valid frames. All times are nanoseconds of one clock.
 #[derive(Clone, Debug)]
 pub struct Watchdog {
     timeout_ns: u64,
@@ -12,7 +13,7 @@ pub struct Watchdog {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// No frame yet, or the peer said it stops: silence is no fault.
+    /// No frame yet, or the peer announced its stop: silence is no fault.
     Idle,
     Running {
         last_ns: u64,
@@ -22,12 +23,12 @@ enum State {
     },
 }
 
-/// What a frame or the time brought about.
+/// An event by a frame or by time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// Three update times without valid data. `silent_since_ns`: the last valid frame.
     BusError {
-        /// When the last valid frame had come.
+        /// Arrival of the last valid frame.
         silent_since_ns: u64,
     },
     /// Valid data again after a bus error.
@@ -44,8 +45,8 @@ impl Watchdog {
         Self { timeout_ns, state: State::Idle }
     }
 
-    /// A valid frame came. A frame that comes after the time-out is a bus error and its recovery at once, whether
-    /// or not [`Watchdog::expire`] had the time to notice.
+    /// Takes a valid frame. After the time-out it is a bus error and its recovery at once, even if
+    /// [`Watchdog::expire`] was not called in time.
     pub fn feed(&mut self, now_ns: u64) -> (Option<Event>, Option<Event>) {
         let before = std::mem::replace(&mut self.state, State::Running { last_ns: now_ns });
         match before {
@@ -61,7 +62,7 @@ impl Watchdog {
         }
     }
 
-    /// Time has passed without a valid frame.
+    /// Takes the time without a valid frame.
     pub fn expire(&mut self, now_ns: u64) -> Option<Event> {
         match self.state {
             State::Running { last_ns } if now_ns.saturating_sub(last_ns) > self.timeout_ns => {
@@ -72,12 +73,12 @@ impl Watchdog {
         }
     }
 
-    /// The peer said that it stops.
+    /// The peer announced its stop.
     pub fn stop(&mut self) {
         self.state = State::Idle;
     }
 
-    /// When [`Watchdog::expire`] should be called next; `None` while nothing is watched.
+    /// Time of the next call to [`Watchdog::expire`]; `None` while idle.
     #[must_use]
     pub fn deadline_ns(&self) -> Option<u64> {
         match self.state {
@@ -92,14 +93,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn silence_before_the_first_frame_is_no_bus_error() {
+    fn initial_silence_is_no_bus_error() {
         let mut watchdog = Watchdog::new(12);
         assert_eq!(watchdog.expire(1_000), None);
         assert_eq!(watchdog.deadline_ns(), None);
     }
 
     #[test]
-    fn a_frame_exactly_at_the_timeout_still_counts() {
+    fn frame_at_timeout_is_in_time() {
         let mut watchdog = Watchdog::new(12);
         watchdog.feed(100);
         assert_eq!(watchdog.expire(112), None);
@@ -107,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn silence_is_one_bus_error_however_long_it_lasts() {
+    fn silence_is_one_bus_error() {
         let mut watchdog = Watchdog::new(12);
         watchdog.feed(100);
         assert_eq!(watchdog.deadline_ns(), Some(113));
@@ -118,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_late_frame_counts_even_if_nobody_looked_in_between() {
+    fn late_frame_counts_without_expire() {
         let mut watchdog = Watchdog::new(12);
         watchdog.feed(100);
         assert_eq!(
@@ -128,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_peer_that_says_goodbye_is_no_bus_error() {
+    fn announced_stop_is_no_bus_error() {
         let mut watchdog = Watchdog::new(12);
         watchdog.feed(100);
         watchdog.stop();

@@ -1,8 +1,8 @@
-//! A witness of the machine: notices when its core was not to be had.
+//! Detects when the station's core was withheld.
 //!
-//! A virtual machine's cores are taken away for milliseconds now and then, and so is any core by what runs on it.
-//! Nobody between two stations is to blame for what is late then. The witness sleeps for a known time, over and
-//! over, at the stations' own priority on their own core, and reports when it woke too late.
+//! A hypervisor takes cores away for milliseconds, and so do other processes. Delays in such a time
+//! are no fault of the path. The witness sleeps for a known time at the stations' priority on their
+//! core and reports late wake-ups.
 
 use std::sync::atomic::Ordering;
 
@@ -10,10 +10,10 @@ use super::meter::Sample;
 use super::shared::{Samples, Shared};
 use crate::sys::clock::{monotonic_ns, sleep_until};
 
-/// A shorter sleep would itself cost too much of the core.
+/// A shorter sleep would load the core too much.
 const SHORTEST_NS: u64 = 250_000;
 
-/// A shorter delay is what waking up takes here and there; whoever asks adds the longer ones up.
+/// A shorter delay of a wake-up is normal.
 const NOTABLE_NS: u64 = 100_000;
 
 /// Watches until the station stops.

@@ -1,8 +1,7 @@
 //! The clock of every measurement: `CLOCK_MONOTONIC`.
 //!
-//! All network namespaces of one machine share it, so a stamp written by one station may be subtracted by
-//! another. Over real interfaces between two machines that no longer holds; round trips still do, since they
-//! subtract stamps of one machine only.
+//! All network namespaces of a machine share it, so one station may subtract another's stamp.
+//! Between two machines only round trips are valid, since they use one machine's stamps.
 
 /// Nanoseconds of `CLOCK_MONOTONIC`.
 #[must_use]
@@ -10,7 +9,7 @@ pub fn monotonic_ns() -> u64 {
     read(libc::CLOCK_MONOTONIC)
 }
 
-/// Nanoseconds since 1970, for the time stamps of a pcap file alone.
+/// Nanoseconds since 1970, for time stamps of a pcap file only.
 #[must_use]
 pub fn realtime_ns() -> u64 {
     read(libc::CLOCK_REALTIME)
@@ -23,8 +22,8 @@ fn read(clock: libc::clockid_t) -> u64 {
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
-/// Sleeps until `deadline_ns` of `CLOCK_MONOTONIC`; comes back earlier when a signal arrives, so that the
-/// caller can look at its stop flag.
+/// Sleeps until `deadline_ns` of `CLOCK_MONOTONIC`. A signal ends the sleep early, so the caller
+/// can read its stop flag.
 pub fn sleep_until(deadline_ns: u64) {
     let at = timespec(deadline_ns);
     // SAFETY: `at` is a valid timespec; with TIMER_ABSTIME the remaining-time pointer may be null.
@@ -33,8 +32,9 @@ pub fn sleep_until(deadline_ns: u64) {
     };
 }
 
-/// Sleeps until `spin_ns` before the deadline, then spins: a sleeping core needs tens of microseconds to wake.
-/// Returns the time it saw last, at or after the deadline unless a signal interrupted the sleep.
+/// Sleeps until `spin_ns` before the deadline, then spins: a sleeping core takes tens of
+/// microseconds to wake. Returns the last time read, at or after the deadline unless a signal
+/// interrupted the sleep.
 pub fn pace_until(deadline_ns: u64, spin_ns: u64) -> u64 {
     let wake = deadline_ns.saturating_sub(spin_ns);
     let mut now = monotonic_ns();
@@ -46,7 +46,7 @@ pub fn pace_until(deadline_ns: u64, spin_ns: u64) -> u64 {
         }
     }
     while now < deadline_ns {
-        // Another station's thread on the same core must not wait for this loop.
+        // Lets another station's thread on the same core run.
         super::sched::yield_now();
         now = monotonic_ns();
     }

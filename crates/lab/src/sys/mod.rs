@@ -1,15 +1,15 @@
-//! The border to the Linux kernel: the only place of this crate with `unsafe`.
+//! Linux interfaces: the only `unsafe` code of this crate.
 //!
-//! | file | what it wraps |
+//! | file | contents |
 //! | --- | --- |
-//! | [`clock`] | `CLOCK_MONOTONIC`, absolute sleeping |
+//! | [`clock`] | `CLOCK_MONOTONIC`, absolute sleep |
 //! | [`packet`] | raw `AF_PACKET` sockets with VLAN and checksum metadata |
 //! | [`sched`] | affinity, `SCHED_FIFO`, `mlockall`, timer slack |
 //! | [`process`] | a child in a network namespace that dies with its parent |
-//! | [`signal`] | SIGINT and SIGTERM as a flag that loops look at |
-//! | [`ticks`] | the CPU's own counter, between fences |
+//! | [`signal`] | SIGINT and SIGTERM as a flag for loops |
+//! | [`ticks`] | the CPU's time stamp counter, between fences |
 //! | [`namespace`] | entering network namespaces, a user namespace without root |
-#![allow(unsafe_code)]
+#![allow(unsafe_code, reason = "the system calls of the lab are here and nowhere else")]
 
 pub mod clock;
 pub mod namespace;
@@ -19,7 +19,7 @@ pub mod sched;
 pub mod signal;
 pub mod ticks;
 
-/// Turns a C return value into the `errno` it stands for.
+/// Converts a C return value to a `Result` with `errno`.
 fn check(result: libc::c_int) -> std::io::Result<libc::c_int> {
     if result < 0 { Err(std::io::Error::last_os_error()) } else { Ok(result) }
 }

@@ -1,4 +1,4 @@
-//! Network namespaces, and a user namespace where root is missing.
+//! Network namespaces, and a user namespace without root.
 
 use std::fs::File;
 use std::io;
@@ -12,22 +12,23 @@ pub fn enter(file: &File) -> io::Result<()> {
     check(unsafe { libc::setns(file.as_raw_fd(), libc::CLONE_NEWNET) }).map(drop)
 }
 
-/// True when the process has the rights of root in its user namespace.
+/// Whether the process is root in its user namespace.
 #[must_use]
 pub fn is_root() -> bool {
     // SAFETY: takes nothing.
     unsafe { libc::geteuid() == 0 }
 }
 
-/// Becomes root of a new user namespace with its own network and mount namespaces and an empty `/run`.
+/// Becomes root of a new user namespace with its own network and mount namespaces and an empty
+/// `/run`.
 ///
-/// Only a process with one thread may do this; with more the kernel answers `EINVAL`.
+/// The process must have one thread; otherwise the kernel answers `EINVAL`.
 pub fn become_root_of_new_user_namespace() -> io::Result<()> {
     // SAFETY: take nothing.
     let (uid, gid) = unsafe { (libc::geteuid(), libc::getegid()) };
     // SAFETY: takes flags only.
     check(unsafe { libc::unshare(libc::CLONE_NEWUSER | libc::CLONE_NEWNET | libc::CLONE_NEWNS) })?;
-    // The kernel takes a gid_map from an ordinary user only after setgroups is given up (user_namespaces(7)).
+    // An ordinary user may write gid_map only after giving up setgroups (user_namespaces(7)).
     std::fs::write("/proc/self/setgroups", "deny")?;
     std::fs::write("/proc/self/uid_map", format!("0 {uid} 1"))?;
     std::fs::write("/proc/self/gid_map", format!("0 {gid} 1"))?;

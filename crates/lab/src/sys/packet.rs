@@ -1,7 +1,7 @@
-//! Raw `AF_PACKET` sockets (packet(7)), with what the kernel keeps beside the frame.
+//! Raw `AF_PACKET` sockets (packet(7)), with the kernel's metadata.
 //!
-//! The kernel takes VLAN tags out of received frames and leaves checksums unfinished; both are told in ancillary
-//! data only. A station needs neither, the emulated wire and the tap need both.
+//! The kernel removes VLAN tags from received frames and leaves checksums unfinished; both appear
+//! in ancillary data only. The emulated wire and the tap need both, a station neither.
 
 use std::ffi::CString;
 use std::io;
@@ -17,22 +17,22 @@ pub const VNET_HEADER_LEN: usize = 10;
 
 const PACKET_IGNORE_OUTGOING: libc::c_int = 23;
 
-/// How a socket is opened.
+/// Options of a socket.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
     /// The EtherType to receive, or [`ALL`].
     pub protocol: u16,
     /// Receive frames for any address.
     pub promiscuous: bool,
-    /// A `virtio_net_hdr` goes in front of every frame, both ways.
+    /// Puts a `virtio_net_hdr` in front of every frame, both ways.
     pub vnet_header: bool,
-    /// What this machine itself sends through the interface is received as well.
+    /// Also receives frames that this machine sends through the interface.
     pub outgoing: bool,
-    /// VLAN tags and time stamps are asked for ([`Received::vlan`], [`Received::realtime_ns`]).
+    /// Requests VLAN tags and time stamps ([`Received::vlan`], [`Received::realtime_ns`]).
     pub metadata: bool,
-    /// Octets of kernel buffer to ask for.
+    /// Requested octets of kernel buffer.
     pub receive_buffer: usize,
-    /// A waiting [`PacketSocket::receive`] gives up after so many microseconds; 0: never.
+    /// Time-out of a waiting [`PacketSocket::receive`] in microseconds; 0: none.
     pub receive_timeout_us: u32,
 }
 
@@ -50,16 +50,16 @@ impl Default for Options {
     }
 }
 
-/// What came with a received frame.
+/// Metadata of a received frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Received {
     /// Octets written to the buffer.
     pub len: usize,
-    /// The tag that the kernel took out: TPID and TCI.
+    /// The tag that the kernel removed: TPID and TCI.
     pub vlan: Option<(u16, u16)>,
     /// This machine sent it through the interface.
     pub outgoing: bool,
-    /// When the kernel saw the frame, nanoseconds since 1970; 0 where not asked for.
+    /// Time stamp of the kernel in nanoseconds since 1970; 0 if not requested.
     pub realtime_ns: u64,
 }
 
@@ -71,7 +71,7 @@ pub struct PacketSocket {
 }
 
 impl PacketSocket {
-    /// Opens a socket on `interface` of the network namespace that the calling thread is in.
+    /// Opens a socket on `interface` in the calling thread's network namespace.
     pub fn open(interface: &str, options: Options) -> io::Result<Self> {
         let name = CString::new(interface).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
         // SAFETY: `name` is NUL-terminated.
@@ -88,7 +88,7 @@ impl PacketSocket {
 
         let octets = options.receive_buffer as libc::c_int;
         if socket.set(libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, &octets).is_err() {
-            // What everybody may have is less.
+            // The limit of an ordinary user is lower.
             let _ = socket.set(libc::SOL_SOCKET, libc::SO_RCVBUF, &octets);
         }
         if !options.outgoing {
@@ -127,7 +127,7 @@ impl PacketSocket {
         Ok(socket)
     }
 
-    /// Also receives what is sent to this group address.
+    /// Also receives frames to this group address.
     pub fn join(&self, interface: &str, group: [u8; 6]) -> io::Result<()> {
         let name = CString::new(interface).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
         // SAFETY: `name` is NUL-terminated.
@@ -135,7 +135,7 @@ impl PacketSocket {
         self.membership(index, libc::PACKET_MR_MULTICAST, group)
     }
 
-    /// The interface's own address.
+    /// Address of the interface.
     #[must_use]
     pub fn address(&self) -> [u8; 6] {
         self.address
@@ -147,7 +147,7 @@ impl PacketSocket {
         // SAFETY: `buffer` is valid for its length.
         let got = unsafe { libc::recv(self.raw(), buffer.as_mut_ptr().cast(), buffer.len(), flags) };
         match usize::try_from(got) {
-            // MSG_TRUNC reports the true length; what did not fit is of no use to anybody here.
+            // MSG_TRUNC reports the true length; a truncated frame is useless here.
             Ok(len) if len <= buffer.len() => Ok(Some(len)),
             Ok(_) => Ok(None),
             Err(_) => nothing_yet(),
@@ -205,19 +205,19 @@ impl PacketSocket {
         Ok(Some(received))
     }
 
-    /// Sends one frame (with its `virtio_net_hdr` where the socket has one).
+    /// Sends one frame (with its `virtio_net_hdr` if the socket has one).
     pub fn send(&self, frame: &[u8]) -> io::Result<()> {
         // SAFETY: `frame` is valid for its length.
         let sent = unsafe { libc::send(self.raw(), frame.as_ptr().cast(), frame.len(), 0) };
         if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
-    /// Waits until a frame is there or `timeout_ns` has passed; false on time-out or signal.
+    /// Waits for a frame or until `timeout_ns` has passed; false on time-out or signal.
     pub fn wait(&self, timeout_ns: u64) -> io::Result<bool> {
         wait_any(&[self], timeout_ns)
     }
 
-    /// Frames that the kernel dropped since the last call because the buffer was full.
+    /// Frames dropped by the kernel since the last call, because the buffer was full.
     pub fn take_drops(&self) -> u64 {
         // SAFETY: an all-zero tpacket_stats is a valid value.
         let mut statistics: libc::tpacket_stats = unsafe { std::mem::zeroed() };
@@ -264,7 +264,7 @@ impl PacketSocket {
     }
 }
 
-/// Waits until one of the sockets has a frame or `timeout_ns` has passed; false on time-out or signal.
+/// Waits until a socket has a frame or `timeout_ns` has passed; false on time-out or signal.
 pub fn wait_any(sockets: &[&PacketSocket], timeout_ns: u64) -> io::Result<bool> {
     let idle = libc::pollfd { fd: -1, events: libc::POLLIN, revents: 0 };
     let mut polled = [idle; 4];
@@ -283,12 +283,12 @@ pub fn wait_any(sockets: &[&PacketSocket], timeout_ns: u64) -> io::Result<bool> 
     }
 }
 
-/// Control data must be aligned as a `cmsghdr`.
+/// Control data is aligned as a `cmsghdr`.
 #[repr(align(8))]
 struct Control([u8; 256]);
 
-/// Sorts the last error: nothing there or interrupted is no error, nor is an interface that is down just now
-/// (the socket stays bound and receives again once it is up).
+/// Maps the last error. No frame and an interruption are no errors, nor is a link that is down (the
+/// socket stays bound and receives again once it is up).
 fn nothing_yet<T>() -> io::Result<Option<T>> {
     let error = io::Error::last_os_error();
     match error.raw_os_error() {

@@ -1,4 +1,4 @@
-//! Starting a child where it belongs: in its namespace, on its core, bound to its parent's life.
+//! Starting a child in its namespace, on its core, bound to its parent's life.
 
 use std::fs::File;
 use std::io;
@@ -8,11 +8,13 @@ use std::process::Command;
 
 use super::check;
 
-/// Arranges that the child enters `netns`, runs on `cpus`, leaves the terminal's process group (so that Ctrl-C
-/// reaches the parent alone, which then ends its children in order) and is killed when the calling thread ends.
+/// Arranges that the child enters `netns`, runs on `cpus`, leaves the terminal's process group (so
+/// that Ctrl-C reaches the parent alone, which then ends its children in order) and is killed when
+/// the calling thread ends.
 ///
-/// `netns` must stay open until the child was started. Call and spawn from a thread that lives as long as the
-/// children shall, the main thread as a rule: the parent-death signal follows the thread.
+/// `netns` must stay open until the child was started. The parent-death signal follows the calling
+/// thread, so call and spawn from a thread that lives as long as the children, usually the main
+/// thread.
 pub fn arrange(command: &mut Command, netns: Option<&File>, cpus: &[usize]) {
     let netns = netns.map(AsRawFd::as_raw_fd);
     let cpus = cpus.to_vec();
@@ -23,7 +25,7 @@ pub fn arrange(command: &mut Command, netns: Option<&File>, cpus: &[usize]) {
         check(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as libc::c_ulong, 0, 0, 0) })?;
         // SAFETY: takes nothing.
         if unsafe { libc::getppid() } as u32 != parent {
-            // The parent died between fork and prctl: no signal will come any more.
+            // The parent died between fork and prctl, so no signal will come.
             return Err(io::Error::from_raw_os_error(libc::ESRCH));
         }
         if let Some(fd) = netns {
@@ -36,7 +38,7 @@ pub fn arrange(command: &mut Command, netns: Option<&File>, cpus: &[usize]) {
     unsafe { command.pre_exec(prepare) };
 }
 
-/// Sends `signal` to one process that we started.
+/// Sends `signal` to a child.
 pub fn signal(pid: u32, signal: Signal) -> io::Result<()> {
     let number = match signal {
         Signal::Terminate => libc::SIGTERM,
@@ -46,11 +48,11 @@ pub fn signal(pid: u32, signal: Signal) -> io::Result<()> {
     check(unsafe { libc::kill(pid as libc::pid_t, number) }).map(drop)
 }
 
-/// What may be sent to a child.
+/// Signals to a child.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Signal {
-    /// Ends it cleanly.
+    /// SIGTERM.
     Terminate,
-    /// Ends it on the spot, as a power cut would.
+    /// SIGKILL.
     Kill,
 }

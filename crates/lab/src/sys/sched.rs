@@ -1,7 +1,7 @@
-//! Scheduling: which cores, which class, which memory stays resident.
+//! Scheduling: cores, class, resident memory.
 //!
-//! Nothing here is assumed to succeed. Without root the kernel refuses real-time classes and locked memory; the
-//! caller reports what is in force.
+//! Any call may fail: without root the kernel refuses real-time classes and locked memory. The
+//! caller reports the granted measures.
 
 use std::io;
 
@@ -21,7 +21,7 @@ pub fn allowed_cpus() -> Vec<usize> {
     (0..libc::CPU_SETSIZE as usize).filter(|&cpu| unsafe { libc::CPU_ISSET(cpu, &set) }).collect()
 }
 
-/// Confines the calling thread (and what it starts afterwards) to `cpus`. An empty list changes nothing.
+/// Confines the calling thread (and its later children) to `cpus`. An empty list changes nothing.
 pub fn pin(cpus: &[usize]) -> io::Result<()> {
     if cpus.is_empty() {
         return Ok(());
@@ -49,18 +49,17 @@ pub fn fifo(priority: i32) -> io::Result<()> {
     .map(drop)
 }
 
-/// Makes the calling thread give way to all others that are not idle (nice 19).
+/// Lowers the calling thread's priority below all others (nice 19).
 pub fn be_nice() {
     // SAFETY: takes plain integers. `who` 0 is the calling thread on Linux. A refusal changes nothing that matters.
     unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, 19) };
 }
 
-/// Keeps all present and future pages of the process in memory.
+/// Locks all present and future pages of the process.
 ///
-/// Where the limit on locked memory (RLIMIT_MEMLOCK) would let the call succeed and later allocations fail, the
-/// lock is given up again.
+/// Unlocks again if the limit (RLIMIT_MEMLOCK) would make later allocations fail.
 pub fn lock_memory() -> io::Result<()> {
-    /// What a station still allocates: stacks of its threads, buffers, queues.
+    /// Later allocations of a station: thread stacks, buffers, queues.
     const HEADROOM: usize = 32 << 20;
     // SAFETY: takes flags only.
     check(unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE) })?;
@@ -78,13 +77,13 @@ pub fn lock_memory() -> io::Result<()> {
     check(unsafe { libc::munmap(probe, HEADROOM) }).map(drop)
 }
 
-/// Asks for timers without the 50 µs of slack that ordinary threads get.
+/// Removes the 50 µs of timer slack of ordinary threads.
 pub fn tighten_timers() {
     // SAFETY: PR_SET_TIMERSLACK takes one integer (nanoseconds).
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1 as libc::c_ulong, 0, 0, 0) };
 }
 
-/// Gives up the rest of the time slice to whoever else waits for this core.
+/// Yields the rest of the time slice to other threads of this core.
 pub fn yield_now() {
     // SAFETY: takes nothing.
     unsafe { libc::sched_yield() };

@@ -1,7 +1,6 @@
 //! SIGINT and SIGTERM as a flag.
 //!
-//! A handler may do next to nothing; ours stores one bool. Sleeping calls return with `EINTR`, so loops look at
-//! the flag soon.
+//! The handler only stores a bool. Sleeping calls return with `EINTR`, so loops read the flag soon.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -11,7 +10,7 @@ extern "C" fn on_signal(_signal: libc::c_int) {
     STOP.store(true, Ordering::Relaxed);
 }
 
-/// From here on SIGINT and SIGTERM set the flag instead of ending the process.
+/// Makes SIGINT and SIGTERM set the flag instead of ending the process.
 pub fn install() {
     // SAFETY: an all-zero sigaction is valid: no flags (so sleeping calls are interrupted), an empty mask.
     let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
@@ -22,13 +21,13 @@ pub fn install() {
     }
 }
 
-/// True once the process was asked to end.
+/// Whether the process was asked to end.
 #[must_use]
 pub fn stopping() -> bool {
     STOP.load(Ordering::Relaxed)
 }
 
-/// Asks this process to end, as SIGTERM would.
+/// Asks this process to end, like SIGTERM.
 pub fn stop() {
     STOP.store(true, Ordering::Relaxed);
 }

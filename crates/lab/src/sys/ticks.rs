@@ -1,6 +1,6 @@
-//! A clock for single packets: the CPU's own counter between fences, where it has one that programs may read.
+//! A clock for single packets: the CPU's time stamp counter between fences, on CPUs that have one.
 
-/// A reading, after all that stands before has been done, and before anything that stands behind has begun.
+/// Reads the counter after all earlier instructions and before any later one.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 #[must_use]
@@ -15,7 +15,7 @@ pub fn ticks() -> u64 {
     }
 }
 
-/// A reading of the system's clock.
+/// Reads the system's clock.
 #[cfg(not(target_arch = "x86_64"))]
 #[inline(always)]
 #[must_use]

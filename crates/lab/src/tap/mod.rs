@@ -1,13 +1,13 @@
-//! The tap: an observer who sees every frame that a gateway puts on the untrusted wire.
+//! The tap: an observer of every frame that a gateway puts on the untrusted wire.
 //!
-//! It sniffs on the wire's own interfaces, inbound only, so it hears the gateways and not what the wire (a Linux
-//! bridge or the emulator) makes of their frames: a duplicate that the wire makes is no nonce
-//! spent twice. It drains its sockets in batches at low priority, to disturb as little as possible; what it
-//! misses, it tells.
+//! It captures on the wire's interfaces, inbound only. So it sees the gateways' frames and not the
+//! changes by the wire (a Linux bridge or the emulator): a duplicate made by the wire is no nonce
+//! reuse. It reads its sockets in batches at low priority to disturb little, and reports dropped
+//! frames.
 //!
-//! - [`view`]: what can be seen in a frame,
-//! - [`nonces`]: packet numbers spent twice,
-//! - [`plaintext`]: process data that is readable,
+//! - [`view`]: visible content of a frame,
+//! - [`nonces`]: packet numbers used twice,
+//! - [`plaintext`]: readable process data,
 //! - [`pcap`]: the recording.
 
 pub mod nonces;
@@ -21,26 +21,26 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::output::Output;
-use crate::station::Error;
+use crate::station::StationError;
 use crate::sys::clock::monotonic_ns;
 use crate::sys::packet::{self, PacketSocket, Received};
 use crate::sys::{sched, signal};
 use pcap::Pcap;
 use view::{Seen, View};
 
-/// How the tap runs.
+/// Options of the tap.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Options {
-    /// The interfaces, one towards each gateway.
+    /// The interfaces, one per gateway.
     pub interfaces: Vec<String>,
-    /// Listen to what this machine sends, and to nothing else: on a gateway's own uplink, where no wire of ours is.
+    /// Captures only frames that this machine sends: for a gateway's own uplink.
     pub outgoing_only: bool,
-    /// A recording of all frames.
+    /// File for a recording of all frames.
     pub pcap: Option<PathBuf>,
-    /// Milliseconds between two looks at the sockets.
+    /// Milliseconds between two reads of the sockets.
     pub drain_ms: u32,
-    /// A line of JSON with the state so far every so many milliseconds; 0 for none.
+    /// Interval of live lines in milliseconds; 0 for none.
     pub live_ms: u32,
 }
 
@@ -60,7 +60,7 @@ impl Default for Options {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Line {
-    /// It listens.
+    /// The sockets are open.
     Ready,
     /// The state so far.
     Live(Box<Seen>),
@@ -72,7 +72,7 @@ pub enum Line {
 const BUFFER: usize = 32 << 20;
 
 /// Listens until SIGTERM.
-pub fn run(options: Options, output: &mut Output) -> Result<Line, Error> {
+pub fn run(options: Options, output: &mut Output) -> Result<Line, StationError> {
     sched::be_nice();
     let open = |interface: &String| {
         let socket_options = packet::Options {
@@ -83,11 +83,12 @@ pub fn run(options: Options, output: &mut Output) -> Result<Line, Error> {
             ..Default::default()
         };
         PacketSocket::open(interface, socket_options)
-            .map_err(|error| Error::Socket { interface: interface.clone(), error })
+            .map_err(|error| StationError::Socket { interface: interface.clone(), error })
     };
     let sockets = options.interfaces.iter().map(open).collect::<Result<Vec<_>, _>>()?;
-    let recording =
-        |error| Error::Option(format!("{}: {error}", options.pcap.clone().unwrap_or_default().display()));
+    let recording = |error| {
+        StationError::Option(format!("{}: {error}", options.pcap.clone().unwrap_or_default().display()))
+    };
     let mut pcap = options.pcap.as_deref().map(Pcap::create).transpose().map_err(recording)?;
     output.line(&Line::Ready);
 
@@ -96,7 +97,7 @@ pub fn run(options: Options, output: &mut Output) -> Result<Line, Error> {
     let live_ns = u64::from(options.live_ms) * 1_000_000;
     let mut next_live = monotonic_ns() + live_ns;
     loop {
-        // Look once more after the signal: what was sent before it counts.
+        // One more read after the signal: earlier frames count.
         let last = signal::stopping();
         for (side, socket) in sockets.iter().enumerate() {
             while let Some(received) = receive(socket, &mut buffer) {
@@ -126,12 +127,12 @@ pub fn run(options: Options, output: &mut Output) -> Result<Line, Error> {
     Ok(Line::Result(Box::new(view.seen())))
 }
 
-/// The next frame. A socket whose interface went away gives none any more.
+/// The next frame. A socket whose interface went away has none.
 fn receive(socket: &PacketSocket, buffer: &mut [u8]) -> Option<Received> {
     socket.receive_with_metadata(buffer).ok().flatten()
 }
 
-/// Records a frame as it was on the wire: with the tag that the kernel took out.
+/// Records a frame with the tag that the kernel removed.
 fn record(pcap: &mut Pcap, frame: &[u8], received: &Received) -> std::io::Result<()> {
     match (received.vlan, frame.split_at_checked(12)) {
         (Some((tpid, tci)), Some((addresses, rest))) => {

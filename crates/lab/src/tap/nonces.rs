@@ -1,20 +1,20 @@
-//! Finds packet numbers that were spent twice.
+//! Finds packet numbers that were used twice.
 //!
-//! In GCM the nonce is made of SCI and PN (IEEE 802.1AE clause 14.5); two frames with one (key, SCI, PN) would
-//! betray the key stream and the authentication key. The association number stands for the key; where one number
-//! gets a new key, the observer is told by [`NonceLedger::next_generation`]. The set is exact: per secure
-//! association the PNs are kept as intervals, which stay few as long as senders count.
+//! In GCM the nonce consists of SCI and PN (IEEE 802.1AE clause 14.5). Two frames with the same
+//! key, SCI and PN would reveal the key stream and the authentication key. The association number
+//! stands for the key; [`NonceLedger::next_generation`] announces new keys. The set is exact: each
+//! secure association keeps its PNs as intervals, which stay few as long as senders count up.
 
 use std::collections::BTreeMap;
 
 use antedate_wire::Sci;
 use serde::{Deserialize, Serialize};
 
-/// Intervals kept at most over all associations (about 32 octets each).
+/// Limit of intervals over all associations (about 32 octets each).
 const MOST_INTERVALS: usize = 1 << 20;
-/// Associations kept at most; forged SCIs could be many.
+/// Limit of associations; forged SCIs could be many.
 const MOST_ASSOCIATIONS: usize = 4_096;
-/// Examples kept.
+/// Limit of examples.
 const MOST_EXAMPLES: usize = 16;
 
 /// One key's packet numbers: generation, SCI, AN.
@@ -32,7 +32,7 @@ pub struct NonceLedger {
     examples: Vec<Reuse>,
 }
 
-/// A packet number that came twice.
+/// A repeated packet number.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reuse {
     /// The secure channel.
@@ -43,45 +43,45 @@ pub struct Reuse {
     pub pn: u32,
 }
 
-/// The summary; names are stable.
+/// The summary. Field names are stable.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Nonces {
     /// Frames with a packet number.
     pub seen: u64,
-    /// Packet numbers that came again under the same key.
+    /// Packet numbers repeated under the same key.
     pub reused: u64,
-    /// Packet numbers that found no room in the set; 0, or `reused` is a lower bound.
+    /// Packet numbers beyond the set's limits. If not 0, `reused` is a lower bound.
     pub unrecorded: u64,
     /// The first few reuses.
     pub examples: Vec<Reuse>,
-    /// Per association: what range was used.
+    /// Used ranges per association.
     pub associations: Vec<Used>,
 }
 
 /// Packet numbers of one association.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Used {
-    /// Which keys, counted from 0.
+    /// Generation of keys, counted from 0.
     pub generation: u32,
     /// The secure channel.
     pub sci: String,
     /// The association number.
     pub an: u8,
-    /// The lowest.
+    /// Lowest number.
     pub lowest: u32,
-    /// The highest.
+    /// Highest number.
     pub highest: u32,
-    /// Ranges without gaps: a restart that skips reserved numbers begins a new one.
+    /// Ranges without gaps. A restart that skips reserved numbers begins a new one.
     pub ranges: usize,
 }
 
 impl NonceLedger {
-    /// From here on all keys are new.
+    /// All later keys are new.
     pub fn next_generation(&mut self) {
         self.generation += 1;
     }
 
-    /// Takes one frame's numbers; true if they were spent before.
+    /// Takes one frame's numbers; true if they were used before.
     pub fn spend(&mut self, sci: Sci, an: u8, pn: u32) -> bool {
         self.seen += 1;
         let association = (self.generation, sci, an);
@@ -107,7 +107,7 @@ impl NonceLedger {
         false
     }
 
-    /// Packet numbers spent twice so far.
+    /// Packet numbers used twice so far.
     #[must_use]
     pub fn reused(&self) -> u64 {
         self.reused
@@ -151,7 +151,7 @@ impl PnSet {
         self.below(pn).is_some_and(|(_, last)| pn <= last)
     }
 
-    /// True if inserting `pn` needs no new interval.
+    /// Whether inserting `pn` needs no new interval.
     fn extends(&self, pn: u32) -> bool {
         self.below(pn).is_some_and(|(_, last)| last.checked_add(1) == Some(pn))
             || pn.checked_add(1).is_some_and(|next| self.intervals.contains_key(&next))
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_spent_twice_is_found_even_long_after() {
+    fn late_nonce_reuse_is_found() {
         let mut ledger = NonceLedger::default();
         for pn in 1..=100_000 {
             ledger.spend(A, 0, pn);
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn other_channels_associations_and_generations_are_other_keys() {
+    fn other_associations_are_other_keys() {
         let mut ledger = NonceLedger::default();
         assert!(!ledger.spend(A, 0, 5));
         assert!(!ledger.spend(B, 0, 5));
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn the_ends_of_the_number_range_are_ordinary_numbers() {
+    fn first_and_last_numbers_are_ordinary() {
         let mut ledger = NonceLedger::default();
         for pn in [u32::MAX, 0, u32::MAX - 1, 1] {
             assert!(!ledger.spend(A, 0, pn));
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn forged_channels_beyond_the_bound_are_told_not_forgotten() {
+    fn excess_channels_are_counted() {
         let mut ledger = NonceLedger::default();
         for n in 0..MOST_ASSOCIATIONS as u64 + 5 {
             ledger.spend(Sci(n.to_be_bytes()), 0, 1);

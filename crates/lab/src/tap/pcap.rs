@@ -29,7 +29,7 @@ impl<W: Write> Pcap<W> {
         Ok(Self(writer))
     }
 
-    /// Adds a frame, given in pieces, seen `at_ns` after the beginning of 1970.
+    /// Adds a frame, given in pieces, with its time in nanoseconds since 1970.
     pub fn frame(&mut self, at_ns: u64, pieces: &[&[u8]]) -> io::Result<()> {
         let len: usize = pieces.iter().map(|piece| piece.len()).sum();
         let (seconds, nanoseconds) = (at_ns / 1_000_000_000, at_ns % 1_000_000_000);
@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_has_its_header_and_each_frame_its_own() {
+    fn pcap_has_file_and_frame_headers() {
         let mut octets = Vec::new();
         Pcap::new(&mut octets).unwrap().frame(3_000_000_007, &[&[1, 2], &[3]]).unwrap();
         assert_eq!(octets[..8], [0x4d, 0x3c, 0xb2, 0xa1, 2, 0, 4, 0]);

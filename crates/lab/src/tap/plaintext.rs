@@ -1,23 +1,23 @@
-//! Searches frames for process data that should not be readable.
+//! Searches frames for process data, which should not be readable.
 
 use std::collections::HashSet;
 
 use crate::station::process_data::{IMAGE, MARKER};
 
-/// A run of so many octets of the process data is a find; fewer occur by chance.
+/// Length in octets of a run that counts as found; shorter ones occur by chance.
 pub const RUN: usize = 8;
 
-/// Knows every run of [`RUN`] octets of the stations' static process data.
+/// All runs of [`RUN`] octets of the stations' static process data.
 #[derive(Clone, Debug)]
 pub struct Search {
     runs: HashSet<[u8; RUN]>,
-    /// Which first two octets any run has: nearly every offset is done with after one look here.
+    /// First two octets of all runs; excludes nearly every offset by one access.
     begins: Vec<bool>,
 }
 
 impl Default for Search {
     fn default() -> Self {
-        // The image repeats, so the runs across its end are those of two images in a row.
+        // The image repeats, so runs across its end are those of two images in a row.
         let text: Vec<u8> = MARKER.iter().chain(IMAGE).chain(IMAGE).copied().collect();
         let runs: HashSet<[u8; RUN]> = text.windows(RUN).filter_map(|run| run.try_into().ok()).collect();
         let mut begins = vec![false; 1 << 16];

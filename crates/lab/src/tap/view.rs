@@ -1,4 +1,4 @@
-//! What an attacker on the wire sees, frame by frame.
+//! An attacker's view of the wire, frame by frame.
 
 use std::collections::BTreeMap;
 
@@ -12,12 +12,12 @@ use serde::{Deserialize, Serialize};
 use super::nonces::{NonceLedger, Nonces};
 use super::plaintext::Search;
 
-/// The port of the overlay in the demonstration.
+/// Port of the demonstration's overlay.
 const WIREGUARD: u16 = 51820;
-/// Sizes kept apart at most.
+/// Limit of separate sizes.
 const MOST_SIZES: usize = 256;
 
-/// Collects what passes. Frames are those that gateways put on the wire, not what the wire makes of them.
+/// Collects the gateways' frames.
 #[derive(Debug, Default)]
 pub struct View {
     search: Search,
@@ -30,51 +30,51 @@ pub struct View {
     leak: Vec<u8>,
 }
 
-/// Counters of the tap; names are stable.
+/// Counters of the tap. Field names are stable.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
     /// Frames.
     pub frames: u64,
     /// Octets.
     pub bytes: u64,
-    /// MACsec frames whose payload is encrypted, and WireGuard's transport messages.
+    /// MACsec frames with encrypted payload, and transport messages of WireGuard.
     pub encrypted: u64,
-    /// MACsec frames with integrity alone: readable.
+    /// MACsec frames with integrity only: readable.
     pub integrity_only: u64,
     /// Frames with MACsec's EtherType that are no valid MACsec PDU.
     pub malformed: u64,
     /// Frames of another EtherType.
     pub unprotected: u64,
-    /// Frames in which process data was found.
+    /// Frames with process data.
     pub with_process_data: u64,
-    /// Frames whose payload can be read: unprotected, integrity alone, or with process data in them.
+    /// Readable frames: unprotected, integrity only, or with process data.
     pub plaintext_frames: u64,
-    /// Frames that the kernel dropped before the tap saw them; 0, or the view is not whole.
+    /// Frames that the kernel dropped. If not 0, the view is incomplete.
     pub dropped: u64,
 }
 
-/// What the tap saw; names are stable.
+/// Results of the tap. Field names are stable.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Seen {
     /// Counters.
     #[serde(flatten)]
     pub counts: Counts,
-    /// Frames by EtherType, `0x88e5` is MACsec.
+    /// Frames by EtherType; `0x88e5` is MACsec.
     pub ethertypes: BTreeMap<String, u64>,
     /// Frames by their length.
     pub sizes: BTreeMap<String, u64>,
-    /// Estimated entropy of the payload octets, 8 at most; ciphertext comes close to it.
+    /// Estimated entropy of the payload octets, at most 8; ciphertext comes close to it.
     pub entropy_bits_per_octet: f64,
     /// Packet numbers.
     pub nonces: Nonces,
-    /// The newest frame, in hexadecimal, as far as 96 octets.
+    /// The newest frame in hexadecimal, at most 96 octets.
     pub example: String,
     /// The newest frame with readable content, if any.
     pub leak: String,
 }
 
 impl View {
-    /// Takes one frame that came from the gateway on `side` of the wire.
+    /// Takes one frame of the gateway on `side` of the wire.
     pub fn frame(&mut self, side: u8, frame: &[u8]) {
         self.counts.frames += 1;
         self.counts.bytes += frame.len() as u64;
@@ -105,11 +105,11 @@ impl View {
     /// Takes a frame with MACsec's EtherType; false if its payload is readable.
     fn protected(&mut self, side: u8, frame: &[u8]) -> bool {
         let Ok(mpdu) = Mpdu::parse(frame) else {
-            // Whatever it is, nobody can say that it is unreadable.
+            // A malformed frame may be readable.
             self.counts.malformed += 1;
             return false;
         };
-        // Without an SCI in the frame there is one sender on each side of the wire.
+        // Without an SCI in the frame there is one sender on each side.
         let sci = mpdu.sci().unwrap_or(Sci([0, 0, 0, 0, 0, 0, 0, side]));
         self.nonces.spend(sci, mpdu.tag.an.number(), mpdu.tag.packet_number);
         self.octets.add(mpdu.secure_data);
@@ -122,7 +122,7 @@ impl View {
         }
     }
 
-    /// Takes an IPv4 packet; false if it is not a message of WireGuard.
+    /// Takes an IPv4 packet; false if it is not a WireGuard message.
     fn tunnelled(&mut self, side: u8, packet: &[u8]) -> bool {
         let message = ipv4::Packet::new_checked(packet).ok().and_then(|packet| {
             let datagram = udp::Datagram::new_checked(packet.payload().to_vec()).ok()?;
@@ -132,30 +132,30 @@ impl View {
         let Some(message) = message else { return false };
         match Message::parse(&message) {
             Ok(Message::Transport(transport)) => {
-                // The index of the session stands for a key, with a counter of its own on each side.
+                // The session index stands for a key, with a counter for each side.
                 let [a, b, c, d] = transport.receiver.to_be_bytes();
                 let session = Sci([a, b, c, d, side, 0, 0, 0]);
                 self.nonces.spend(session, 0, transport.counter as u32);
                 self.counts.encrypted += 1;
                 true
             }
-            // A handshake has nothing of the machines in it.
+            // A handshake carries no data of the machines.
             Ok(_) => true,
             Err(_) => false,
         }
     }
 
-    /// Frames that the kernel dropped.
+    /// Counts frames dropped by the kernel.
     pub fn dropped(&mut self, frames: u64) {
         self.counts.dropped += frames;
     }
 
-    /// All keys are new from here on.
+    /// All later keys are new.
     pub fn next_generation(&mut self) {
         self.nonces.next_generation();
     }
 
-    /// Everything so far.
+    /// The results so far.
     #[must_use]
     pub fn seen(&self) -> Seen {
         Seen {
@@ -179,7 +179,7 @@ fn hex(octets: &[u8]) -> String {
     octets.iter().map(|octet| format!("{octet:02x}")).collect()
 }
 
-/// How often each octet value occurs.
+/// Counts of octet values.
 #[derive(Debug)]
 struct Octets([u64; 256]);
 
@@ -194,7 +194,7 @@ impl Octets {
         octets.iter().for_each(|&octet| self.0[usize::from(octet)] += 1);
     }
 
-    /// Shannon's entropy of the distribution of single octets.
+    /// Shannon entropy of single octets.
     fn entropy(&self) -> f64 {
         let total = self.0.iter().sum::<u64>() as f64;
         let share = self.0.iter().filter(|&&n| n > 0).map(|&n| n as f64 / total);
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_can_be_read_is_a_plaintext_frame() {
+    fn readable_frames_are_plaintext() {
         let mut view = View::default();
         view.frame(0, &frame(EtherType::Profinet, &object()));
         view.frame(0, &frame(EtherType::Lldp, &[1; 60]));
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reused_number_is_found_and_senders_without_sci_are_told_apart_by_their_side() {
+    fn nonce_reuse_is_found_without_sci() {
         let mut view = View::default();
         for side in [0, 1] {
             view.frame(side, &macsec(encrypted(), 7, None, &[0x99; 60]));

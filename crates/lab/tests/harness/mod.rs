@@ -1,5 +1,6 @@
-//! How the tests in network namespaces are run: not under the usual harness, for without root the process must move into a user
-//! namespace before it has threads. Where the machine forbids namespaces it says so and passes.
+//! Runner of the tests in network namespaces. Without root the process must enter a user namespace
+//! before it has threads, which the standard harness prevents. Where namespaces are forbidden it
+//! says so and passes.
 
 use std::process::ExitCode;
 
@@ -8,7 +9,7 @@ use antedate_lab::ns;
 /// A test and its name.
 pub(crate) type Test = (&'static str, fn());
 
-/// Runs the tests that the arguments name, one after the other, with the words of the usual harness.
+/// Runs the named tests one after the other, with the standard harness's output.
 pub(crate) fn run(what: &str, tests: &[Test]) -> ExitCode {
     let arguments: Vec<_> = std::env::args().skip(1).collect();
     let wanted = |name: &str| {

@@ -1,36 +1,33 @@
-//! Gateways that agree on keys: each with a machine behind it, all uplinks on one bridge.
+//! Gateways with key agreement: each with a machine behind it, all uplinks on one bridge.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::{self, JoinHandle};
+use std::thread;
 use std::time::{Duration, Instant};
 
-use antedate_gateway::config::{check, machine::ThisMachine};
-use antedate_gateway::daemon;
-use antedate_gateway::run::control::{self, Request};
+use antedate_gateway::run::control::Request;
 use antedate_gateway::run::status::{Agreement, Macsec};
 use antedate_lab::ns::Namespace;
-use antedate_lab::sys::namespace;
 use antedate_lab::sys::packet::{Options, PacketSocket};
 
-/// How long agreement may take at most, when everybody speaks at once, and longer for each member.
+use crate::daemon::Daemon;
+
+/// Bound of the agreement, longer for each member.
 const PATIENCE: Duration = Duration::from_secs(10);
 const EACH: Duration = Duration::from_millis(500);
 
-/// The CAK of all who are given no other.
+/// The default CAK.
 pub(crate) const CAK: &str = "000102030405060708090a0b0c0d0e0f";
 
-/// A gateway and the machine behind it.
+/// A gateway and its machine.
 pub(crate) struct Member {
     pub(crate) machine: PacketSocket,
     pub(crate) gateway: Gateway,
     _spaces: [Namespace; 1],
 }
 
-/// All of them.
+/// All members.
 pub(crate) struct Association {
     pub(crate) members: Vec<Member>,
     pub(crate) wire: Namespace,
@@ -38,14 +35,15 @@ pub(crate) struct Association {
 }
 
 impl Association {
-    /// So many gateways, with more lines for `[macsec]`; the lower its number, the rather one is the key server.
+    /// Builds this many gateways, with more lines for `[macsec]`. The lowest number is preferred as
+    /// key server.
     pub(crate) fn build(count: usize, macsec: &str) -> Self {
         let files = std::env::temp_dir().join(format!("antedate-members-{}", std::process::id()));
         let _ = fs::remove_dir_all(&files);
         fs::create_dir_all(&files).expect("a directory for the files");
         fs::set_permissions(&files, fs::Permissions::from_mode(0o700)).expect("its mode");
         let wire = Namespace::create("wire").expect("a namespace");
-        // Bit 3 lets the group address of MKA pass, as a two-port relay between two buildings would.
+        // Bit 3 lets MKA's group address pass, like a two-port relay between buildings.
         wire.batch(&[
             "link add br0 type bridge stp_state 0 forward_delay 0 mcast_snooping 0 group_fwd_mask 0x4008"
                 .into(),
@@ -59,7 +57,7 @@ impl Association {
         association
     }
 
-    /// Adds a gateway that does not run yet.
+    /// Adds a stopped gateway.
     pub(crate) fn add(&mut self, macsec: &str, cak: &str) {
         let number = self.members.len();
         let gateway = Namespace::create(&format!("g{number}")).expect("a namespace");
@@ -94,7 +92,7 @@ impl Association {
         self.members.iter_mut().for_each(|member| member.gateway.start());
     }
 
-    /// Waits until all of these transmit with one key.
+    /// Waits until these members transmit with one key.
     pub(crate) fn until_agreed(&self, numbers: &[usize]) -> Duration {
         let start = Instant::now();
         loop {
@@ -123,7 +121,7 @@ impl Association {
         assert_eq!(came.as_deref(), Some(&frame[..]), "{from} to {to}");
     }
 
-    /// Has the uplinks of gateways that do not run yet carry payloads of so many octets only.
+    /// Limits the uplinks of stopped gateways to this MTU.
     pub(crate) fn narrow(&mut self, mtu: usize) {
         for (number, member) in self.members.iter().enumerate() {
             member.gateway.space.batch(&[format!("link set dev uplink mtu {mtu}")]).expect("an MTU");
@@ -131,8 +129,8 @@ impl Association {
         }
     }
 
-    /// Sends a frame of full length from one machine until it has come to another: members that have just agreed may not
-    /// have heard of each other that they take fragments.
+    /// Sends a full frame from one machine until it arrives at another: members may not yet know
+    /// after the agreement that the others accept fragments.
     pub(crate) fn crosses_whole(&self, from: usize, to: usize, mark: u32) {
         let mut whole = frame(from, to, mark);
         whole.resize(1514, 0);
@@ -148,7 +146,7 @@ impl Association {
         }
     }
 
-    /// The next cyclic frame that a machine gets.
+    /// The next cyclic frame at a machine.
     pub(crate) fn next(&self, number: usize, patience: Duration) -> Option<Vec<u8>> {
         let mut buffer = vec![0; 2048];
         let end = Instant::now() + patience;
@@ -169,7 +167,7 @@ impl Drop for Association {
     }
 }
 
-/// A cyclic frame with a number, from one machine to another.
+/// A cyclic frame with a number from one machine to another.
 pub(crate) fn frame(from: usize, to: usize, number: u32) -> Vec<u8> {
     let mut frame = vec![2, 0, 0x5e, 0, 2, to as u8, 2, 0, 0x5e, 0, 2, from as u8, 0x88, 0x92, 0x80, 0x01];
     frame.extend(number.to_be_bytes());
@@ -177,13 +175,10 @@ pub(crate) fn frame(from: usize, to: usize, number: u32) -> Vec<u8> {
     frame
 }
 
-/// A gateway that runs in a namespace.
+/// A gateway in a namespace.
 pub(crate) struct Gateway {
     space: Namespace,
-    file: PathBuf,
-    socket: PathBuf,
-    stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
+    daemon: Daemon,
 }
 
 impl Gateway {
@@ -199,37 +194,21 @@ impl Gateway {
             socket.display()
         );
         fs::write(&file, text).expect("the configuration is written");
-        Self { space, file, socket, stop: Arc::default(), thread: None }
+        Self { space, daemon: Daemon::new(file, socket) }
     }
 
-    /// Starts it; nothing of an earlier run is left but the configuration and the CAK.
+    /// Starts it with its configuration and CAK, and without earlier state.
     pub(crate) fn start(&mut self) {
-        let inside = self.space.file().try_clone().expect("the namespace's handle");
-        let (file, stop) = (self.file.clone(), Arc::new(AtomicBool::new(false)));
-        self.stop = Arc::clone(&stop);
-        self.thread = Some(thread::spawn(move || {
-            namespace::enter(&inside).expect("the thread enters the namespace");
-            let checked = check(&file, &ThisMachine).unwrap_or_else(|faults| panic!("{faults}"));
-            daemon::run(&checked, &stop).unwrap_or_else(|fault| panic!("{fault}"));
-        }));
-        let end = Instant::now() + Duration::from_secs(5);
-        while control::ask(&self.socket, Request::Status {}).is_err() {
-            assert!(Instant::now() < end, "the gateway does not start");
-            thread::sleep(Duration::from_millis(5));
-        }
+        self.daemon.start(&self.space);
     }
 
-    /// Ends it without a word to the others: MKA has no farewell.
+    /// Stops it without notice: MKA has no farewell.
     pub(crate) fn stop(&mut self) {
-        self.stop.store(true, Ordering::Release);
-        if let Some(thread) = self.thread.take() {
-            let stopped = thread.join();
-            assert!(stopped.is_ok() || thread::panicking(), "the gateway does not stop cleanly");
-        }
+        self.daemon.stop();
     }
 
     pub(crate) fn macsec(&self) -> Macsec {
-        let reply = control::ask(&self.socket, Request::Status {}).unwrap_or_else(|fault| panic!("{fault}"));
+        let reply = self.daemon.ask(Request::Status {});
         reply.status.and_then(|status| status.macsec).expect("MACsec is in use")
     }
 

@@ -1,31 +1,29 @@
-//! The plant of the gateway tests: a chain of namespaces, two gateways as threads inside theirs, raw sockets at the ends.
+//! The plant of the gateway tests: a chain of namespaces, two gateways as threads, raw sockets at
+//! the ends.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::{self, JoinHandle};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use antedate_gateway::config::keys::KeyFile;
-use antedate_gateway::config::{check, machine::ThisMachine};
-use antedate_gateway::daemon;
-use antedate_gateway::run::control::{self, Request};
+use antedate_gateway::run::control::Request;
 use antedate_gateway::run::status::Status;
 use antedate_host::numbers::NumberFile;
 use antedate_lab::ns::{Chain, ChainOptions, Namespace};
-use antedate_lab::sys::namespace;
 use antedate_lab::sys::packet::{Options, PacketSocket};
 use antedate_wire::Sci;
 
+use crate::daemon::Daemon;
+
 /// The head of a cyclic frame: addresses, EtherType, frame ID.
 pub(crate) const CYCLIC: [u8; 16] = [2, 0, 0x5e, 0, 0, 2, 2, 0, 0x5e, 0, 0, 1, 0x88, 0x92, 0x80, 0x01];
-/// How long a frame may take that is expected, and how long one is waited for that is not.
+/// Wait for an expected frame, and for an unexpected one.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(3);
 const QUIET: Duration = Duration::from_millis(150);
 
-/// A cyclic frame, told from others by its number.
+/// A cyclic frame with a number.
 pub(crate) fn cyclic(number: u8, length: usize) -> Vec<u8> {
     let mut frame = CYCLIC.to_vec();
     frame.resize(length, number);
@@ -39,7 +37,7 @@ pub(crate) fn dcp_set() -> Vec<u8> {
     frame
 }
 
-/// Something with the EtherType of ARP.
+/// A frame with the EtherType of ARP.
 pub(crate) fn arp() -> Vec<u8> {
     let mut frame = cyclic(0, 64);
     frame[12..14].copy_from_slice(&[0x08, 0x06]);
@@ -57,7 +55,7 @@ pub(crate) fn vlan(frame: &[u8], tags: &[(u16, u16)]) -> Vec<u8> {
     tagged
 }
 
-/// What differs between the tests.
+/// Options of a test.
 pub(crate) struct Settings<'a> {
     pub(crate) suite: &'a str,
     /// More lines of `[uplink]`, `[macsec]`, `[policy]` and `[run]`.
@@ -75,7 +73,7 @@ impl Default for Settings<'_> {
     }
 }
 
-/// Machines, gateways and the way between them, removed when dropped.
+/// Machines, gateways and wire; removed on drop.
 pub(crate) struct Plant {
     pub(crate) plc: Port,
     pub(crate) device: Port,
@@ -114,7 +112,7 @@ impl Plant {
         panic!("nothing crosses any more");
     }
 
-    /// Removes the uplink of gateway A, wire and all, and puts a new one of the same name in its place.
+    /// Replaces gateway A's uplink and wire by new ones of the same name.
     pub(crate) fn replace_wire(&self) {
         let (gateway, wire) = (&self.chain.gateway_a, self.chain.wire.as_ref().expect("there is a wire"));
         gateway.batch(&["link del uplink".into()]).expect("the uplink is removed");
@@ -126,7 +124,7 @@ impl Plant {
         wire.batch(&["link set dev a master br0".into(), "link set dev a up".into()]).expect("a new wire");
     }
 
-    /// Takes the uplink of gateway A to another place for a while, and back with the index that it had.
+    /// Moves gateway A's uplink away for a while and back with the same index.
     pub(crate) fn borrow_uplink(&self, time: Duration) {
         let (gateway, away) = (&self.chain.gateway_a, Namespace::create("away").expect("another place"));
         gateway.batch(&[format!("link set dev uplink netns {}", away.name())]).expect("it goes");
@@ -135,7 +133,7 @@ impl Plant {
         gateway.batch(&["link set dev uplink up".into()]).expect("it is up");
     }
 
-    /// Gives all of the wire another MTU.
+    /// Changes the MTU of the whole wire.
     pub(crate) fn set_wire_mtu(&self, mtu: u32) {
         let set = |interface: &str| format!("link set dev {interface} mtu {mtu}");
         let wire = self.chain.wire.as_ref().expect("there is a wire");
@@ -144,13 +142,13 @@ impl Plant {
         self.chain.gateway_b.batch(&[set("uplink")]).expect("an uplink's MTU");
     }
 
-    /// A socket on the wire that hears what gateway A sends and can send towards gateway B.
+    /// A socket on the wire that hears gateway A and sends towards gateway B.
     pub(crate) fn record_wire(&self) -> Recorder {
         let wire = self.chain.wire.as_ref().expect("there is a wire");
         Recorder { hears: Port::open(wire, "a"), sends: Port::open(wire, "b") }
     }
 
-    /// Stops both gateways cleanly and starts them again.
+    /// Stops both gateways cleanly and restarts them.
     pub(crate) fn restart_both(&mut self) {
         self.a.stop();
         self.b.stop();
@@ -182,13 +180,8 @@ fn keys(files: &Path, suite: &str) {
     keys.write_new(&files.join("keys")).expect("the key file is written");
 }
 
-/// A gateway that runs in a namespace of the chain.
-pub(crate) struct Gateway {
-    file: PathBuf,
-    socket: PathBuf,
-    stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
-}
+/// A gateway in a namespace of the chain.
+pub(crate) struct Gateway(Daemon);
 
 impl Gateway {
     fn start(namespace: &Namespace, files: &Path, name: &str, settings: &Settings<'_>) -> Self {
@@ -205,55 +198,37 @@ impl Gateway {
         Self::with(namespace, files, name, &text)
     }
 
-    /// Starts one with this configuration, whose control socket is `NAME.sock` beside it.
+    /// Starts a gateway with this configuration. Its control socket must be `NAME.sock` beside it.
     pub(crate) fn with(namespace: &Namespace, files: &Path, name: &str, text: &str) -> Self {
         let (file, socket) = (files.join(format!("{name}.toml")), files.join(format!("{name}.sock")));
         fs::write(&file, text).expect("the configuration is written");
-        let mut gateway = Self { file, socket, stop: Arc::default(), thread: None };
+        let mut gateway = Self(Daemon::new(file, socket));
         gateway.run(namespace);
         gateway
     }
 
     pub(crate) fn run(&mut self, namespace: &Namespace) {
-        let inside = namespace.file().try_clone().expect("the namespace's handle");
-        let (file, stop) = (self.file.clone(), Arc::new(AtomicBool::new(false)));
-        self.stop = Arc::clone(&stop);
-        let run = move || {
-            namespace::enter(&inside).expect("the thread enters the namespace");
-            let checked = check(&file, &ThisMachine).unwrap_or_else(|faults| panic!("{faults}"));
-            daemon::run(&checked, &stop).unwrap_or_else(|fault| panic!("{fault}"));
-        };
-        self.thread = Some(thread::spawn(run));
-        let end = Instant::now() + Duration::from_secs(5);
-        while control::ask(&self.socket, Request::Status {}).is_err() {
-            assert!(Instant::now() < end, "the gateway does not start");
-            thread::sleep(Duration::from_millis(5));
-        }
+        self.0.start(namespace);
     }
 
     pub(crate) fn stop(&mut self) {
-        self.stop.store(true, Ordering::Release);
-        if let Some(thread) = self.thread.take() {
-            let stopped = thread.join();
-            assert!(stopped.is_ok() || thread::panicking(), "the gateway does not stop cleanly");
-        }
+        self.0.stop();
     }
 
     pub(crate) fn status(&self) -> Status {
-        let reply = control::ask(&self.socket, Request::Status {}).unwrap_or_else(|fault| panic!("{fault}"));
+        let reply = self.0.ask(Request::Status {});
         *reply.status.expect("a status")
     }
 
-    /// Of an overlay, which the other tests have not.
-    #[allow(dead_code)]
+    /// For overlay tests only.
+    #[allow(dead_code, reason = "each test program compiles this module; one alone calls it")]
     pub(crate) fn rekey(&self) {
-        let reply = control::ask(&self.socket, Request::Rekey {}).unwrap_or_else(|fault| panic!("{fault}"));
+        let reply = self.0.ask(Request::Rekey {});
         assert!(reply.ok, "{}", reply.message);
     }
 
     pub(crate) fn switch(&self, an: u8) -> Result<String, String> {
-        let reply =
-            control::ask(&self.socket, Request::SwitchSa { an }).unwrap_or_else(|fault| panic!("{fault}"));
+        let reply = self.0.ask(Request::SwitchSa { an });
         if reply.ok { Ok(reply.message) } else { Err(reply.message) }
     }
 }
@@ -272,17 +247,17 @@ impl Port {
         self.0.send(frame).expect("the frame is sent");
     }
 
-    /// As [`Self::send`], where the link may be down.
+    /// Like [`Self::send`], on a link that may be down.
     pub(crate) fn try_send(&self, frame: &[u8]) {
         let _ = self.0.send(frame);
     }
 
-    /// The next frame, its VLAN tag in its place. The lab's own link-local chatter is not there: IPv6 is off.
+    /// The next frame with its VLAN tag in place. IPv6 is off, so there is no link-local traffic.
     pub(crate) fn next(&self, patience: Duration) -> Option<Vec<u8>> {
         let mut buffer = vec![0; 2048];
         let end = Instant::now() + patience;
         loop {
-            // A link that went down is reported once, by an error.
+            // A link that went down is reported once, as an error.
             if let Ok(Some(received)) = self.0.receive_with_metadata(&mut buffer) {
                 let frame = &buffer[..received.len];
                 return Some(received.vlan.map_or_else(|| frame.to_vec(), |tag| vlan(frame, &[tag])));
@@ -302,7 +277,7 @@ impl Port {
     }
 }
 
-/// Hears the wire on gateway A's side, and sends on gateway B's.
+/// Hears the wire on gateway A's side and sends on gateway B's.
 pub(crate) struct Recorder {
     hears: Port,
     sends: Port,

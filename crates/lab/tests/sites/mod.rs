@@ -1,5 +1,5 @@
-//! Sites behind an overlay: the chain of namespaces with IP addresses on the uplinks, and what stands at the far one: an Antedate,
-//! or kernel VXLAN over wireguard-go behind a bridge.
+//! Sites behind an overlay: a chain of namespaces with IP addresses on the uplinks. The far end is
+//! Antedate, or kernel VXLAN over wireguard-go behind a bridge.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -13,12 +13,12 @@ use antedate_lab::ns::{Chain, ChainOptions, Namespace};
 
 use crate::plant::{Gateway, Port};
 
-/// What differs between the tests.
+/// Options of a test.
 #[derive(Clone, Copy)]
 pub(crate) struct Settings<'a> {
     /// More lines of `[overlay]`.
     pub(crate) overlay: &'a str,
-    /// More lines of its peer.
+    /// More lines of the peer.
     pub(crate) peer: &'a str,
     pub(crate) policy: &'a str,
     pub(crate) preshared: bool,
@@ -26,7 +26,7 @@ pub(crate) struct Settings<'a> {
     pub(crate) far: Far,
 }
 
-/// What stands at the far site.
+/// The far end.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Far {
     Antedate,
@@ -46,7 +46,7 @@ impl Default for Settings<'_> {
     }
 }
 
-/// Both sites and the way between them, removed when dropped.
+/// Both sites and the wire; removed on drop.
 pub(crate) struct Sites {
     pub(crate) plc: Port,
     pub(crate) device: Port,
@@ -58,7 +58,7 @@ pub(crate) struct Sites {
     pub(crate) files: PathBuf,
 }
 
-/// A key that is the same in every run.
+/// A fixed key.
 fn key(kind: Kind, seed: u8) -> Secret {
     let fill = |octets: &mut [u8]| {
         octets
@@ -70,7 +70,7 @@ fn key(kind: Kind, seed: u8) -> Secret {
     generate(kind, fill).expect("a key")
 }
 
-/// The configuration of one end.
+/// Configuration of one end.
 pub(crate) fn configuration(
     files: &Path,
     name: &str,
@@ -156,7 +156,7 @@ impl Drop for Sites {
     }
 }
 
-/// Runs a program in a namespace and waits for it; gives its output.
+/// Runs a program in a namespace to its end. Returns its output.
 pub(crate) fn run(space: &Namespace, words: &[&str]) -> Result<String, String> {
     let output =
         Command::new("ip").args(["netns", "exec", space.name()]).args(words).stdin(Stdio::null()).output();
@@ -168,7 +168,7 @@ pub(crate) fn run(space: &Namespace, words: &[&str]) -> Result<String, String> {
     Err(format!("{words:?}: {said}{}", String::from_utf8_lossy(&output.stderr)))
 }
 
-/// Whether the stock end can run here; otherwise what is missing.
+/// The missing requirement of the stock end, if any.
 pub(crate) fn stock_is_missing() -> Option<String> {
     let runs = |name: &str| {
         Command::new(name).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok()
@@ -196,7 +196,7 @@ impl Stock {
         keys: &[Secret; 2],
         settings: &Settings<'_>,
     ) -> Self {
-        // Its control socket lies in the file system, which all namespaces share.
+        // Its control socket is in the file system, which all namespaces share.
         let name = format!("wg{}", std::process::id());
         let mut command = Command::new("ip");
         command.args(["netns", "exec", space.name(), "wireguard-go", "--foreground", &name]);

@@ -5,7 +5,7 @@ use std::thread;
 use super::*;
 
 #[test]
-fn a_broker_that_never_answers_the_subscription_is_told_of() {
+fn silent_broker_is_reported() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("an address").port();
     let broker = thread::spawn(move || {

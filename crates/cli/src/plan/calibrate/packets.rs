@@ -12,12 +12,12 @@ use antedate_aead::{
 const CAP: usize = 1536;
 /// Batches; the median counts.
 pub(super) const ROUNDS: usize = 51;
-/// Packets of a batch that is sealed in one go, and of one that is prepared, each in a slot and under a key of its own.
+/// Packets per batch. Each prepared one has its own slot and key.
 const BATCH: usize = 32;
 const SLOTS: usize = 16;
 const AAD: [u8; 13] = [0; 13];
 
-/// Numbers that are never seen outside.
+/// Numbers for measurements only.
 struct Numbers(u64);
 
 impl NonceSequence for Numbers {
@@ -31,11 +31,11 @@ impl NonceSequence for Numbers {
     }
 }
 
-/// A cipher to be measured. Times are nanoseconds.
+/// A measured cipher. Times are in nanoseconds.
 pub(super) trait Bench {
-    /// Sealing a payload in one go.
+    /// Seals a payload in one go.
     fn seal(&mut self, size: usize) -> f64;
-    /// Preparing a payload whose last octets are new, and sealing it then.
+    /// Prepares a payload whose last octets are new, then seals it.
     fn prepared(&mut self, size: usize, new: usize) -> Option<[f64; 2]>;
 }
 
@@ -62,12 +62,12 @@ fn one_shot<S: Suite<NonceBytes = [u8; 12]>>(key: &Key<S>, numbers: &mut Numbers
         }
         nanoseconds(begun, BATCH)
     };
-    // The first ones wake tables and vector units.
+    // The first ones warm up tables and vector units.
     (0..ROUNDS / 10).for_each(|_| _ = batch());
     median((0..ROUNDS).map(|_| batch()).collect())
 }
 
-/// Times of both halves, by their medians.
+/// Medians of both halves.
 fn halves(mut batch: impl FnMut() -> Option<[f64; 2]>) -> Option<[f64; 2]> {
     for _ in 0..ROUNDS / 10 {
         batch()?;
@@ -77,7 +77,7 @@ fn halves(mut batch: impl FnMut() -> Option<[f64; 2]>) -> Option<[f64; 2]> {
     Some([0, 1].map(|half| median(times.iter().map(|both| both[half]).collect())))
 }
 
-/// A suite that takes holes anywhere.
+/// A suite with holes anywhere.
 pub(super) struct Holes<S: Sparse<NonceBytes = [u8; 12]>> {
     key: Key<S>,
     numbers: Numbers,

@@ -1,0 +1,59 @@
+//! A gateway as a thread of the test, inside a network namespace.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use antedate_gateway::config::{check, machine::ThisMachine};
+use antedate_gateway::daemon;
+use antedate_gateway::run::control::{self, Reply, Request};
+use antedate_lab::ns::Namespace;
+use antedate_lab::sys::namespace;
+
+/// A gateway: its configuration, its control socket, and the thread while it runs.
+pub(crate) struct Daemon {
+    file: PathBuf,
+    socket: PathBuf,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Daemon {
+    /// A stopped gateway.
+    pub(crate) fn new(file: PathBuf, socket: PathBuf) -> Self {
+        Self { file, socket, stop: Arc::default(), thread: None }
+    }
+
+    /// Starts it and waits for its control socket.
+    pub(crate) fn start(&mut self, space: &Namespace) {
+        let inside = space.file().try_clone().expect("the namespace's handle");
+        let (file, stop) = (self.file.clone(), Arc::new(AtomicBool::new(false)));
+        self.stop = Arc::clone(&stop);
+        self.thread = Some(thread::spawn(move || {
+            namespace::enter(&inside).expect("the thread enters the namespace");
+            let checked = check(&file, &ThisMachine).unwrap_or_else(|faults| panic!("{faults}"));
+            daemon::run(&checked, &stop).unwrap_or_else(|fault| panic!("{fault}"));
+        }));
+        let end = Instant::now() + Duration::from_secs(5);
+        while control::ask(&self.socket, Request::Status {}).is_err() {
+            assert!(Instant::now() < end, "the gateway does not start");
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Stops it. Its thread must end without a panic.
+    pub(crate) fn stop(&mut self) {
+        self.stop.store(true, Ordering::Release);
+        if let Some(thread) = self.thread.take() {
+            let stopped = thread.join();
+            assert!(stopped.is_ok() || thread::panicking(), "the gateway does not stop cleanly");
+        }
+    }
+
+    /// Asks its control socket.
+    pub(crate) fn ask(&self, request: Request) -> Reply {
+        control::ask(&self.socket, request).unwrap_or_else(|fault| panic!("{fault}"))
+    }
+}
