@@ -1,4 +1,4 @@
-//! Errors are types: no `Result<_, String>` outside `xtask` and `xtask-peers`.
+//! Errors are types: no `Result<_, String>` outside `xtask`, `xtask-peers`, `bench` and tests.
 
 use super::{Fault, Source};
 
@@ -7,7 +7,7 @@ pub(super) const REMEDY: &str = "give the crate's error type a variant for it";
 /// `Result`s whose error is a string.
 pub(super) fn faults(sources: &[Source]) -> Vec<Fault> {
     let mut faults = Vec::new();
-    for source in sources.iter().filter(|s| !s.path.starts_with("xtask")) {
+    for source in sources.iter().filter(|source| !may_have_strings(&source.path)) {
         for at in source.words("Result") {
             let rest = source.code[at + "Result".len()..].trim_start();
             if rest.strip_prefix('<').and_then(last_argument) == Some("String") {
@@ -17,6 +17,13 @@ pub(super) fn faults(sources: &[Source]) -> Vec<Fault> {
         }
     }
     faults
+}
+
+/// Programs that print their errors and end, and tests.
+fn may_have_strings(path: &str) -> bool {
+    let tools = ["xtask", "bench/"];
+    let is_test = path.contains("/tests/") || path.ends_with("/tests.rs");
+    is_test || tools.iter().any(|tool| path.starts_with(tool))
 }
 
 /// The second of the type arguments that follow `<`.
@@ -52,6 +59,8 @@ mod tests {
                     fn c() -> Result<String, Fault>;\nfn d() -> Result<fn(u8) -> u8, String>;\n\
                     // Result<(), String>\nfn e() -> Result<\n    u8,\n    String,\n>;";
         assert_eq!(lines("crates/a/src/lib.rs", text), [1, 2, 4, 6]);
-        assert_eq!(lines("xtask/src/main.rs", text), [0; 0]);
+        for path in ["xtask/src/main.rs", "bench/src/main.rs", "crates/a/tests/b.rs"] {
+            assert_eq!(lines(path, text), [0; 0], "{path}");
+        }
     }
 }
