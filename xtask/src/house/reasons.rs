@@ -39,8 +39,8 @@ mod tests {
     #[test]
     fn attributes_without_reason_are_found() {
         let text = "#[allow(unsafe_code)]\nfn a() {}\n#[allow(unsafe_code, reason = \"C\")]\nfn b() {}\n\
-                    // The caller checks.\n#[expect(dead_code)]\nfn c()
-                    // {}\n#![allow(x)]\nresult.expect(\"x\");\n\
+                    // The caller checks.\n#[expect(dead_code)]\nfn c() {}\n\
+                    #![allow(x)]\nresult.expect(\"x\");\n\
                     #[cfg_attr(test, allow(y))]\n#[allow(z)] // C\n";
         let found: Vec<usize> =
             faults(&[Source::new("a.rs", text)]).into_iter().map(|fault| fault.line).collect();
