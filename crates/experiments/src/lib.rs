@@ -5,7 +5,7 @@
 //!
 //! - [`Report`]: rows and checks of a run, as table and JSON
 //! - [`msp430`]: the emulated mote
-//! - [`svg`]: drawing of figures
+//! - [`svg`]: figures of rows
 
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;

@@ -10,7 +10,7 @@
 //! - [`watchdog`], [`sequence`], [`edges`]: bus errors; late, lost, duplicated, reordered frames;
 //!   the toggling bit,
 //! - `witness`: delays of the machine,
-//! - [`meter`]: computation of the statistics,
+//! - [`meter`]: statistics of reception,
 //! - [`discovery`]: DCP and LLDP.
 
 mod consumer;
