@@ -79,13 +79,15 @@ pub(crate) struct Macsec {
         help = "The cipher suite: gcm-aes-128, gcm-aes-256, gcm-aes-xpn-128, gcm-aes-xpn-256, chacha20-poly1305 or aegis-128l"
     )]
     suite: CipherSuite,
-    /// A pre-shared key for key agreement (MKA) instead: a random CAK and its name, in wpa_supplicant's form.
+    /// A pre-shared key for key agreement (MKA) instead: a random CAK and its name, in
+    /// wpa_supplicant's form.
     #[arg(long, conflicts_with_all = ["members", "suite"])]
     cak: bool,
     /// The length of the CAK: 128 or 256.
     #[arg(long, value_name = "BITS", default_value = "128", value_parser = ["128", "256"], requires = "cak", conflicts_with = "members")]
     bits: String,
-    /// A gateway: its name and its SCI, or the address of its uplink (the SCI's port is then 1). Two or more.
+    /// A gateway: its name and its SCI, or the address of its uplink (the SCI's port is then 1).
+    /// Two or more.
     #[arg(long = "member", value_name = "NAME=SCI|MAC", required_unless_present = "cak", value_parser = member)]
     members: Vec<(String, Sci)>,
     /// The file to create, readable by its owner only. An existing one is not overwritten. Without

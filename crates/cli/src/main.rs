@@ -25,7 +25,8 @@ use clap::{Parser, Subcommand};
 
 /// Secure communication for industrial devices that meets deadlines.
 ///
-/// Exit status: 0 success, 1 a verdict that failed, 2 a usage or configuration error, 3 a machine that is not ready yet.
+/// Exit status: 0 success, 1 a verdict that failed, 2 a usage or configuration error, 3 a machine
+/// that is not ready yet.
 #[derive(Parser)]
 #[command(name = "antedate", version, max_term_width = 100)]
 struct Arguments {

@@ -1,38 +1,23 @@
 //! The command as a user calls it: output and exit status.
 
+mod folder;
+
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// The command's working directory.
-struct Desk(tempfile::TempDir);
+use folder::Folder;
 
-impl Desk {
-    fn new() -> Self {
-        Self(tempfile::tempdir().expect("a directory"))
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
+impl Folder {
     fn write(&self, name: &str, text: &str) {
         fs::write(self.path(name), text).expect("a file");
     }
 
     fn antedate(&self, arguments: &[&str]) -> Called {
-        let output = Command::new(env!("CARGO_BIN_EXE_antedate"))
-            .args(arguments)
-            .env_remove("RUST_LOG")
-            .current_dir(self.0.path())
-            .output()
-            .expect("the command");
-        Called(output)
+        Called(self.call(arguments))
     }
-}
 
-impl Desk {
     /// Runs a script as root of new network and mount namespaces; `None` where the machine forbids
     /// them.
     fn in_namespaces(&self, script: &str) -> Option<Called> {
@@ -75,9 +60,9 @@ const MEMBERS: [&str; 4] = ["--member", "press=02:00:5e:10:00:01", "--member", "
 
 #[test]
 fn template_is_learnt_from_lines_and_hex() {
-    let desk = Desk::new();
-    desk.write("ppmp", "{\"ts\":1,\"v\": 20.5}\n{\"ts\":2,\"v\": 31.7}\n");
-    let called = desk.antedate(&["template", "learn", "--lines", "ppmp", "--json"]);
+    let folder = Folder::new();
+    folder.write("ppmp", "{\"ts\":1,\"v\": 20.5}\n{\"ts\":2,\"v\": 31.7}\n");
+    let called = folder.antedate(&["template", "learn", "--lines", "ppmp", "--json"]);
     assert_eq!(called.status(), 0, "{}", called.err());
     let learnt: serde_json::Value = serde_json::from_str(&called.out()).expect("is JSON");
     assert_eq!(
@@ -85,42 +70,42 @@ fn template_is_learnt_from_lines_and_hex() {
         (&18.into(), &6.into(), &13.into())
     );
 
-    desk.write("hex", "0102\n01xx\n");
-    let called = desk.antedate(&["template", "learn", "--hex", "hex"]);
+    folder.write("hex", "0102\n01xx\n");
+    let called = folder.antedate(&["template", "learn", "--hex", "hex"]);
     assert_eq!(called.status(), 2);
     assert!(called.err().contains("hex:2"), "{}", called.err());
     // Four values in one block are four multiplications.
-    let called = desk.antedate(&["template", "example", "modbus"]);
+    let called = folder.antedate(&["template", "example", "modbus"]);
     assert!(
         called.out().contains("4 multiplications with GCM or ChaCha20-Poly1305, 1 of 1 blocks with CCM"),
         "{}",
         called.out()
     );
-    assert_eq!(desk.antedate(&["template", "learn", "ppmp"]).status(), 2, "one message alone");
+    assert_eq!(folder.antedate(&["template", "learn", "ppmp"]).status(), 2, "one message alone");
 }
 
 #[test]
 fn json_does_not_overwrite_a_message() {
-    let desk = Desk::new();
+    let folder = Folder::new();
     for (name, text) in [("a", "{\"v\": 20.5}"), ("b", "{\"v\": 31.7}"), ("c", "{\"v\": 32.7}")] {
-        desk.write(name, text);
+        folder.write(name, text);
     }
-    let called = desk.antedate(&["template", "learn", "--json", "a", "b", "c"]);
+    let called = folder.antedate(&["template", "learn", "--json", "a", "b", "c"]);
     assert_eq!(called.status(), 2);
     assert!(called.err().contains("a: is there, and no result of this command"), "{}", called.err());
-    assert_eq!(fs::read_to_string(desk.path("a")).expect("a message"), "{\"v\": 20.5}");
+    assert_eq!(fs::read_to_string(folder.path("a")).expect("a message"), "{\"v\": 20.5}");
     for _ in 0..2 {
-        let called = desk.antedate(&["template", "learn", "a", "b", "c", "--json", "out"]);
+        let called = folder.antedate(&["template", "learn", "a", "b", "c", "--json", "out"]);
         assert_eq!(called.status(), 0, "a result is replaced: {}", called.err());
     }
 }
 
 #[test]
 fn ranges_are_joined_over_any_gap() {
-    let desk = Desk::new();
-    desk.write("lines", "a-b-c\nx-y-z\n");
+    let folder = Folder::new();
+    folder.write("lines", "a-b-c\nx-y-z\n");
     let most = usize::MAX.to_string();
-    let called = desk.antedate(&["template", "learn", "--lines", "lines", "--gap", &most, "--json"]);
+    let called = folder.antedate(&["template", "learn", "--lines", "lines", "--gap", &most, "--json"]);
     let learnt: serde_json::Value = serde_json::from_str(&called.out()).expect("is JSON");
     assert_eq!(learnt[0]["holes"].as_array().map(Vec::len), Some(1), "{}", called.out());
 }
@@ -130,7 +115,7 @@ fn planner_examples_meet_their_deadlines() {
     let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/examples/plan");
     let mut count = 0;
     for entry in fs::read_dir(&examples).expect("examples").flatten() {
-        let called = Desk::new().antedate(&["plan", &entry.path().to_string_lossy()]);
+        let called = Folder::new().antedate(&["plan", &entry.path().to_string_lossy()]);
         // This one shows the bounds that the paper's sleeping radios break.
         let broken = entry.file_name() == "wind-park-services.toml";
         assert_eq!(called.status(), i32::from(broken), "{}: {}", entry.path().display(), called.err());
@@ -144,24 +129,25 @@ const SCENARIO: &str = "platform = \"msp430-16mhz\"\nantedated = false\nbearer =
 
 #[test]
 fn missed_deadline_gets_cheapest_change() {
-    let desk = Desk::new();
-    desk.write("late.toml", SCENARIO);
-    let called = desk.antedate(&["plan", "late.toml"]);
+    let folder = Folder::new();
+    folder.write("late.toml", SCENARIO);
+    let called = folder.antedate(&["plan", "late.toml"]);
     assert_eq!(called.status(), 1, "{}", called.err());
     assert!(called.out().contains("would meet: prepare before"), "{}", called.out());
-    let swept = desk.antedate(&["plan", "late.toml", "--sweep", "payload=16..64,16", "--figure", "late.svg"]);
+    let swept =
+        folder.antedate(&["plan", "late.toml", "--sweep", "payload=16..64,16", "--figure", "late.svg"]);
     assert_eq!((swept.status(), swept.out().lines().count()), (0, 5), "{}", swept.err());
-    assert!(fs::read_to_string(desk.path("late.svg")).is_ok_and(|svg| svg.starts_with("<svg")));
+    assert!(fs::read_to_string(folder.path("late.svg")).is_ok_and(|svg| svg.starts_with("<svg")));
     let half = ["--sweep", "payload=16..64,16", "--csv", "half.csv", "--figure", "no/such/directory"];
-    let swept = desk.antedate(&[&["plan", "late.toml"], &half[..]].concat());
+    let swept = folder.antedate(&[&["plan", "late.toml"], &half[..]].concat());
     assert_eq!(swept.status(), 2, "{}", swept.err());
     assert!(swept.err().contains("--figure no/such/directory: No such file"), "{}", swept.err());
-    assert!(!desk.path("half.csv").exists());
+    assert!(!folder.path("half.csv").exists());
 }
 
 #[test]
 fn faulty_scenarios_are_refused_with_reason() {
-    let desk = Desk::new();
+    let folder = Folder::new();
     for (from, to, reason) in [
         ("deadline_ms = 1.0\n", "", "deadline_ms"),
         ("static = 96", "static = 113", "static"),
@@ -173,8 +159,8 @@ fn faulty_scenarios_are_refused_with_reason() {
         ("name = \"trip\"\n", "", "name"),
         ("size = 112", "size = 112\ncolour = 1", "colour"),
     ] {
-        desk.write("wrong.toml", &SCENARIO.replace(from, to));
-        let called = desk.antedate(&["plan", "wrong.toml"]);
+        folder.write("wrong.toml", &SCENARIO.replace(from, to));
+        let called = folder.antedate(&["plan", "wrong.toml"]);
         assert_eq!(called.status(), 2, "{reason}: {}", called.out());
         assert!(called.err().contains(reason), "{reason}: {}", called.err());
     }
@@ -188,37 +174,37 @@ fn faulty_scenarios_are_refused_with_reason() {
         (slotframe, "10.0", "nan", "deadline_ms: must be more than 0"),
         (slotframe, "10.0", "-1", "deadline_ms: must be more than 0"),
     ] {
-        desk.write("here.toml", "name = \"x\"\ncounts = 1\n");
-        desk.write("wrong.toml", &scenario.replace(from, to));
-        let called = desk.antedate(&["plan", "wrong.toml"]);
+        folder.write("here.toml", "name = \"x\"\ncounts = 1\n");
+        folder.write("wrong.toml", &scenario.replace(from, to));
+        let called = folder.antedate(&["plan", "wrong.toml"]);
         assert!(called.status() == 2 && called.err().contains(place), "{place}: {}", called.err());
     }
 }
 
 #[test]
 fn overload_misses_and_is_null_in_json() {
-    let desk = Desk::new();
+    let folder = Folder::new();
     let often = SCENARIO
         .replace("period_ms = 100.0", "period_ms = 1.0")
         .replace("deadline_ms = 1.0", "deadline_ms = 100.0");
-    desk.write("often.toml", &often);
-    let called = desk.antedate(&["plan", "often.toml"]);
+    folder.write("often.toml", &often);
+    let called = folder.antedate(&["plan", "often.toml"]);
     assert_eq!(called.status(), 1, "{}{}", called.out(), called.err());
     assert!(
         called.out().contains("limited by messages come faster than the device seals them"),
         "{}",
         called.out()
     );
-    let called = desk.antedate(&["plan", "often.toml", "--json"]);
+    let called = folder.antedate(&["plan", "often.toml", "--json"]);
     let answer: serde_json::Value = serde_json::from_str(&called.out()).expect("is JSON");
     let busy = SCENARIO
         .replace("deadline_ms = 1.0", "deadline_ms = 100.0\n[[work]]\nperiod_ms = 1.0\ncost_ms = 2.0");
-    desk.write("busy.toml", &busy);
-    let called = desk.antedate(&["plan", "busy.toml"]);
+    folder.write("busy.toml", &busy);
+    let called = folder.antedate(&["plan", "busy.toml"]);
     assert!(called.status() == 0 && called.out().contains("more than the CPU can do"), "{}", called.out());
     for alone in [&["plan", "busy.toml", "--check"] as &[&str], &["plan", "busy.toml", "--out", "here.toml"]]
     {
-        let called = desk.antedate(alone);
+        let called = folder.antedate(alone);
         assert!(called.status() == 2 && called.err().contains("cannot be used with"), "{}", called.err());
     }
     let message = &answer["messages"][0];
@@ -227,14 +213,14 @@ fn overload_misses_and_is_null_in_json() {
 
 #[test]
 fn closed_stderr_keeps_the_exit_status() {
-    let desk = Desk::new();
-    desk.write("late.toml", SCENARIO);
+    let folder = Folder::new();
+    folder.write("late.toml", SCENARIO);
     for (status, arguments) in
         [(2, ["gateway", "check", "none.toml"]), (1, ["plan", "late.toml", "--json=x"])]
     {
         let called = Command::new(env!("CARGO_BIN_EXE_antedate"))
             .args(arguments)
-            .current_dir(desk.0.path())
+            .current_dir(folder.0.path())
             .stdout(std::process::Stdio::null())
             .stderr(fs::File::options().write(true).open("/dev/full").expect("a full disk"))
             .status()
@@ -245,14 +231,14 @@ fn closed_stderr_keeps_the_exit_status() {
 
 #[test]
 fn a_log_that_nobody_takes_ends_no_daemon() {
-    let desk = Desk::new();
-    desk.antedate(&["keygen", "dtls", "--identity", "a", "--out", "psk"]);
+    let folder = Folder::new();
+    folder.antedate(&["keygen", "dtls", "--identity", "a", "--out", "psk"]);
     let call = ["--preserve-status", "2", env!("CARGO_BIN_EXE_antedate"), "dtls", "listen"];
     let status = Command::new("timeout")
         .args(call)
         .args(["--listen", "127.0.0.1:0", "--to", "127.0.0.1:9", "--psk", "psk"])
         .env_remove("RUST_LOG")
-        .current_dir(desk.0.path())
+        .current_dir(folder.0.path())
         .stderr(fs::File::options().write(true).open("/dev/full").expect("a full disk"))
         .status()
         .expect("timeout(1) of coreutils");
@@ -274,16 +260,16 @@ fn names(value: &serde_json::Value) -> Vec<String> {
 fn manual_names_all_json_fields() {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
     let example = |name: &str| docs.join("examples/plan").join(name).to_string_lossy().into_owned();
-    let desk = Desk::new();
-    desk.write("late.toml", SCENARIO);
-    desk.write("lines", "t=20.5\nt=21.7\n");
+    let folder = Folder::new();
+    folder.write("late.toml", SCENARIO);
+    folder.write("lines", "t=20.5\nt=21.7\n");
     for (chapter, arguments) in [
         ("planner.md", ["plan", "late.toml", "--json"].map(str::to_owned).to_vec()),
         ("planner.md", vec!["plan".into(), example("profinet-cell.toml"), "--json".into()]),
         ("dot15d4.md", vec!["plan".into(), example("tsch.toml"), "--json".into()]),
         ("templates.md", ["template", "learn", "--lines", "lines", "--json"].map(str::to_owned).to_vec()),
     ] {
-        let called = desk.antedate(&arguments.iter().map(String::as_str).collect::<Vec<_>>());
+        let called = folder.antedate(&arguments.iter().map(String::as_str).collect::<Vec<_>>());
         let answer: serde_json::Value = serde_json::from_str(&called.out()).expect("is JSON");
         let text = fs::read_to_string(docs.join("src").join(chapter)).expect("a chapter");
         for name in names(&answer) {
@@ -294,7 +280,7 @@ fn manual_names_all_json_fields() {
 
 #[test]
 fn a_misspelt_verb_is_a_usage_error() {
-    let called = Desk::new().antedate(&["gatewya"]);
+    let called = Folder::new().antedate(&["gatewya"]);
     assert_eq!(called.status(), 2);
     assert!(called.err().contains("gateway"), "{}", called.err());
     assert!(called.out().is_empty());
@@ -302,7 +288,7 @@ fn a_misspelt_verb_is_a_usage_error() {
 
 #[test]
 fn help_is_no_error_and_names_every_verb() {
-    let called = Desk::new().antedate(&["--help"]);
+    let called = Folder::new().antedate(&["--help"]);
     assert_eq!(called.status(), 0);
     for verb in ["demo", "gateway", "keygen", "lab"] {
         assert!(called.out().contains(verb), "{}", called.out());
@@ -312,22 +298,22 @@ fn help_is_no_error_and_names_every_verb() {
 
 #[test]
 fn key_files_are_private_and_kept() {
-    let desk = Desk::new();
+    let folder = Folder::new();
     let arguments: Vec<&str> = ["keygen", "macsec", "--out", "keys"].into_iter().chain(MEMBERS).collect();
-    let called = desk.antedate(&arguments);
+    let called = folder.antedate(&arguments);
     assert_eq!(
         (called.status(), called.out().as_str()),
         (0, "keys: keys for 2 members\n"),
         "{}",
         called.err()
     );
-    assert_eq!(fs::metadata(desk.path("keys")).expect("keys").permissions().mode() & 0o7777, 0o600);
-    let before = fs::read(desk.path("keys")).expect("keys");
+    assert_eq!(fs::metadata(folder.path("keys")).expect("keys").permissions().mode() & 0o7777, 0o600);
+    let before = fs::read(folder.path("keys")).expect("keys");
 
-    let called = desk.antedate(&arguments);
+    let called = folder.antedate(&arguments);
     assert_eq!(called.status(), 2);
     assert!(called.err().contains("keys: exists already, and keys are not overwritten"), "{}", called.err());
-    assert_eq!(fs::read(desk.path("keys")).expect("keys"), before);
+    assert_eq!(fs::read(folder.path("keys")).expect("keys"), before);
 }
 
 /// All kinds of `keygen`.
@@ -343,50 +329,50 @@ const KINDS: [&[&str]; 6] = [
 #[test]
 fn no_kind_of_key_is_overwritten() {
     for kind in KINDS {
-        let desk = Desk::new();
-        desk.write("keys", "mine");
-        let called = desk.antedate(&[&["keygen"], kind, &["--out", "keys"]].concat());
+        let folder = Folder::new();
+        folder.write("keys", "mine");
+        let called = folder.antedate(&[&["keygen"], kind, &["--out", "keys"]].concat());
         assert_eq!(called.status(), 2, "{kind:?}");
         assert!(
             called.err().contains("keys: exists already, and keys are not overwritten"),
             "{}",
             called.err()
         );
-        assert_eq!(fs::read(desk.path("keys")).expect("keys"), b"mine");
+        assert_eq!(fs::read(folder.path("keys")).expect("keys"), b"mine");
     }
 }
 
 #[test]
 fn failed_key_file_leaves_nothing() {
     for kind in KINDS {
-        let desk = Desk::new();
+        let folder = Folder::new();
         // Like a full disk: the file can be created, but not written.
         let output = Command::new("sh")
             .args(["-c", "trap '' XFSZ; ulimit -f 0; exec \"$0\" keygen \"$@\" --out keys"])
             .arg(env!("CARGO_BIN_EXE_antedate"))
             .args(kind)
-            .current_dir(desk.0.path())
+            .current_dir(folder.0.path())
             .output()
             .expect("the command");
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(!output.status.success() && said.contains("cannot write the key file"), "{kind:?}: {said}");
-        assert!(!desk.path("keys").exists(), "{kind:?}");
+        assert!(!folder.path("keys").exists(), "{kind:?}");
     }
 }
 
 #[test]
 fn two_calls_give_different_keys() {
-    let desk = Desk::new();
+    let folder = Folder::new();
     let arguments: Vec<&str> =
         ["keygen", "macsec", "--suite", "gcm-aes-xpn-256"].into_iter().chain(MEMBERS).collect();
-    let (first, second) = (desk.antedate(&arguments).out(), desk.antedate(&arguments).out());
+    let (first, second) = (folder.antedate(&arguments).out(), folder.antedate(&arguments).out());
     assert!(first.contains("suite = \"gcm-aes-xpn-256\"") && first.contains("ssci = 2"), "{first}");
     assert_ne!(first, second);
 }
 
 #[test]
 fn impossible_members_are_refused() {
-    let desk = Desk::new();
+    let folder = Folder::new();
     for (arguments, expected) in [
         (vec![], "--member <NAME=SCI|MAC>"),
         (vec!["--member", "a=02:00:5e:10:00:01"], "1 member(s), but keys are shared by 2 to 16"),
@@ -401,7 +387,7 @@ fn impossible_members_are_refused() {
         ),
     ] {
         let arguments: Vec<&str> = ["keygen", "macsec"].into_iter().chain(arguments).collect();
-        let called = desk.antedate(&arguments);
+        let called = folder.antedate(&arguments);
         assert_eq!(called.status(), 2);
         assert!(called.err().contains(expected), "{}", called.err());
         assert!(called.out().is_empty());
@@ -410,7 +396,7 @@ fn impossible_members_are_refused() {
 
 #[test]
 fn useless_options_are_refused() {
-    let desk = Desk::new();
+    let folder = Folder::new();
     for (arguments, option) in [
         (&["macsec", "--bits", "256", MEMBERS[0], MEMBERS[1], MEMBERS[2], MEMBERS[3]] as &[&str], "--bits"),
         (&["mqtt", "--device", "press7", "--topic", "a/#"], "--topic"),
@@ -419,7 +405,7 @@ fn useless_options_are_refused() {
         (&["mqtt", "--for-members", "manager.toml", "--member", "press7"], "--member"),
     ] {
         let arguments: Vec<&str> = ["keygen"].iter().chain(arguments).copied().collect();
-        let called = desk.antedate(&arguments);
+        let called = folder.antedate(&arguments);
         assert_eq!((called.status(), called.out().as_str()), (2, ""), "{arguments:?}");
         assert!(
             called.err().contains(option) && called.err().contains("cannot be used with"),
@@ -432,11 +418,19 @@ fn useless_options_are_refused() {
 #[test]
 fn impossible_identities_are_refused() {
     for name in ["#3", " turbine", ""] {
-        let desk = Desk::new();
-        let called =
-            desk.antedate(&["keygen", "dtls", "--identity", "turbine-3", "--identity", name, "--out", "psk"]);
+        let folder = Folder::new();
+        let called = folder.antedate(&[
+            "keygen",
+            "dtls",
+            "--identity",
+            "turbine-3",
+            "--identity",
+            name,
+            "--out",
+            "psk",
+        ]);
         assert_eq!((called.status(), called.out().as_str()), (2, ""), "{name:?}");
-        assert!(!desk.path("psk").exists(), "{name:?}: {}", called.err());
+        assert!(!folder.path("psk").exists(), "{name:?}: {}", called.err());
     }
 }
 
@@ -445,7 +439,7 @@ fn proxy_limits_of_zero_are_refused() {
     let needed = ["dtls", "connect", "--listen", "127.0.0.1:0", "--to", "127.0.0.1:9", "--psk", "psk"];
     for option in ["--idle-seconds", "--max-sessions"] {
         let arguments: Vec<&str> = needed.into_iter().chain([option, "0"]).collect();
-        let called = Desk::new().antedate(&arguments);
+        let called = Folder::new().antedate(&arguments);
         assert_eq!(called.status(), 2);
         assert!(called.err().contains(&format!("invalid value '0' for '{option}")), "{}", called.err());
     }
@@ -453,10 +447,10 @@ fn proxy_limits_of_zero_are_refused() {
 
 #[test]
 fn check_reports_all_faults_with_status_2() {
-    let desk = Desk::new();
-    desk.write("g.toml", "[field]\ninterface = \"nowhere0\"\n[uplink]\ninterface = \"nowhere1\"\n[macsec]\nkey_file = \"keys\"\nchipher = \"x\"\n");
+    let folder = Folder::new();
+    folder.write("g.toml", "[field]\ninterface = \"nowhere0\"\n[uplink]\ninterface = \"nowhere1\"\n[macsec]\nkey_file = \"keys\"\nchipher = \"x\"\n");
     for verb in ["check", "run"] {
-        let called = desk.antedate(&["gateway", verb, "g.toml"]);
+        let called = folder.antedate(&["gateway", verb, "g.toml"]);
         assert_eq!(called.status(), 2);
         for expected in [
             "g.toml:2: field.interface: there is no interface \"nowhere0\" here",
@@ -473,15 +467,15 @@ fn check_reports_all_faults_with_status_2() {
 
 #[test]
 fn readable_key_file_is_refused() {
-    let desk = Desk::new();
+    let folder = Folder::new();
     let arguments: Vec<&str> = ["keygen", "macsec", "--out", "keys"].into_iter().chain(MEMBERS).collect();
-    desk.antedate(&arguments);
-    fs::set_permissions(desk.path("keys"), fs::Permissions::from_mode(0o640)).expect("chmod");
-    desk.write(
+    folder.antedate(&arguments);
+    fs::set_permissions(folder.path("keys"), fs::Permissions::from_mode(0o640)).expect("chmod");
+    folder.write(
         "g.toml",
         "[field]\ninterface = \"a\"\n[uplink]\ninterface = \"b\"\n[macsec]\nkey_file = \"keys\"\n",
     );
-    let called = desk.antedate(&["gateway", "check", "g.toml"]);
+    let called = folder.antedate(&["gateway", "check", "g.toml"]);
     assert_eq!(called.status(), 2);
     assert!(called.err().contains(
         "others than its owner have rights on this key file (mode 0640)\n    remedy: chmod 600 keys"
@@ -490,17 +484,17 @@ fn readable_key_file_is_refused() {
 
 #[test]
 fn the_state_is_made_once() {
-    let desk = Desk::new();
-    desk.write("g.toml", "[field]\ninterface = \"a\"\n[uplink]\ninterface = \"b\"\n[macsec]\nkey_file = \"keys\"\n[state]\ndirectory = \"state\"\n");
-    let called = desk.antedate(&["gateway", "init", "g.toml"]);
+    let folder = Folder::new();
+    folder.write("g.toml", "[field]\ninterface = \"a\"\n[uplink]\ninterface = \"b\"\n[macsec]\nkey_file = \"keys\"\n[state]\ndirectory = \"state\"\n");
+    let called = folder.antedate(&["gateway", "init", "g.toml"]);
     assert_eq!(called.status(), 0, "{}", called.err());
-    assert!(desk.path("state/packet-numbers").exists());
-    let called = desk.antedate(&["gateway", "init", "g.toml"]);
+    assert!(folder.path("state/packet-numbers").exists());
+    let called = folder.antedate(&["gateway", "init", "g.toml"]);
     assert_eq!(called.status(), 2);
     assert!(called.err().contains("there is a state file already"), "{}", called.err());
 
-    desk.write("plain.toml", "[field]\ninterface = \"a\"\n[uplink]\ninterface = \"b\"\n[plain]\n");
-    let called = desk.antedate(&["gateway", "init", "plain.toml"]);
+    folder.write("plain.toml", "[field]\ninterface = \"a\"\n[uplink]\ninterface = \"b\"\n[plain]\n");
+    let called = folder.antedate(&["gateway", "init", "plain.toml"]);
     assert_eq!(called.status(), 2);
     assert!(called.err().contains("[plain] has no packet numbers to remember"), "{}", called.err());
 }
@@ -508,14 +502,15 @@ fn the_state_is_made_once() {
 #[test]
 fn proxy_without_idle_time_is_refused() {
     let addresses = ["--listen", "127.0.0.1:0", "--to", "127.0.0.1:9", "--psk", "psk"];
-    let called = Desk::new().antedate(&[&["dtls", "listen", "--idle-seconds", "0"], &addresses[..]].concat());
+    let called =
+        Folder::new().antedate(&[&["dtls", "listen", "--idle-seconds", "0"], &addresses[..]].concat());
     assert_eq!(called.status(), 2);
     assert!(called.err().contains("--idle-seconds"), "{}", called.err());
 }
 
 #[test]
 fn impossible_demo_options_are_refused() {
-    let desk = Desk::new();
+    let folder = Folder::new();
     for (arguments, expected) in [
         (["--cycle-us", "10"], "--cycle-us 10: 250 to 512000 are possible"),
         (["--frame-bytes", "9000"], "--frame-bytes 9000"),
@@ -527,7 +522,7 @@ fn impossible_demo_options_are_refused() {
         (["--pcap", "no/such/directory"], "--pcap no/such/directory: No such file or directory"),
     ] {
         let arguments: Vec<&str> = ["demo"].into_iter().chain(arguments).collect();
-        let called = desk.antedate(&arguments);
+        let called = folder.antedate(&arguments);
         assert_eq!(called.status(), 2, "{arguments:?}");
         assert!(called.err().contains(expected), "{}", called.err());
         assert!(called.out().is_empty());
@@ -547,7 +542,7 @@ fn what_a_machine_lacks_has_one_remedy() {
 
 #[test]
 fn unwritable_result_is_refused_first() {
-    let desk = Desk::new();
+    let folder = Folder::new();
     for (arguments, expected) in [
         (["lab", "overlay-cycles", "--json", "no/such/directory"], "--json no/such/directory: No such file"),
         (["lab", "scenarios", "--figure", "no/such/directory"], "--figure no/such/directory: No such file"),
@@ -555,7 +550,7 @@ fn unwritable_result_is_refused_first() {
         (["plan", "--calibrate", "--out", "no/such/directory"], "--out no/such/directory: No such file"),
     ] {
         let begun = std::time::Instant::now();
-        let called = desk.antedate(&arguments);
+        let called = folder.antedate(&arguments);
         assert_eq!(called.status(), 2, "{arguments:?}: {}", called.out());
         assert!(called.err().contains(expected), "{}", called.err());
         assert!(called.out().is_empty() && begun.elapsed().as_secs() < 5);
@@ -577,7 +572,7 @@ cat err
 
 #[test]
 fn interrupted_experiment_cleans_up() {
-    let Some(called) = Desk::new().in_namespaces(INTERRUPTED) else { return };
+    let Some(called) = Folder::new().in_namespaces(INTERRUPTED) else { return };
     let expected = "status 1\nantedate: interrupted, which is no result\n";
     assert_eq!(called.out(), expected, "{}", called.err());
 }
@@ -594,7 +589,7 @@ wait $P; wc -l < read
 
 #[test]
 fn goose_subscriber_ends_with_its_reader() {
-    let Some(called) = Desk::new().in_namespaces(CLOSED) else { return };
+    let Some(called) = Folder::new().in_namespaces(CLOSED) else { return };
     assert_eq!(called.out().trim(), "2", "{}", called.err());
     assert!(called.err().contains("subscriber: 0"), "{}", called.err());
 }
@@ -611,7 +606,7 @@ sleep 0.3; kill $P
 
 #[test]
 fn waiting_goose_publisher_can_be_ended() {
-    let Some(called) = Desk::new().in_namespaces(WAITING) else { return };
+    let Some(called) = Folder::new().in_namespaces(WAITING) else { return };
     assert_eq!(called.out().trim(), "0", "{}", called.err());
 }
 
@@ -623,17 +618,17 @@ ip link add eth0 type veth peer name eth1 && ip link set eth0 up && ip link set 
 
 #[test]
 fn missing_goose_messages_are_reported() {
-    let Some(called) = Desk::new().in_namespaces(TOO_FEW) else { return };
+    let Some(called) = Folder::new().in_namespaces(TOO_FEW) else { return };
     assert_eq!(called.out().trim(), "1", "{}", called.err());
     assert!(called.err().contains("0 of 1 messages came before the end"), "{}", called.err());
 }
 
 #[test]
 fn short_demo_writes_text_and_json() {
-    let desk = Desk::new();
-    let called = desk.antedate(&["demo", "--cycle-us", "20000", "--seconds", "1", "--json", "out.json"]);
+    let folder = Folder::new();
+    let called = folder.antedate(&["demo", "--cycle-us", "20000", "--seconds", "1", "--json", "out.json"]);
     // A machine under load may miss cycles; verdict and exit status must agree.
-    let report = fs::read_to_string(desk.path("out.json")).expect("the report");
+    let report = fs::read_to_string(folder.path("out.json")).expect("the report");
     let verdict: serde_json::Value = serde_json::from_str(&report).expect("is JSON");
     assert!(
         !called.out().is_empty() && !called.out().contains('\u{1b}'),
@@ -649,28 +644,28 @@ fn short_demo_writes_text_and_json() {
 
 #[test]
 fn interrupted_demo_has_not_passed() {
-    let desk = Desk::new();
+    let folder = Folder::new();
     let script = "\"$A\" demo --cycle-us 20000 --seconds 60 --faults lose --json out.json > out & P=$!; sleep 2; kill $P; wait $P";
     let output = Command::new("sh")
         .args(["-c", script])
         .env("A", Path::new(env!("CARGO_BIN_EXE_antedate")))
-        .current_dir(desk.0.path())
+        .current_dir(folder.0.path())
         .output()
         .expect("a shell");
     let called = Called(output);
-    let text = fs::read_to_string(desk.path("out")).expect("what it said");
+    let text = fs::read_to_string(folder.path("out")).expect("what it said");
     assert_eq!(called.status(), 1, "{text}{}", called.err());
     assert!(text.trim_end().ends_with("FAILED: interrupted before its end"), "{text}");
     assert!(text.contains("FAIL it ran to its end"), "{text}");
-    let report = fs::read_to_string(desk.path("out.json")).expect("the report");
+    let report = fs::read_to_string(folder.path("out.json")).expect("the report");
     let verdict: serde_json::Value = serde_json::from_str(&report).expect("is JSON");
     assert_eq!((&verdict["passed"], &verdict["interrupted"]), (&false.into(), &true.into()));
 }
 
 #[test]
 fn log_colours_follow_the_terminal() {
-    let desk = Desk::new();
-    desk.antedate(&["keygen", "dtls", "--identity", "a", "--out", "psk"]);
+    let folder = Folder::new();
+    folder.antedate(&["keygen", "dtls", "--identity", "a", "--out", "psk"]);
     for (wish, coloured) in [("", true), ("1", false)] {
         let script = "timeout 2 \"$A\" dtls listen --listen 127.0.0.1:0 --to 127.0.0.1:9 --psk psk";
         let output = Command::new("script")
@@ -678,7 +673,7 @@ fn log_colours_follow_the_terminal() {
             .env("A", Path::new(env!("CARGO_BIN_EXE_antedate")))
             .env("NO_COLOR", wish)
             .env_remove("RUST_LOG")
-            .current_dir(desk.0.path())
+            .current_dir(folder.0.path())
             .output()
             .expect("script(1) of bsdutils");
         let said = Called(output).out();
@@ -689,11 +684,11 @@ fn log_colours_follow_the_terminal() {
 
 #[test]
 fn asking_where_no_gateway_runs_says_so() {
-    let desk = Desk::new();
+    let folder = Folder::new();
     for arguments in
         [&["gateway", "status", "--socket", "s"] as &[&str], &["gateway", "switch-sa", "1", "--socket", "s"]]
     {
-        let called = desk.antedate(arguments);
+        let called = folder.antedate(arguments);
         assert_eq!(called.status(), 2);
         assert!(called.err().starts_with("s: no gateway answers here\n    remedy: "), "{}", called.err());
     }
@@ -756,10 +751,10 @@ cat state/packet-numbers
 
 #[test]
 fn gateway_life_from_start_to_stop() {
-    let desk = Desk::new();
+    let folder = Folder::new();
     let keys: Vec<&str> = ["keygen", "macsec", "--out", "keys"].into_iter().chain(MEMBERS).collect();
-    assert_eq!(desk.antedate(&keys).status(), 0);
-    desk.write(
+    assert_eq!(folder.antedate(&keys).status(), 0);
+    folder.write(
         "g.toml",
         "[field]\ninterface = \"f\"\n[uplink]\ninterface = \"u\"\nmtu = 1540\n[macsec]\nkey_file = \"keys\"\n\
          [policy]\nallow = [\"lldp\"]\n[state]\ndirectory = \"state\"\n[control]\nsocket = \"c.sock\"\n",
@@ -768,7 +763,7 @@ fn gateway_life_from_start_to_stop() {
         .args(["--user", "--map-root-user", "--net", "--mount", "sh", "-c", LIFE])
         .env("A", Path::new(env!("CARGO_BIN_EXE_antedate")))
         .env_remove("RUST_LOG")
-        .current_dir(desk.0.path())
+        .current_dir(folder.0.path())
         .output()
         .expect("unshare(1) of util-linux");
     let called = Called(output);

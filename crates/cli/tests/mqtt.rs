@@ -1,13 +1,14 @@
 //! `antedate mqtt` and `antedate keygen mqtt` as called by a manager and a member, without a broker
 //! or with a minimal one.
 
+mod folder;
+
 use std::fs::{self, File, Permissions};
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
@@ -19,19 +20,9 @@ use antedate_mqtt::file::GroupFile;
 use antedate_mqtt::guard::Guard;
 use antedate_mqtt::manage::Manager;
 use antedate_mqtt::store::Store;
+use folder::Folder;
 
-/// The command's working directory.
-struct Desk(tempfile::TempDir);
-
-impl Desk {
-    fn new() -> Self {
-        Self(tempfile::tempdir().expect("a directory"))
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
+impl Folder {
     fn read(&self, name: &str) -> String {
         fs::read_to_string(self.path(name)).expect("a file")
     }
@@ -42,12 +33,7 @@ impl Desk {
 
     /// Exit status, standard output and standard error.
     fn antedate(&self, arguments: &[&str]) -> (i32, String, String) {
-        let output = Command::new(env!("CARGO_BIN_EXE_antedate"))
-            .args(arguments)
-            .env_remove("RUST_LOG")
-            .current_dir(self.0.path())
-            .output()
-            .expect("the command");
+        let output = self.call(arguments);
         let [out, err] =
             [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
         (output.status.code().unwrap_or(-1), out, err)
@@ -86,31 +72,31 @@ const NOBODY: [&str; 4] = ["-h", "127.0.0.1", "-p", "1"];
 
 #[test]
 fn group_file_is_locked_while_changed() {
-    let desk = Desk::new();
-    desk.managed();
-    let before = desk.read("manager.toml");
-    let held = File::open(desk.path("manager.toml")).expect("a file");
+    let folder = Folder::new();
+    folder.managed();
+    let before = folder.read("manager.toml");
+    let held = File::open(folder.path("manager.toml")).expect("a file");
     held.lock().expect("the lock");
     for verb in [&["rotate"][..], &["rotate", "--again"], &["revoke", "--member", "press7"]] {
         let call = [&["mqtt"], verb, &["--group", "manager.toml"], &NOBODY].concat();
-        let said = desk.bad(2, &call);
+        let said = folder.bad(2, &call);
         assert!(said.contains("another antedate mqtt rotate or revoke"), "{said}");
     }
-    assert_eq!(desk.read("manager.toml"), before);
+    assert_eq!(folder.read("manager.toml"), before);
     // Not by closing it: a process that another test just starts may also have it open.
     held.unlock().expect("given back");
-    let said = desk.bad(1, &[&["mqtt", "rotate", "--group", "manager.toml"], &NOBODY[..]].concat());
+    let said = folder.bad(1, &[&["mqtt", "rotate", "--group", "manager.toml"], &NOBODY[..]].concat());
     assert!(said.contains("the new key is in the file") && said.contains("rotate --again"), "{said}");
-    assert!(desk.read("manager.toml").contains("epoch = 2"));
+    assert!(folder.read("manager.toml").contains("epoch = 2"));
 }
 
 #[test]
 fn unpublished_revocation_remains() {
-    let desk = Desk::new();
-    desk.managed();
+    let folder = Folder::new();
+    folder.managed();
     let call = |verb: &[&str]| {
-        desk.bad(1, &[&["mqtt"], verb, &["--group", "manager.toml"], &NOBODY].concat());
-        desk.read("manager.toml")
+        folder.bad(1, &[&["mqtt"], verb, &["--group", "manager.toml"], &NOBODY].concat());
+        folder.read("manager.toml")
     };
     let file = call(&["rotate", "--grace", "5"]);
     assert!(file.contains("epoch = 1\n") && file.contains("grace = 5\n"), "{file}");
@@ -118,80 +104,81 @@ fn unpublished_revocation_remains() {
     assert!(!file.contains("epoch = 2\n") && file.contains("epoch = 3\n"), "{file}");
     assert!(file.contains("grace = 0\n") && !file.contains("press7"), "{file}");
     assert_eq!(call(&["rotate", "--again"]), file);
-    let said = desk.bad(2, &["mqtt", "rotate", "--again", "--grace", "60", "--group", "manager.toml"]);
+    let said = folder.bad(2, &["mqtt", "rotate", "--again", "--grace", "60", "--group", "manager.toml"]);
     assert!(said.contains("--grace"), "{said}");
 }
 
 #[test]
 fn access_lists_keep_their_file_modes() {
-    let desk = Desk::new();
-    desk.good(&["keygen", "mqtt", "--group", "g", "--topic", "a/#", "--member", "m", "--out", "g.toml"]);
-    fs::write(desk.path("acl.new"), "mine").expect("a file");
+    let folder = Folder::new();
+    folder.good(&["keygen", "mqtt", "--group", "g", "--topic", "a/#", "--member", "m", "--out", "g.toml"]);
+    fs::write(folder.path("acl.new"), "mine").expect("a file");
     let call = ["mqtt", "acl", "g.toml", "--acl", "acl", "--passwords", "passwords"];
-    let (status, _, said) = desk.antedate(&call);
+    let (status, _, said) = folder.antedate(&call);
     assert_eq!(status, 0, "{said}");
     assert!(
         said.contains("chown mosquitto: acl\n") && said.contains("chown mosquitto: passwords\n"),
         "{said}"
     );
-    assert_eq!((desk.mode("acl"), desk.mode("passwords")), (0o600, 0o600));
+    assert_eq!((folder.mode("acl"), folder.mode("passwords")), (0o600, 0o600));
     for name in ["acl", "passwords"] {
-        fs::set_permissions(desk.path(name), Permissions::from_mode(0o640)).expect("mode");
+        fs::set_permissions(folder.path(name), Permissions::from_mode(0o640)).expect("mode");
     }
-    let (status, shown, said) = desk.antedate(&call);
+    let (status, shown, said) = folder.antedate(&call);
     assert_eq!((status, said.as_str()), (0, ""));
     assert!(shown.starts_with("m "), "{shown}");
-    assert_eq!((desk.mode("acl"), desk.mode("passwords")), (0o640, 0o640));
-    assert_eq!(desk.read("acl.new"), "mine");
+    assert_eq!((folder.mode("acl"), folder.mode("passwords")), (0o640, 0o640));
+    assert_eq!(folder.read("acl.new"), "mine");
 }
 
 #[test]
 fn manager_name_grants_no_rights() {
-    let desk = Desk::new();
-    desk.good(&[
+    let folder = Folder::new();
+    folder.good(&[
         "keygen", "mqtt", "--group", "g", "--topic", "a/#", "--member", "manager", "--out", "g.toml",
     ]);
     let call = ["mqtt", "acl", "g.toml", "--acl", "acl"];
-    let said = desk.bad(2, &call);
+    let said = folder.bad(2, &call);
     assert!(said.contains("manager is a member too") && said.contains("--manager"), "{said}");
-    let said = desk.bad(2, &[&call[..], &["--manager", "a:b"]].concat());
+    let said = folder.bad(2, &[&call[..], &["--manager", "a:b"]].concat());
     assert!(said.contains("use 1 to 64 letters, digits and - _ ."), "{said}");
-    assert!(!desk.path("acl").exists());
-    desk.good(&[&call[..], &["--manager", "boss"]].concat());
-    assert!(desk.read("acl").contains("user boss\ntopic readwrite antedate/keys/g\n"));
+    assert!(!folder.path("acl").exists());
+    folder.good(&[&call[..], &["--manager", "boss"]].concat());
+    assert!(folder.read("acl").contains("user boss\ntopic readwrite antedate/keys/g\n"));
 }
 
 #[test]
 fn unreadable_group_is_not_created() {
-    let desk = Desk::new();
+    let folder = Folder::new();
     let member = format!("m={}", "7".repeat(64));
     let call = ["keygen", "mqtt", "--group", "g", "--topic", "#", "--member", &member, "--out", "g.toml"];
-    let said = desk.bad(2, &call);
+    let said = folder.bad(2, &call);
     assert!(said.contains("takes in the rotation topic") && said.contains("narrow the topics"), "{said}");
-    assert!(!desk.path("g.toml").exists());
+    assert!(!folder.path("g.toml").exists());
 
     let topic = "a/\u{200b} \"\\\t\u{7f}";
-    desk.good(&["keygen", "mqtt", "--group", "g", "--topic", topic, "--member", &member, "--out", "g.toml"]);
-    desk.good(&["keygen", "mqtt", "--for-members", "g.toml", "--out", "members.toml"]);
-    desk.good(&["mqtt", "acl", "g.toml", "--acl", "acl"]);
-    assert!(desk.read("acl").contains(&format!("topic readwrite {topic}\n")));
+    folder
+        .good(&["keygen", "mqtt", "--group", "g", "--topic", topic, "--member", &member, "--out", "g.toml"]);
+    folder.good(&["keygen", "mqtt", "--for-members", "g.toml", "--out", "members.toml"]);
+    folder.good(&["mqtt", "acl", "g.toml", "--acl", "acl"]);
+    assert!(folder.read("acl").contains(&format!("topic readwrite {topic}\n")));
 }
 
 #[test]
 fn ambiguous_acl_topic_is_refused() {
-    let desk = Desk::new();
+    let folder = Folder::new();
     for (topic, file) in [("a\nuser spy\ntopic b", "f.toml"), (" a", "g.toml"), ("a\t", "h.toml")] {
-        desk.good(&["keygen", "mqtt", "--group", "g", "--topic", topic, "--member", "m", "--out", file]);
-        let said = desk.bad(2, &["mqtt", "acl", file, "--acl", "acl"]);
+        folder.good(&["keygen", "mqtt", "--group", "g", "--topic", topic, "--member", "m", "--out", file]);
+        let said = folder.bad(2, &["mqtt", "acl", file, "--acl", "acl"]);
         assert!(said.contains("access list") && said.contains("without line breaks"), "{said}");
     }
-    assert!(!desk.path("acl").exists());
+    assert!(!folder.path("acl").exists());
 }
 
 #[test]
 fn invalid_name_is_refused_with_rule() {
-    let desk = Desk::new();
-    desk.good(&["keygen", "mqtt", "--group", "g", "--topic", "a", "--out", "g.toml"]);
+    let folder = Folder::new();
+    folder.good(&["keygen", "mqtt", "--group", "g", "--topic", "a", "--out", "g.toml"]);
     let long = "n".repeat(70);
     for name in [long.as_str(), "", "a b", "\u{e4}"] {
         let publisher = ["--keys", "g.toml", "--publisher", name, "-t", "a"];
@@ -201,7 +188,7 @@ fn invalid_name_is_refused_with_rule() {
             vec!["keygen", "mqtt", "--device", name],
             vec!["keygen", "mqtt", "--group", "g", "--topic", "a", "--member", name],
         ] {
-            let said = desk.bad(2, &call);
+            let said = folder.bad(2, &call);
             assert!(said.contains("use 1 to 64 letters, digits and - _ ."), "{said}");
         }
     }
@@ -209,40 +196,40 @@ fn invalid_name_is_refused_with_rule() {
 
 #[test]
 fn unmanaged_group_rotates_in_its_file() {
-    let desk = Desk::new();
-    desk.good(&["keygen", "mqtt", "--group", "g", "--topic", "a/#", "--out", "a.toml"]);
-    fs::write(desk.path("a.new"), "mine").expect("a file");
-    let first = desk.read("a.toml");
+    let folder = Folder::new();
+    folder.good(&["keygen", "mqtt", "--group", "g", "--topic", "a/#", "--out", "a.toml"]);
+    fs::write(folder.path("a.new"), "mine").expect("a file");
+    let first = folder.read("a.toml");
     let rotate = ["mqtt", "rotate", "--group", "a.toml"];
-    let said = desk.good(&[&rotate[..], &NOBODY].concat());
+    let said = folder.good(&[&rotate[..], &NOBODY].concat());
     assert!(said.contains("epoch 2 is in a.toml") && said.contains("copy the file to all members"), "{said}");
-    let second = desk.read("a.toml");
+    let second = folder.read("a.toml");
     assert!(second.starts_with(&first) && second.contains("epoch = 2\n"), "both are read: {second}");
-    desk.good(&rotate);
-    let third = desk.read("a.toml");
+    folder.good(&rotate);
+    let third = folder.read("a.toml");
     assert!(!third.contains("epoch = 1\n") && third.contains("epoch = 3\n"), "the two newest: {third}");
-    assert_eq!((desk.mode("a.toml"), desk.read("a.new").as_str()), (0o600, "mine"));
+    assert_eq!((folder.mode("a.toml"), folder.read("a.new").as_str()), (0o600, "mine"));
 
-    let said = desk.bad(2, &[&rotate[..], &["--again"]].concat());
+    let said = folder.bad(2, &[&rotate[..], &["--again"]].concat());
     assert!(said.contains("no manager") && said.contains("copy the file to the members"), "{said}");
-    let held = File::open(desk.path("a.toml")).expect("a file");
+    let held = File::open(folder.path("a.toml")).expect("a file");
     held.lock().expect("the lock");
-    assert!(desk.bad(2, &rotate).contains("another antedate mqtt rotate"));
-    assert_eq!(desk.read("a.toml"), third);
+    assert!(folder.bad(2, &rotate).contains("another antedate mqtt rotate"));
+    assert_eq!(folder.read("a.toml"), third);
 }
 
 #[test]
 fn overlapping_topics_are_reported() {
-    let desk = Desk::new();
+    let folder = Folder::new();
     for (name, topic) in [("a", "o/#"), ("b", "o/line/#"), ("c", "p/#")] {
-        desk.good(&["keygen", "mqtt", "--group", name, "--topic", topic, "--out", &format!("{name}.toml")]);
+        folder.good(&["keygen", "mqtt", "--group", name, "--topic", topic, "--out", &format!("{name}.toml")]);
     }
-    let said = desk.bad(
+    let said = folder.bad(
         1,
         &[&["mqtt", "sub", "--keys", "a.toml", "--keys", "b.toml", "-t", "o/#"], &NOBODY[..]].concat(),
     );
     assert!(said.contains("b.toml: \"o/line/#\" overlaps with \"o/#\" of a.toml"), "{said}");
-    let said = desk.bad(
+    let said = folder.bad(
         1,
         &[&["mqtt", "sub", "--keys", "a.toml", "--keys", "c.toml", "-t", "o/#"], &NOBODY[..]].concat(),
     );
@@ -364,7 +351,7 @@ fn packet(client: &mut TcpStream) -> Option<(u8, Vec<u8>)> {
     Some((kind, body))
 }
 
-impl Desk {
+impl Folder {
     fn start(&self, arguments: &[&str]) -> Child {
         Command::new(env!("CARGO_BIN_EXE_antedate"))
             .args(arguments)
@@ -398,13 +385,13 @@ fn end(mut child: Child) -> (Option<i32>, String) {
 
 #[test]
 fn will_has_the_newest_epoch() {
-    let desk = Desk::new();
-    desk.managed();
-    desk.good(&["keygen", "mqtt", "--for-members", "manager.toml", "--out", "g.toml"]);
-    desk.good(&["mqtt", "init", "state"]);
+    let folder = Folder::new();
+    folder.managed();
+    folder.good(&["keygen", "mqtt", "--for-members", "manager.toml", "--out", "g.toml"]);
+    folder.good(&["mqtt", "init", "state"]);
     let broker = Broker::new();
     let publisher = || {
-        desk.start(&[
+        folder.start(&[
             "mqtt",
             "pub",
             "-h",
@@ -426,7 +413,7 @@ fn will_has_the_newest_epoch() {
             "gone",
         ])
     };
-    let mut manager = Manager::open(&desk.path("manager.toml")).expect("a manager");
+    let mut manager = Manager::open(&folder.path("manager.toml")).expect("a manager");
     let epoch_of = |manager: &Manager, will: &[u8]| {
         let opened = manager.group().to_group().open("a/gone", will, &mut Vec::new());
         opened.map(|opened| opened.epoch).map_err(|refused| refused.to_string())
@@ -452,11 +439,11 @@ fn will_has_the_newest_epoch() {
 
 #[test]
 fn publisher_can_end_while_fetching_keys() {
-    let desk = Desk::new();
-    desk.managed();
-    desk.good(&["keygen", "mqtt", "--for-members", "manager.toml", "--out", "g.toml"]);
-    desk.good(&["mqtt", "init", "state"]);
-    let manager = Manager::open(&desk.path("manager.toml")).expect("a manager");
+    let folder = Folder::new();
+    folder.managed();
+    folder.good(&["keygen", "mqtt", "--for-members", "manager.toml", "--out", "g.toml"]);
+    folder.good(&["mqtt", "init", "state"]);
+    let manager = Manager::open(&folder.path("manager.toml")).expect("a manager");
     let call = "mqtt pub -h 127.0.0.1 --keys g.toml --device press7.device --state state -q 1 -t a/b -m x --will-topic a/gone --will-payload gone -p";
     // Whether or not it has come, nothing else is reported.
     for comes in [false, true] {
@@ -464,7 +451,7 @@ fn publisher_can_end_while_fetching_keys() {
         if comes {
             broker.keep(manager.announce().expect("a message"));
         }
-        let child = desk.start(&call.split(' ').chain([&broker.port[..]]).collect::<Vec<_>>());
+        let child = folder.start(&call.split(' ').chain([&broker.port[..]]).collect::<Vec<_>>());
         assert_eq!(broker.connected(), None, "for the key");
         terminate(&child);
         let (status, said) = end(child);
@@ -476,13 +463,13 @@ fn publisher_can_end_while_fetching_keys() {
 
 #[test]
 fn unconfirmed_rotation_can_be_ended() {
-    let desk = Desk::new();
-    desk.managed();
+    let folder = Folder::new();
+    folder.managed();
     let broker = Broker::new();
     let child =
-        desk.start(&["mqtt", "rotate", "--group", "manager.toml", "-h", "127.0.0.1", "-p", &broker.port]);
+        folder.start(&["mqtt", "rotate", "--group", "manager.toml", "-h", "127.0.0.1", "-p", &broker.port]);
     let late = Instant::now() + Duration::from_secs(10);
-    while !desk.read("manager.toml").contains("epoch = 2") {
+    while !folder.read("manager.toml").contains("epoch = 2") {
         assert!(Instant::now() < late, "no rotation");
         thread::sleep(Duration::from_millis(10));
     }
@@ -495,15 +482,15 @@ fn unconfirmed_rotation_can_be_ended() {
 
 #[test]
 fn option_faults_come_before_a_new_key() {
-    let desk = Desk::new();
-    desk.managed();
-    let before = desk.read("manager.toml");
+    let folder = Folder::new();
+    folder.managed();
+    let before = folder.read("manager.toml");
     for verb in [&["rotate"][..], &["revoke", "--member", "press7"]] {
         let call = [&["mqtt"], verb, &["--group", "manager.toml", "--cafile", "none.pem"], &NOBODY].concat();
-        let said = desk.bad(2, &call);
+        let said = folder.bad(2, &call);
         assert!(said.contains("none.pem"), "{said}");
     }
-    assert_eq!(desk.read("manager.toml"), before);
+    assert_eq!(folder.read("manager.toml"), before);
 }
 
 /// Accepts a connection, with its previous session if `session` is 1. Returns the client
@@ -538,21 +525,21 @@ fn deliver(client: &mut TcpStream, number: u8, topic: &str, payload: &[u8]) {
 
 /// A subscriber with a continuing session in a group with a manager, and the listener that it
 /// connects to.
-fn resumed(desk: &Desk, more: &[&str]) -> (TcpListener, Child) {
-    desk.managed();
-    desk.good(&["keygen", "mqtt", "--for-members", "manager.toml", "--out", "g.toml"]);
+fn resumed(folder: &Folder, more: &[&str]) -> (TcpListener, Child) {
+    folder.managed();
+    folder.good(&["keygen", "mqtt", "--for-members", "manager.toml", "--out", "g.toml"]);
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("an address").port().to_string();
     let call = "mqtt sub -h 127.0.0.1 --keys g.toml --device press7.device -t a/# -c -i x -q 1 -p";
     let call: Vec<&str> = call.split(' ').chain([&port[..]]).chain(more.iter().copied()).collect();
-    (listener, desk.start(&call))
+    (listener, folder.start(&call))
 }
 
 #[test]
 fn queued_messages_wait_for_the_key() {
-    let desk = Desk::new();
-    let (listener, child) = resumed(&desk, &["-C", "20", "-W", "10"]);
-    let manager = Manager::open(&desk.path("manager.toml")).expect("a manager");
+    let folder = Folder::new();
+    let (listener, child) = resumed(&folder, &["-C", "20", "-W", "10"]);
+    let manager = Manager::open(&folder.path("manager.toml")).expect("a manager");
     let material = manager.group().to_group().material(1, b"press8").expect("a publisher");
     let mut publisher = Publisher::new(&material, Reserved::new(1, 100));
     let (mut client, id) = taken(&listener, 0);
@@ -579,8 +566,8 @@ fn queued_messages_wait_for_the_key() {
 
 #[test]
 fn short_time_starts_after_the_key() {
-    let desk = Desk::new();
-    let (listener, child) = resumed(&desk, &["-W", "1"]);
+    let folder = Folder::new();
+    let (listener, child) = resumed(&folder, &["-W", "1"]);
     let (mut client, id) = taken(&listener, 0);
     assert_eq!(id, "x-keys");
     thread::sleep(Duration::from_millis(1100));
@@ -601,8 +588,8 @@ fn short_time_starts_after_the_key() {
 fn silent_broker_keeps_the_time_limit() {
     // The subscription to the keys, the other one, and the connection after a lost one.
     for (seconds, lost) in [("1", false), ("2", true)] {
-        let desk = Desk::new();
-        let (listener, child) = resumed(&desk, &["-W", seconds]);
+        let folder = Folder::new();
+        let (listener, child) = resumed(&folder, &["-W", seconds]);
         let (_keys, id) = taken(&listener, 0);
         assert_eq!(id, "x-keys");
         let (client, _) = taken(&listener, 0);
@@ -621,9 +608,9 @@ fn silent_broker_keeps_the_time_limit() {
 }
 
 /// A subscriber with a state directory, up to its connection after the one for the keys.
-fn connected_with_state(desk: &Desk) -> (TcpListener, Child, TcpStream) {
-    desk.good(&["mqtt", "init", "state"]);
-    let (listener, child) = resumed(desk, &["--state", "state"]);
+fn connected_with_state(folder: &Folder) -> (TcpListener, Child, TcpStream) {
+    folder.good(&["mqtt", "init", "state"]);
+    let (listener, child) = resumed(folder, &["--state", "state"]);
     let (mut client, mut id) = taken(&listener, 0);
     if id == "x-keys" {
         answered(&mut client, 14, 1);
@@ -635,8 +622,8 @@ fn connected_with_state(desk: &Desk) -> (TcpListener, Child, TcpStream) {
 
 #[test]
 fn resumed_session_gets_dropped_rotation() {
-    let desk = Desk::new();
-    let (listener, mut child, mut client) = connected_with_state(&desk);
+    let folder = Folder::new();
+    let (listener, mut child, mut client) = connected_with_state(&folder);
     answered(&mut client, 8, 2);
     drop(client);
     let (mut client, _) = taken(&listener, 1);
@@ -650,8 +637,8 @@ fn resumed_session_gets_dropped_rotation() {
 
 #[test]
 fn resumed_session_gets_its_filters() {
-    let desk = Desk::new();
-    let (listener, mut child, mut client) = connected_with_state(&desk);
+    let folder = Folder::new();
+    let (listener, mut child, mut client) = connected_with_state(&folder);
     // The connection ends after the request and before the answer.
     assert!(packet(&mut client).is_some_and(|(kind, _)| kind >> 4 == 8));
     drop(client);
@@ -697,13 +684,13 @@ fn broker(listener: &TcpListener, topic: &str, payload: &[u8]) -> bool {
 
 #[test]
 fn unprinted_payload_is_not_acknowledged() {
-    let desk = Desk::new();
-    desk.good(&["keygen", "mqtt", "--group", "line4", "--topic", "line4/#", "--out", "line4.toml"]);
+    let folder = Folder::new();
+    folder.good(&["keygen", "mqtt", "--group", "line4", "--topic", "line4/#", "--out", "line4.toml"]);
     for state in ["press7", "reads"] {
-        desk.good(&["mqtt", "init", state]);
+        folder.good(&["mqtt", "init", state]);
     }
-    let group = GroupFile::load(&desk.path("line4.toml")).expect("a group");
-    let store = Store::open(&desk.path("press7")).map_err(|fault| fault.to_string()).expect("a state");
+    let group = GroupFile::load(&folder.path("line4.toml")).expect("a group");
+    let store = Store::open(&folder.path("press7")).map_err(|fault| fault.to_string()).expect("a state");
     let mut guard = Guard::new(vec![group], None, Some(store), Some("press7".into()));
     let mut sealed = Vec::new();
     guard.seal("line4/force", b"81.5", &mut sealed).expect("sealed");
@@ -714,7 +701,7 @@ fn unprinted_payload_is_not_acknowledged() {
             .args(["mqtt", "sub", "-p", &port, "-h", "127.0.0.1", "--keys", "line4.toml", "--state", "reads"])
             .args(["-q", "1", "-t", "line4/#", "-W", "20"])
             .args(more)
-            .current_dir(desk.0.path())
+            .current_dir(folder.0.path())
             .stdout(out)
             .stderr(Stdio::piped())
             .spawn()
@@ -744,32 +731,32 @@ fn unprinted_payload_is_not_acknowledged() {
 
 #[test]
 fn payloads_may_begin_with_a_hyphen() {
-    let desk = Desk::new();
-    desk.good(&["keygen", "mqtt", "--group", "g", "--topic", "a", "--out", "g.toml"]);
+    let folder = Folder::new();
+    folder.good(&["keygen", "mqtt", "--group", "g", "--topic", "a", "--out", "g.toml"]);
     for payload in [&["-m", "-12.5"][..], &["-m", "-"], &["--template", "-@@.@"]] {
         let call = [&["mqtt", "pub", "--keys", "g.toml", "-t", "a"], payload, &NOBODY].concat();
-        let said = desk.bad(1, &call);
+        let said = folder.bad(1, &call);
         assert!(said.contains("no connection"), "{payload:?}: {said}");
     }
 }
 
 #[test]
 fn unreadable_lines_are_reported() {
-    let desk = Desk::new();
-    desk.good(&["keygen", "mqtt", "--group", "g", "--topic", "a", "--out", "g.toml"]);
+    let folder = Folder::new();
+    folder.good(&["keygen", "mqtt", "--group", "g", "--topic", "a", "--out", "g.toml"]);
     let broker = Broker::new();
     let call = ["mqtt", "pub", "--keys", "g.toml", "-t", "a", "-h", "127.0.0.1", "-p", &broker.port];
     let directory = Command::new(env!("CARGO_BIN_EXE_antedate"))
         .args([&call[..], &["-l"]].concat())
-        .current_dir(desk.0.path())
-        .stdin(File::open(desk.0.path()).expect("the directory"))
+        .current_dir(folder.0.path())
+        .stdin(File::open(folder.0.path()).expect("the directory"))
         .output()
         .expect("the command");
     let said = String::from_utf8_lossy(&directory.stderr);
     assert_eq!(directory.status.code(), Some(2), "{said}");
     assert!(said.contains("standard input: "), "{said}");
     for how in [&["-l"][..], &["--template", "@@"]] {
-        let mut child = desk.start(&[&call[..], how].concat());
+        let mut child = folder.start(&[&call[..], how].concat());
         child.stdin.take().expect("piped").write_all(b"\n\n").expect("written");
         assert_eq!(end(child), (Some(0), String::new()), "{how:?}");
     }
@@ -777,11 +764,11 @@ fn unreadable_lines_are_reported() {
 
 #[test]
 fn extreme_time_and_empty_id_are_handled() {
-    let desk = Desk::new();
-    desk.good(&["keygen", "mqtt", "--group", "g", "--topic", "a", "--out", "g.toml"]);
+    let folder = Folder::new();
+    folder.good(&["keygen", "mqtt", "--group", "g", "--topic", "a", "--out", "g.toml"]);
     let call = ["mqtt", "sub", "--keys", "g.toml", "-t", "a"];
-    let said = desk.bad(1, &[&call[..], &["-W", "18446744073709551615"], &NOBODY].concat());
+    let said = folder.bad(1, &[&call[..], &["-W", "18446744073709551615"], &NOBODY].concat());
     assert!(said.contains("no connection"), "{said}");
-    let said = desk.bad(2, &[&call[..], &["-i", "", "-c"], &NOBODY].concat());
+    let said = folder.bad(2, &[&call[..], &["-i", "", "-c"], &NOBODY].concat());
     assert!(said.contains("--id <ID>"), "{said}");
 }

@@ -8,10 +8,11 @@
 //! - [`svg`]: figures of rows
 
 use std::io::{IsTerminal, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use antedate_lab::ns;
+use antedate_lab::process::sweep_directories;
 use antedate_lab::sys::signal;
 
 mod aead;
@@ -190,7 +191,7 @@ fn in_namespaces() -> Result<(), ExperimentError> {
 /// Lets a signal end this run and remove its files and namespaces. Removes the files of killed
 /// runs.
 fn ends_with_signals() {
-    sweep(&std::env::temp_dir());
+    sweep_directories(&std::env::temp_dir(), &FILES);
     signal::install();
     // The experiment may block anywhere, so a thread watches for the signal.
     std::thread::spawn(|| {
@@ -211,19 +212,6 @@ fn ends_with_signals() {
 /// The directory of this process's files.
 fn files(begin: &str) -> PathBuf {
     std::env::temp_dir().join(format!("{begin}{}", std::process::id()))
-}
-
-/// Removes the files of ended processes.
-fn sweep(parent: &Path) {
-    let Ok(entries) = std::fs::read_dir(parent) else { return };
-    for entry in entries.flatten() {
-        let name = entry.file_name();
-        let of = |begin: &&str| name.to_str()?.strip_prefix(begin)?.parse::<u32>().ok();
-        // Directories of other users stay.
-        if FILES.iter().find_map(of).is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists()) {
-            let _ = std::fs::remove_dir_all(entry.path());
-        }
-    }
 }
 
 /// Finds an experiment by name.
@@ -257,7 +245,7 @@ mod tests {
         for name in names.iter().chain(&kept) {
             std::fs::create_dir(directory.path().join(name)).expect("made");
         }
-        sweep(directory.path());
+        sweep_directories(directory.path(), &FILES);
         assert!(names.iter().all(|name| !directory.path().join(name).exists()));
         assert!(kept.iter().all(|name| directory.path().join(name).exists()));
     }

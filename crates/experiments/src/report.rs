@@ -5,6 +5,9 @@
 
 use serde::Serialize;
 
+/// A paper's value, if printed.
+pub(crate) type Printed = Option<f64>;
+
 /// Result of an experiment.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {

@@ -6,7 +6,7 @@
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, ExitCode, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
@@ -204,6 +204,19 @@ impl Drop for Process {
     fn drop(&mut self) {
         self.terminate();
         self.finish(GRACE);
+    }
+}
+
+/// Removes the directories in `parent` that are named by a prefix and the ID of an ended process.
+pub fn sweep_directories(parent: &Path, prefixes: &[&str]) {
+    let Ok(entries) = std::fs::read_dir(parent) else { return };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let of = |prefix: &&str| name.to_str()?.strip_prefix(prefix)?.parse::<u32>().ok();
+        // Directories of other users stay.
+        if prefixes.iter().find_map(of).is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists()) {
+            let _ = std::fs::remove_dir_all(entry.path());
+        }
     }
 }
 

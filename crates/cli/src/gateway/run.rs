@@ -21,8 +21,8 @@ pub(crate) struct Run {
     /// readers can decrypt all traffic.
     #[arg(long, value_name = "FILE")]
     keylog: Option<PathBuf>,
-    /// What to log to standard error: error, warn, info, debug, trace, or a filter such as antedate_gateway=debug.
-    /// [default: RUST_LOG, else info]
+    /// What to log to standard error: error, warn, info, debug, trace, or a filter such as
+    /// antedate_gateway=debug. [default: RUST_LOG, else info]
     #[arg(long, value_name = "LEVEL")]
     log: Option<String>,
 }

@@ -139,7 +139,8 @@ pub(crate) struct Acl {
     /// The access list to write (mosquitto.conf: acl_file)
     #[arg(long, value_name = "FILE")]
     acl: PathBuf,
-    /// The password file to write, with new random passwords (mosquitto.conf: password_file); they are printed once
+    /// The password file to write, with new random passwords (mosquitto.conf: password_file); they
+    /// are printed once
     #[arg(long, value_name = "FILE")]
     passwords: Option<PathBuf>,
 }

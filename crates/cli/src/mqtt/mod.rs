@@ -23,7 +23,8 @@ pub(crate) enum Verb {
     Sub(subscribe::Sub),
     /// Create a state directory for a client's sequence numbers.
     Init(manage::Init),
-    /// Give a group its next key, and publish it for all members as a retained message (without a manager: copy the file).
+    /// Give a group its next key, and publish it for all members as a retained message (without a
+    /// manager: copy the file).
     #[command(disable_help_flag = true)]
     Rotate(manage::Rotate),
     /// Rotate without some members, which can then read no new payload.

@@ -19,7 +19,7 @@ mod tsch;
 ///
 /// For a file with `[[message]]` the answer has margin, breakdown, limit, the cheapest change that
 /// helps, energy and memory. For one with a slotframe it has the shortest TSCH slot and each flow's
-/// delay. Exit status 1 if a deadline is missed.
+/// rate, latency and energy. Exit status 1 if a deadline is missed.
 #[derive(Args)]
 #[command(
     after_help = "Examples:\n  antedate plan docs/examples/plan/table-1.toml\n  antedate plan cell.toml --sweep size=16..1500 --csv cell.csv --figure cell.svg\n  antedate plan --calibrate --out here.toml"

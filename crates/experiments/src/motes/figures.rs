@@ -4,9 +4,7 @@ use super::run::Numbers;
 use super::{Counted, Report};
 use crate::ExperimentError;
 use crate::Row;
-
-/// What the paper printed, or not.
-type Printed = Option<f64>;
+use crate::report::Printed;
 
 /// Figure 5 (section VI-A): payload, saving in percent and milliseconds, overhead of preparing in
 /// percent.

@@ -8,10 +8,10 @@
 use antedate_plan::platform::TELOSB;
 use antedate_plan::publish::{self, PAPER_RTT_MS, RATE, Work, frames, round_trip, sender_mw};
 
+use super::SIZES;
 use crate::motes::{Count, Footprint, MqttCounts, mqtt};
 use crate::{ExperimentError, Options, Report, Row};
 
-const SIZES: [usize; 7] = [16, 32, 48, 64, 256, 512, 1024];
 /// Octets of a frame's payload at which CCM* was counted.
 const LINK_SIZES: [usize; 6] = [16, 32, 48, 64, 80, 95];
 /// Bytes of the topic that the programs publish on.

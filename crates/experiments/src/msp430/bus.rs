@@ -27,8 +27,6 @@ pub const EXIT: u16 = 0x01c0;
 pub const PRINT: u16 = 0x01c2;
 /// The port that begins and ends a measurement.
 pub const MEASURE: u16 = 0x01c4;
-/// The result of the last measurement.
-pub const MEASURED: Range<u16> = 0x01c6..0x01ca;
 
 /// Memory, devices, and the clock.
 #[derive(Clone, Debug)]

@@ -23,7 +23,7 @@ const CG: usize = 3;
 /// The registers; R0 is the program counter, R1 the stack pointer, R2 the status.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cpu {
-    /// R0 to R15. R3 gives constants; what is written to it is lost.
+    /// R0 to R15. R3 is the constant generator; writes to it are ignored.
     pub registers: [u16; 16],
 }
 
@@ -98,7 +98,8 @@ impl Cpu {
         };
     }
 
-    /// The address of an operand `x(Rn)`; R2 is read as 0, which gives `&EDE`, and the PC is that of the extension word.
+    /// The address of an operand `x(Rn)`; R2 is read as 0, which gives `&EDE`, and the PC is that
+    /// of the extension word.
     fn indexed(&mut self, bus: &mut Bus, register: usize) -> u16 {
         let base = match register {
             SR | CG => 0,

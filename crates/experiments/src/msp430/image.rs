@@ -43,7 +43,7 @@ pub struct Segment {
 /// A program.
 #[derive(Clone, Debug)]
 pub struct Image {
-    /// What is loaded.
+    /// Loaded segments.
     pub segments: Vec<Segment>,
     /// Bytes of RAM that its variables take.
     pub variables: usize,

@@ -58,7 +58,8 @@ const SOURCES: [((u16, u16), &[u16], usize); 15] = [
     ((1, 0), &[], 0),
 ];
 
-/// SLAU144 table 3-16: format I, by rows Rn, @Rn, @Rn+, #N, x(Rn), EDE, &EDE and columns Rm, PC, x(Rm), EDE, &EDE.
+/// SLAU144 table 3-16: format I, by rows Rn, @Rn, @Rn+, #N, x(Rn), EDE, &EDE and columns Rm, PC,
+/// x(Rm), EDE, &EDE.
 const TABLE_3_16: [[u64; 5]; 7] = [
     [1, 2, 4, 4, 4],
     [2, 2, 5, 5, 5],
@@ -89,7 +90,8 @@ fn format_one_cycles_match_the_table() {
     assert_eq!(tried, 12 * 15 * 5 * 2);
 }
 
-/// SLAU144 table 3-15: format II, by rows Rn, @Rn, @Rn+, #N, x(Rn), EDE, &EDE and columns RRA RRC SWPB SXT, PUSH, CALL.
+/// SLAU144 table 3-15: format II, by rows Rn, @Rn, @Rn+, #N, x(Rn), EDE, &EDE and columns RRA RRC
+/// SWPB SXT, PUSH, CALL.
 const TABLE_3_15: [[Option<u64>; 3]; 7] = [
     [Some(1), Some(3), Some(4)],
     [Some(3), Some(4), Some(4)],
@@ -246,7 +248,8 @@ fn calls_and_the_stack_come_back() {
 
 #[test]
 fn program_prints_measures_and_ends() {
-    // mov.b #'k', &PRINT; mov #1, &MEASURE; mov r4, r5; mov @r4, r6; mov #0, &MEASURE; mov &MEASURED, r7; mov #3, &EXIT
+    // mov.b #'k', &PRINT; mov #1, &MEASURE; mov r4, r5; mov @r4, r6; mov #0, &MEASURE; mov
+    // &MEASURED, r7; mov #3, &EXIT
     let mut machine = machine(&[
         0x40f2, 0x6b, 0x01c2, 0x4392, 0x01c4, 0x4405, 0x4426, 0x4382, 0x01c4, 0x4217, 0x01c6, 0x40b2, 3,
         0x01c0,

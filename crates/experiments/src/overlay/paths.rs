@@ -339,8 +339,7 @@ fn reports(mut ends: [Process; 2], patience: Duration) -> Result<[Measured; 2], 
     let end = Instant::now() + patience;
     while results.iter().any(Option::is_none) {
         for (at, other) in [(0, 1), (1, 0)] {
-            // Asked before the lines are read: an ended station's last lines may still be on the
-            // way.
+            // Asked first: the last lines of an ended station may still be on the way.
             let runs = ends[at].is_running();
             for line in if runs { ends[at].lines() } else { ends[at].end() } {
                 match serde_json::from_str(&line) {

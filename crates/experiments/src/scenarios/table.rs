@@ -4,9 +4,7 @@
 use super::{Mote, Report};
 use crate::ExperimentError;
 use crate::Row;
-
-/// The paper's value, if printed.
-type Printed = Option<f64>;
+use crate::report::Printed;
 
 /// The longest payload of a record in any scenario.
 const LAST: usize = 1521;

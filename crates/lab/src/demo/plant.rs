@@ -10,7 +10,7 @@ use super::placement::Placement;
 use super::{DemoError, Options, Secure};
 use crate::emulator::{self, Command};
 use crate::ns::{Chain, ChainOptions, Privilege};
-use crate::process::{Place, Process};
+use crate::process::{Place, Process, sweep_directories};
 use crate::realtime::Realtime;
 use crate::station::meter::Live;
 use crate::station::{self, Report, Role};
@@ -32,7 +32,8 @@ impl Directory {
     pub(super) fn create() -> Result<Self, DemoError> {
         use std::os::unix::fs::DirBuilderExt;
         let parent = std::env::temp_dir();
-        sweep(&parent);
+        // The keys in directories of killed runs had no other use.
+        sweep_directories(&parent, &["antedate-demo-"]);
         let path = parent.join(format!("antedate-demo-{}", std::process::id()));
         let failed = |error| {
             DemoError::Start(format!("{}: {error}; set TMPDIR to a place to write to", path.display()))
@@ -45,19 +46,6 @@ impl Directory {
 impl Drop for Directory {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
-/// Removes directories of killed runs. Their keys had no other use.
-fn sweep(parent: &Path) {
-    let Ok(entries) = std::fs::read_dir(parent) else { return };
-    for entry in entries.flatten() {
-        let name = entry.file_name();
-        let pid = name.to_str().and_then(|name| name.strip_prefix("antedate-demo-")?.parse::<u32>().ok());
-        // Directories of other users stay.
-        if pid.is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists()) {
-            let _ = std::fs::remove_dir_all(entry.path());
-        }
     }
 }
 

@@ -69,7 +69,8 @@ pub struct Options {
     pub device_name: String,
     /// Update time (send clock times reduction ratio) in microseconds.
     pub cycle_us: u32,
-    /// Octets of a cyclic frame without frame check sequence, [`cyclic::MIN_FRAME_LEN`] to [`cyclic::MAX_FRAME_LEN`].
+    /// Octets of a cyclic frame without frame check sequence, [`cyclic::MIN_FRAME_LEN`] to
+    /// [`cyclic::MAX_FRAME_LEN`].
     pub frame_bytes: usize,
     /// Update times without valid data until a bus error.
     pub watchdog_cycles: u32,

@@ -17,7 +17,8 @@ pub fn realtime_ns() -> u64 {
 
 fn read(clock: libc::clockid_t) -> u64 {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `now` is a valid timespec to write to; both clocks exist on every Linux, so the call cannot fail.
+    // SAFETY: `now` is a valid timespec to write to; both clocks exist on every Linux, so the call
+    // cannot fail.
     unsafe { libc::clock_gettime(clock, &raw mut now) };
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }

@@ -32,7 +32,8 @@ pub fn become_root_of_new_user_namespace() -> io::Result<()> {
     std::fs::write("/proc/self/setgroups", "deny")?;
     std::fs::write("/proc/self/uid_map", format!("0 {uid} 1"))?;
     std::fs::write("/proc/self/gid_map", format!("0 {gid} 1"))?;
-    // SAFETY: both strings are NUL-terminated literals; the type and data pointers may be null for these flags.
+    // SAFETY: both strings are NUL-terminated literals; the type and data pointers may be null for
+    // these flags.
     check(unsafe {
         libc::mount(
             c"none".as_ptr(),

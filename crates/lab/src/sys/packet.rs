@@ -272,7 +272,8 @@ pub fn wait_any(sockets: &[&PacketSocket], timeout_ns: u64) -> io::Result<bool> 
         slot.fd = socket.raw();
     }
     let timeout = timespec(timeout_ns);
-    // SAFETY: `polled` holds as many entries as said (negative descriptors are skipped); the mask may be null.
+    // SAFETY: `polled` holds as many entries as said (negative descriptors are skipped); the mask
+    // may be null.
     let ready = unsafe {
         libc::ppoll(polled.as_mut_ptr(), polled.len() as libc::nfds_t, &raw const timeout, std::ptr::null())
     };

@@ -34,7 +34,8 @@ pub fn arrange(command: &mut Command, netns: Option<&File>, cpus: &[usize]) {
         }
         super::sched::pin(&cpus)
     };
-    // SAFETY: between fork and exec the closure makes system calls alone; it neither allocates nor takes locks.
+    // SAFETY: between fork and exec the closure makes system calls alone; it neither allocates nor
+    // takes locks.
     unsafe { command.pre_exec(prepare) };
 }
 
@@ -44,7 +45,8 @@ pub fn signal(pid: u32, signal: Signal) -> io::Result<()> {
         Signal::Terminate => libc::SIGTERM,
         Signal::Kill => libc::SIGKILL,
     };
-    // SAFETY: takes integers only. A pid of a child that was not waited for yet cannot name another process.
+    // SAFETY: takes integers only. A pid of a child that was not waited for yet cannot name another
+    // process.
     check(unsafe { libc::kill(pid as libc::pid_t, number) }).map(drop)
 }
 

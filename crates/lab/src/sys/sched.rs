@@ -51,7 +51,8 @@ pub fn fifo(priority: i32) -> io::Result<()> {
 
 /// Lowers the calling thread's priority below all others (nice 19).
 pub fn be_nice() {
-    // SAFETY: takes plain integers. `who` 0 is the calling thread on Linux. A refusal changes nothing that matters.
+    // SAFETY: takes plain integers. `who` 0 is the calling thread on Linux. A refusal changes
+    // nothing that matters.
     unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, 19) };
 }
 

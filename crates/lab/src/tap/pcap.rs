@@ -39,7 +39,7 @@ impl<W: Write> Pcap<W> {
         pieces.iter().try_for_each(|piece| self.0.write_all(piece))
     }
 
-    /// Writes out what is buffered.
+    /// Flushes the buffer.
     pub fn flush(&mut self) -> io::Result<()> {
         self.0.flush()
     }
