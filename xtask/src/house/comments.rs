@@ -45,6 +45,7 @@ mod tests {
     #[test]
     fn code_and_addresses_may_be_long() {
         assert_eq!(lines(&format!("let a = \"{}\";", "word ".repeat(30))), [0; 0]);
+        assert_eq!(lines(&format!("let a = \"\n{}\n\";", "word ".repeat(30))), [0; 0]);
         assert_eq!(lines(&format!("// see https://{}", "a".repeat(110))), [0; 0]);
     }
 }

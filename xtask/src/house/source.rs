@@ -12,7 +12,7 @@ pub(super) struct Source {
     pub(super) path: String,
     /// Its text.
     pub(super) text: String,
-    /// The text with comments and the contents of literals replaced by spaces; lines and columns stay.
+    /// The text with spaces for comments and dots for the contents of literals; lines and columns stay.
     pub(super) code: String,
 }
 
@@ -64,15 +64,15 @@ pub(super) fn all(root: &Path) -> Result<Vec<Source>, String> {
     Ok(sources)
 }
 
-/// Replaces comments and the contents of literals by spaces.
+/// Replaces comments by spaces and the contents of literals by dots.
 fn code(text: &str) -> String {
     let bytes = text.as_bytes();
     let mut out = bytes.to_vec();
-    let mut blank = |from: usize, to: usize| {
+    let mut fill = |from: usize, to: usize, with: u8| {
         out[from..to.min(bytes.len())]
             .iter_mut()
             .filter(|byte| **byte != b'\n')
-            .for_each(|byte| *byte = b' ');
+            .for_each(|byte| *byte = with);
     };
     let mut at = 0;
     while at < bytes.len() {
@@ -81,29 +81,29 @@ fn code(text: &str) -> String {
         let end = match rest[0] {
             b'/' if rest.starts_with(b"//") => {
                 let end = at + rest.iter().position(|byte| *byte == b'\n').unwrap_or(rest.len());
-                blank(at, end);
+                fill(at, end, b' ');
                 end
             }
             b'/' if rest.starts_with(b"/*") => {
                 let end = at + block_comment(rest);
-                blank(at, end);
+                fill(at, end, b' ');
                 end
             }
             b'"' => {
                 let end = at + string(rest);
-                blank(at + 1, end - 1);
+                fill(at + 1, end - 1, b'.');
                 end
             }
             b'r' if !in_word || matches!(bytes[at - 1], b'b' | b'c') => match raw_string(rest) {
                 Some((open, length)) => {
-                    blank(at + open, at + length);
+                    fill(at + open, at + length, b'.');
                     at + length
                 }
                 None => at + 1,
             },
             b'\'' => match character(rest) {
                 Some(length) => {
-                    blank(at + 1, at + length - 1);
+                    fill(at + 1, at + length - 1, b'.');
                     at + length
                 }
                 None => at + 1,
@@ -169,11 +169,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn comments_and_literals_are_blank() {
-        // Each `.` is a place that becomes blank.
+    fn comments_and_literals_are_filled() {
         for (text, wanted) in [
-            ("a // b\nc", "a ....\nc"),
-            ("a /* b /* c */ d */ e", "a ................. e"),
+            ("a // b\nc", "a     \nc"),
+            ("a /* b /* c */ d */ e", "a                   e"),
             (r#"f("unsafe \" x", 1)"#, r#"f("...........", 1)"#),
             ("r#\"a \" b\"# c", "r#\"....... c"),
             ("br\"a\\\" c", "br\"... c"),
@@ -181,7 +180,7 @@ mod tests {
             ("'é' x", "'..' x"),
             ("attr\"x\"", "attr\".\""),
         ] {
-            assert_eq!(code(text), wanted.replace('.', " "), "{text}");
+            assert_eq!(code(text), wanted, "{text}");
             assert_eq!(code(text).len(), text.len());
         }
     }
