@@ -39,7 +39,7 @@ pub(super) fn svg(x: &str, y: &str, lines: &[Line]) -> String {
         drawing.text([across(part_x), DOWN[1] + 18.0], Anchor::Middle, &short(part_x));
     }
     drawing.text([(ACROSS[0] + ACROSS[1]) / 2.0, DOWN[1] + 40.0], Anchor::Middle, x);
-    drawing.text([20.0, 20.0], Anchor::Start, y);
+    drawing.text([20.0, 16.0], Anchor::Start, y);
     for (i, line) in lines.iter().enumerate() {
         let finite = line.points.iter().filter(|(_, py)| py.is_finite());
         drawing.curve(finite.map(|(px, py)| [across(*px), down(*py)]), colour(i));

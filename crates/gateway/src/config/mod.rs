@@ -2,7 +2,7 @@
 //!
 //! - this file: the types of a configuration. They hold legal settings only.
 //! - [`policy`]: the types of `[policy]`
-//! - [`overlay`]: the types of `[overlay]`
+//! - [`macsec`], [`overlay`]: the types of `[macsec]` and `[overlay]`
 //! - [`agreement`], [`express`], [`uplink`], [`sci`], [`state`]: settings and names that other
 //!   folders use
 //! - [`keys`], [`cak`], [`tunnel_keys`]: key files
@@ -16,6 +16,7 @@ pub mod check;
 pub mod express;
 pub mod keys;
 pub mod machine;
+pub mod macsec;
 pub mod overlay;
 pub mod policy;
 mod read;
@@ -31,11 +32,11 @@ use std::fmt;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
-use antedate_channel::fragment::Marks;
-use antedate_channel::macsec::{CipherSuite, FlowShape};
-use antedate_wire::{EtherType, Sci};
+use antedate_channel::macsec::FlowShape;
+use antedate_wire::EtherType;
 
 pub use check::{Checked, Keyed, check};
+pub use macsec::{Cipher, Fragmentation, Identity, Keys, Macsec, SciMode};
 pub use overlay::Overlay;
 pub use policy::Policy;
 use policy::Traffic;
@@ -153,62 +154,6 @@ pub enum Protection {
     Plain,
 }
 
-/// The settings of `[macsec]`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Macsec {
-    /// The cipher suite.
-    pub cipher: Cipher,
-    /// The source of its keys.
-    pub keys: Keys,
-    /// The SCI of this gateway.
-    pub identity: Identity,
-    /// Whether frames are encrypted and authenticated, or authenticated only.
-    pub confidentiality: bool,
-    /// How a receiver learns the SCI of a frame.
-    pub sci_mode: SciMode,
-    /// Whether frames longer than the uplink's MTU are sent, and accepted, in fragments.
-    pub fragmentation: Fragmentation,
-    /// How many packet numbers a frame may be late. 0: strictly increasing. Invalid frames are
-    /// always discarded.
-    pub replay_window: u32,
-}
-
-/// The cipher suite of MACsec.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub enum Cipher {
-    /// The suite of the key file, or GCM-AES-128 with key agreement.
-    #[default]
-    Unsaid,
-    /// This suite.
-    Named(CipherSuite),
-    /// The key server chooses one of these by the speed of the members' CPUs. Only with key
-    /// agreement: static keys have no negotiation.
-    Auto(Vec<CipherSuite>),
-}
-
-/// Whether frames are sent and accepted in fragments. Fragments are not part of the standard.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Fragmentation {
-    /// No. A fragment counts as a frame with an invalid SecTAG.
-    Off,
-    /// With members that announce support in key agreement.
-    #[default]
-    Auto,
-    /// Yes. All members of the key file support them.
-    On(Marks),
-}
-
-impl Fragmentation {
-    /// The setting without key agreement.
-    #[must_use]
-    pub fn agreed(self) -> Option<Marks> {
-        match self {
-            Self::On(marks) => Some(marks),
-            Self::Off | Self::Auto => None,
-        }
-    }
-}
-
 /// `[express]`: frames that pass between the fragments of others, in a secure channel of their own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Express {
@@ -260,39 +205,6 @@ pub enum Rate {
     OfLink,
     /// A rate in Mbit/s.
     Mbit(u32),
-}
-
-/// The source of MACsec's keys.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Keys {
-    /// `key_file`: static keys with their members.
-    Static(PathBuf),
-    /// `cak_file`: key agreement.
-    Agreed(agreement::Settings),
-}
-
-/// The SCI of this gateway's transmit channel.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Identity {
-    /// A configured SCI.
-    Explicit(Sci),
-    /// The address of the uplink's interface, with this port number.
-    OfUplink {
-        /// 1 by default.
-        port: u16,
-    },
-}
-
-/// How the SecTAG names the secure channel (IEEE 802.1AE-2018, 9.5).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SciMode {
-    /// The SCI is in every frame (SC set).
-    Explicit,
-    /// The SCI is the frame's source address and port 1 (ES set). For one machine, with the SCI's
-    /// address.
-    EndStation,
-    /// The SCI is implied by the only peer (ES and SC clear).
-    PointToPoint,
 }
 
 /// `[run]`: settings of the forwarding threads.

@@ -6,7 +6,7 @@
 //! here, so the forwarding thread only exchanges the two. This thread announces that it receives
 //! with a key only when all its messages were answered.
 //!
-//! - [`cak`]: the file with the pre-shared key
+//! - [`crate::config::cak`]: the file with the pre-shared key
 //! - [`report`]: members and keys in status and log
 
 pub mod report;

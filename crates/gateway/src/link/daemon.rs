@@ -4,7 +4,8 @@
 //! advance, records received packet numbers, follows links and interfaces, and logs. It never
 //! handles frames.
 
-use std::path::Path;
+mod interfaces;
+
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
@@ -15,6 +16,7 @@ use antedate_host::control::Server;
 use antedate_host::fault::Fault;
 use antedate_wire::macsec::An;
 
+use self::interfaces::{Watched, is_up};
 use crate::config::express::express_sci;
 use crate::config::state;
 use crate::config::{Checked, Config, FlowTables, Flows, Keyed, Protection, RESERVE, Rate};
@@ -37,7 +39,7 @@ use crate::run::mailbox::Mailbox;
 use crate::run::report::{About, Carries, Place, Shares};
 use crate::run::setup::{self, Granted};
 use crate::sys;
-use crate::sys::interface::{self, Interface};
+use crate::sys::interface::Interface;
 
 /// Interval of checks for a reservation. At a million frames a second, half of a default
 /// reservation lasts half a second. Each check interrupts the forwarding thread if they share a
@@ -104,16 +106,6 @@ struct Supervisor {
     summed: (u64, u64),
     complained: Option<Instant>,
     _server: Server,
-}
-
-/// An interface with the state of its link.
-struct Watched {
-    interface: Interface,
-    up: bool,
-}
-
-fn is_up(interface: &Interface) -> bool {
-    interface::link_up(&interface.name) == Some(true)
 }
 
 impl Supervisor {
@@ -294,75 +286,6 @@ impl Supervisor {
                 "what was received cannot be written down: {error}; {}",
                 state::remedy(&error)
             ));
-        }
-    }
-
-    /// Follows the links. Reopens the ports when an interface was replaced or has another MTU.
-    fn follow(&mut self) {
-        let names = [&mut self.field, &mut self.uplink].map(|port| {
-            let up = is_up(&port.interface);
-            if up != port.up {
-                port.up = up;
-                let name = &port.interface.name;
-                if up {
-                    tracing::info!(interface = %name, "link up");
-                } else {
-                    tracing::warn!(interface = %name, "link down");
-                }
-            }
-            let same = port.interface.still_there()
-                && interface::mtu(&port.interface.name) == Some(port.interface.mtu);
-            (up, same)
-        });
-        let [(field_up, field_same), (uplink_up, uplink_same)] = names;
-        self.answers.link_changes([field_up, uplink_up]);
-        self.follow_rate();
-        if !(field_same && uplink_same) {
-            self.reopen();
-        }
-    }
-
-    /// Adapts the rate of bulk to the link. A link that is down reports none, and the last rate
-    /// remains.
-    fn follow_rate(&mut self) {
-        let Some(known) = self.link_rate else { return };
-        let name = &self.uplink.interface.name;
-        let Some(mbit) = interface::speed(name).filter(|mbit| *mbit != known) else { return };
-        tracing::info!(interface = %name, from = known, to = mbit, "the link has another rate in Mbit/s");
-        self.link_rate = Some(mbit);
-        if let Some(mailbox) = self.mailboxes.first() {
-            mailbox.post(Message::Rate(mbit));
-        }
-    }
-
-    /// Reopens all ports, once both interfaces exist.
-    fn reopen(&mut self) {
-        let found = [&self.field, &self.uplink].map(|port| Interface::find(&port.interface.name));
-        let [Ok(field), Ok(uplink)] = found else { return };
-        let uplink_mtu = setup::uplink_mtu(&self.config, &uplink);
-        let bypass = self.config.run.qdisc_bypass;
-        let file: &Path = &self.config.file;
-        let outbound = channels::ports(file, (&field, MACHINES_HEAD), &uplink, uplink_mtu, bypass);
-        let inbound = channels::ports(file, (&uplink, PROTECTED_HEAD), &field, field.mtu, bypass);
-        match (outbound, inbound) {
-            (Ok(outbound), Ok(inbound)) => {
-                tracing::info!(
-                    field_mtu = field.mtu,
-                    uplink_mtu,
-                    "an interface was replaced or has another MTU: ports opened again"
-                );
-                *lock(&self.answers.ports) =
-                    [Carries::of(&field, field.mtu), Carries::of(&uplink, uplink_mtu)];
-                if let Some(mailbox) = self.mailboxes.first() {
-                    mailbox.post(Message::Outbound(outbound));
-                }
-                if let Some(mailbox) = self.mailboxes.last() {
-                    mailbox.post(Message::Inbound(inbound));
-                }
-                self.field.interface = field;
-                self.uplink.interface = uplink;
-            }
-            (Err(fault), _) | (_, Err(fault)) => self.complain(&format!("{fault:#}")),
         }
     }
 

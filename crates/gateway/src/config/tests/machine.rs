@@ -457,7 +457,7 @@ fn unusable_control_socket_is_refused() {
     let warnings = with("s.sock").unwrap().warnings;
     let said = warnings.iter().any(|warning| {
         warning.to_string().contains("g.toml:10: control.socket: ")
-            && warning.to_string().contains("another gateway directory on this control socket")
+            && warning.to_string().contains("another gateway answers on this control socket")
     });
     assert!(said, "{warnings:?}");
 }

@@ -6,10 +6,10 @@ mod manual;
 use std::path::Path;
 use std::time::Duration;
 
+use antedate_channel::macsec::CipherSuite;
 use antedate_wire::{EtherType, EthernetAddress, Sci};
 
 use super::policy::{Action, Direction, Rule, Traffic, Vlan};
-
 use super::*;
 
 const SMALLEST: &str = "\
