@@ -5,7 +5,6 @@
 //!
 //! - [`Report`]: rows and checks of a run, as table and JSON
 //! - [`msp430`]: the emulated mote
-//! - [`svg`]: figures of rows
 
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
@@ -27,7 +26,6 @@ pub mod msp430;
 mod overlay;
 mod report;
 mod scenarios;
-pub mod svg;
 mod timeslot;
 
 pub use error::ExperimentError;

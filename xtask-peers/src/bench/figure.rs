@@ -1,8 +1,8 @@
-//! The round trips as a picture: for each load what share of them took how long at most, up to the
-//! last thousandths.
+//! The round trips as a figure: for each load the share of round trips over the time that they took at most, up to the last
+//! thousandths.
 
+use antedate_figure::{Anchor, Drawing};
 use serde_json::Value;
-use std::fmt::Write;
 
 /// A panel, and where its axes lie in it.
 const PANEL: [f64; 2] = [430.0, 300.0];
@@ -54,69 +54,35 @@ pub(crate) fn svg(rows: &Value) -> Option<String> {
     }
     // The ends that poll are an aside, and the last.
     loads.truncate(4);
-    let (wide, tall) = (PANEL[0] * 2.0, PANEL[1] * loads.len().div_ceil(2) as f64 + 50.0);
-    let mut out = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {wide} {tall}\" font-family=\"sans-serif\" font-size=\"12\">\n\
-        <rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n"
-    );
-    // Writing to a string cannot fail.
+    let (width, height) = (PANEL[0] * 2.0, PANEL[1] * loads.len().div_ceil(2) as f64 + 50.0);
+    let mut drawing = Drawing::new(width, height);
     for (panel, load) in loads.iter().enumerate() {
-        let (column, row) = ((panel % 2) as f64, (panel / 2) as f64);
-        let _ = writeln!(out, "<g transform=\"translate({} {})\">", PANEL[0] * column, PANEL[1] * row);
-        let _ = writeln!(out, "<text x=\"{LEFT}\" y=\"18\" font-weight=\"bold\">{load}</text>");
-        axes(&mut out);
+        let at = [PANEL[0] * (panel % 2) as f64, PANEL[1] * (panel / 2) as f64];
+        drawing.text([at[0] + LEFT, at[1] + 18.0], Anchor::Start, load);
+        axes(&mut drawing, at);
         for row in rows.iter().filter(|row| row["load"] == **load) {
-            let at = contenders.iter().position(|who| row["contender"] == **who)?;
+            let contender = contenders.iter().position(|who| row["contender"] == **who)?;
             let points = row["percentiles"].as_array()?.iter().filter_map(|point| {
                 let (percent, us) = (point[0].as_f64()?, point[1].as_f64()?);
-                Some(format!("{:.1},{:.1}", x(percent), y(us)))
+                Some([at[0] + x(percent), at[1] + y(us)])
             });
-            let points: Vec<String> = points.collect();
-            let _ = writeln!(
-                out,
-                "<polyline fill=\"none\" stroke=\"{}\" stroke-width=\"2\" points=\"{}\"/>",
-                COLOURS[at % COLOURS.len()],
-                points.join(" ")
-            );
+            drawing.curve(points, COLOURS[contender % COLOURS.len()]);
         }
-        out.push_str("</g>\n");
     }
     for (at, who) in contenders.iter().enumerate() {
-        let (left, top) = (LEFT + 200.0 * at as f64, tall - 44.0);
-        let _ = writeln!(
-            out,
-            "<rect x=\"{left}\" y=\"{top}\" width=\"12\" height=\"12\" fill=\"{}\"/><text x=\"{}\" y=\"{}\">{who}</text>",
-            COLOURS[at % COLOURS.len()],
-            left + 18.0,
-            top + 11.0
-        );
+        drawing.legend([LEFT + 200.0 * at as f64, height - 44.0], COLOURS[at % COLOURS.len()], who);
     }
-    let _ = writeln!(
-        out,
-        "<text x=\"{LEFT}\" y=\"{}\">how long a round trip took, and what share of them took no longer</text>",
-        tall - 10.0
-    );
-    out.push_str("</svg>\n");
-    Some(out)
+    let caption = "round-trip time, and the share of round trips that took no longer";
+    drawing.text([LEFT, height - 10.0], Anchor::Start, caption);
+    Some(drawing.finish())
 }
 
-fn axes(out: &mut String) {
+fn axes(drawing: &mut Drawing, [left, top]: [f64; 2]) {
     for us in WRITTEN {
-        let level = y(us);
-        let _ = writeln!(
-            out,
-            "<line x1=\"{LEFT}\" y1=\"{level:.1}\" x2=\"{RIGHT}\" y2=\"{level:.1}\" stroke=\"#ddd\"/><text x=\"{}\" y=\"{:.1}\" text-anchor=\"end\">{us} µs</text>",
-            LEFT - 4.0,
-            level + 4.0
-        );
+        drawing.grid([left + LEFT, left + RIGHT], top + y(us), &format!("{us} µs"));
     }
     for percent in SHARES {
-        let at = x(percent);
-        let _ = writeln!(
-            out,
-            "<line x1=\"{at:.1}\" y1=\"{TOP}\" x2=\"{at:.1}\" y2=\"{BOTTOM}\" stroke=\"#ddd\"/><text x=\"{at:.1}\" y=\"{}\" text-anchor=\"middle\">{percent} %</text>",
-            BOTTOM + 16.0
-        );
+        drawing.mark(left + x(percent), [top + TOP, top + BOTTOM], &format!("{percent} %"));
     }
 }
 
@@ -130,7 +96,8 @@ mod tests {
         let row = |load: &str, who: &str| json!({ "load": load, "contender": who, "percentiles": [[0.0, 3.0], [90.0, 30.0], [99.9, null], [99.95, 900.0]] });
         let rows = json!([row("A", "p"), row("A", "q"), row("B", "p"), row("B", "q")]);
         let svg = svg(&rows).expect("drawn");
-        assert_eq!((svg.matches("<g ").count(), svg.matches("<polyline").count()), (2, 4), "{svg}");
+        let titles = ["A", "B"].map(|load| svg.matches(&format!(">{load}</text>")).count());
+        assert_eq!((titles, svg.matches("<polyline").count()), ([1, 1], 4), "{svg}");
         // From corner to corner: the least and most there is; what was lost is no point of it.
         let (middle, half) = (x(90.0), y(30.0));
         assert!(svg.contains(&format!("points=\"50.0,265.0 {middle:.1},{half:.1} 415.0,30.0\"")), "{svg}");

@@ -1,6 +1,6 @@
 //! A figure with curves as SVG.
 
-use antedate_experiments::svg::{Anchor, Drawing, colour};
+use antedate_figure::{Anchor, Drawing, colour};
 
 /// A curve of a figure.
 pub(super) struct Line {

@@ -4,7 +4,7 @@
 use super::Mote;
 use super::table::{SCENARIOS, Scenario, Way, size_of_ccm};
 use crate::ExperimentError;
-use crate::svg::{Anchor, Drawing, colour};
+use antedate_figure::{Anchor, Drawing, colour};
 
 const WIDTH: f64 = 1180.0;
 /// A panel: its height, and where its axes lie in it.

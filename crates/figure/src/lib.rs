@@ -1,5 +1,7 @@
 //! Figures as SVG: lines, rectangles and texts. Coordinates are pixels from the upper left corner.
 
+#![forbid(unsafe_code)]
+
 use std::fmt::{Arguments, Write};
 
 /// Colours that most readers can tell apart (Okabe and Ito), by the number of a series.
@@ -72,6 +74,14 @@ impl Drawing {
             "<line x1=\"{left:.1}\" y1=\"{y:.1}\" x2=\"{right:.1}\" y2=\"{y:.1}\" \
              stroke=\"{colour}\" stroke-width=\"2\" stroke-dasharray=\"6 3\"/>"
         ));
+    }
+
+    /// Draws a vertical line of the grid, with its value below.
+    pub fn mark(&mut self, x: f64, [top, bottom]: [f64; 2], value: &str) {
+        self.element(format_args!(
+            "<line x1=\"{x:.1}\" y1=\"{top:.1}\" x2=\"{x:.1}\" y2=\"{bottom:.1}\" stroke=\"#ddd\"/>"
+        ));
+        self.text([x, bottom + 16.0], Anchor::Middle, value);
     }
 
     /// Draws a line of the grid, with its value to the left.
