@@ -72,3 +72,9 @@ pub(crate) fn wipe(bytes: &mut [u8]) {
     bytes.fill(0);
     zeroize::optimization_barrier(bytes);
 }
+
+/// A cipher with tags: the base of suites and of their MACs.
+pub trait Tagged: 'static {
+    /// A tag.
+    type TagBytes: Bytes;
+}

@@ -1,17 +1,15 @@
 //! The MAC and the weights of a packet with holes.
 
 use super::{piece::Piece, template::Template};
-use crate::bytes::Bytes;
+use crate::bytes::{Bytes, Tagged};
 use zeroize::Zeroize;
 
 /// A MAC of a packet with holes: a sum over the known bytes, and a weight for each piece.
-pub trait WeightedMac: 'static {
+pub trait WeightedMac: Tagged {
     /// The MAC of the known bytes.
     type Sum: Default + Zeroize;
     /// The factor of a piece, or its block for a block cipher.
     type Weight: Default + Copy + Zeroize;
-    /// The bytes of a tag.
-    type Tag: Bytes;
 }
 
 /// A piece and its weight. They are used together, so they share a cache line.
@@ -43,7 +41,7 @@ pub struct Head<S: WeightedMac, const N: usize> {
     /// The MAC of the packet with zeros in its holes.
     pub(crate) sum: S::Sum,
     /// The tag of the sealed packet.
-    pub(crate) tag: S::Tag,
+    pub(crate) tag: S::TagBytes,
     /// The pieces in use, and their holes.
     pub(crate) count: u32,
     pub(crate) holes: u32,
@@ -62,7 +60,7 @@ impl<S: WeightedMac, const N: usize> Head<S, N> {
     pub(crate) fn new() -> Self {
         Self {
             sum: S::Sum::default(),
-            tag: S::Tag::ZERO,
+            tag: S::TagBytes::ZERO,
             count: 0,
             holes: 0,
             joined: 0,

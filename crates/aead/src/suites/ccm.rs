@@ -8,7 +8,7 @@ use crate::{
     Aes128, Aes256, Backend, BlockCipher, Suite,
     backend::blocks::{Block, sum, xor_in},
     buffers::Buffers,
-    bytes::wipe,
+    bytes::{Tagged, wipe},
     suites::{
         engine::{Engine, at_most},
         serial::{Serial, Sizes},
@@ -308,11 +308,14 @@ fn count(block: &mut [u8; 16]) {
     [*a, *b, *c, *d] = next.to_be_bytes();
 }
 
+impl<A: BlockCipher, const NONCE: usize, const TAG: usize> Tagged for AesCcm<A, NONCE, TAG> {
+    type TagBytes = [u8; TAG];
+}
+
 impl<A: BlockCipher, const NONCE: usize, const TAG: usize> Engine for AesCcm<A, NONCE, TAG> {
     type Key = A;
     type OneTime = OneTime;
     type NonceBytes = [u8; NONCE];
-    type TagBytes = [u8; TAG];
     const STREAMS: bool = true;
     const UNIT: usize = A::UNIT;
     // 2^(8q) - 1 bytes, and 2^32 - 1 blocks, because only the counter's last word changes.

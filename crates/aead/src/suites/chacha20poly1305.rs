@@ -34,7 +34,7 @@ use crate::{
         poly1305_holes::{self as holes, Prepared},
     },
     buffers::Buffers,
-    bytes::wipe,
+    bytes::{Tagged, wipe},
     holes::{Filling, Piece, Reading, Shape, Spot, Stretch, Values, WeightedMac, block_at, xor_block_at},
     suites::{
         engine::{Engine, UNIT, at_most},
@@ -286,11 +286,14 @@ fn lengths(aad: usize, payload: usize) -> [u8; 16] {
     ((aad as u128) | (payload as u128) << 64).to_le_bytes()
 }
 
+impl Tagged for ChaCha20Poly1305 {
+    type TagBytes = [u8; 16];
+}
+
 impl Engine for ChaCha20Poly1305 {
     type Key = Expanded;
     type OneTime = OneTime;
     type NonceBytes = [u8; 12];
-    type TagBytes = [u8; 16];
     const STREAMS: bool = true;
     // RFC 8439 section 2.8: block 0 is the MAC's.
     const MAX_PAYLOAD: usize = at_most((1 << 38) - 64);
@@ -469,7 +472,6 @@ impl Engine for ChaCha20Poly1305 {
 impl WeightedMac for ChaCha20Poly1305 {
     type Sum = Prepared;
     type Weight = holes::Weight;
-    type Tag = [u8; 16];
 }
 
 impl SparseEngine for ChaCha20Poly1305 {

@@ -48,11 +48,14 @@ pub trait Duplex {
 /// Implements the engine of a duplex.
 macro_rules! engine {
     ($suite:ty, $key:ty) => {
+        impl crate::bytes::Tagged for $suite {
+            type TagBytes = [u8; 16];
+        }
+
         impl crate::suites::engine::Engine for $suite {
             type Key = $key;
             type OneTime = <$key as Duplex>::State;
             type NonceBytes = [u8; 16];
-            type TagBytes = [u8; 16];
             const STREAMS: bool = false;
 
             fn expand(key: &[u8], backend: Backend) -> $key {

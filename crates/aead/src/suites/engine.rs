@@ -6,7 +6,7 @@
 use crate::{
     backend::Backend,
     buffers::Buffers,
-    bytes::{Bytes, wipe},
+    bytes::{Bytes, Tagged, wipe},
 };
 use zeroize::Zeroize;
 
@@ -25,15 +25,13 @@ pub(crate) const fn at_most(bytes: u64) -> usize {
 }
 
 /// The operations of a suite.
-pub trait Engine: Sized + 'static {
+pub trait Engine: Tagged + Sized {
     /// The expanded key; wipes itself when dropped.
     type Key;
     /// The output of a nonce besides the key stream, such as the tag's mask.
     type OneTime: Default + Zeroize;
     /// A nonce.
     type NonceBytes: Bytes;
-    /// A tag.
-    type TagBytes: Bytes;
 
     /// Whether the suite has a key stream. Without one, a slot holds the `OneTime` alone, and the
     /// streams passed below are empty.

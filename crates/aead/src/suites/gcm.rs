@@ -13,6 +13,7 @@ use crate::{
         portably,
     },
     buffers::Buffers,
+    bytes::Tagged,
     holes::{Filling, Head, Piece, Reading, Shape, Spot, Stretch, Values, WeightedMac, xor_block_at},
     suites::{
         engine::{Engine, at_most},
@@ -93,11 +94,14 @@ fn fill_by_key<S: Gcm, V: Values, const R: usize, const N: usize>(
 
 macro_rules! engine {
     ($suite:ty, $rounds:literal) => {
+        impl Tagged for $suite {
+            type TagBytes = [u8; 16];
+        }
+
         impl Engine for $suite {
             type Key = Expanded<$rounds>;
             type OneTime = OneTime;
             type NonceBytes = [u8; 12];
-            type TagBytes = [u8; 16];
             const STREAMS: bool = true;
             // SP 800-38D section 5.2.1.1.
             const MAX_PAYLOAD: usize = at_most((1 << 36) - 32);
@@ -225,7 +229,6 @@ macro_rules! engine {
         impl WeightedMac for $suite {
             type Sum = Predicted;
             type Weight = Power;
-            type Tag = [u8; 16];
         }
 
         impl SparseEngine for $suite {

@@ -20,6 +20,7 @@ use crate::{
         portably,
     },
     buffers::Buffers,
+    bytes::Tagged,
     holes::{Filling, Piece, Reading, Shape, Spot, Stretch, Values, WeightedMac},
     suites::{
         engine::{Engine, at_most},
@@ -69,11 +70,14 @@ impl Zeroize for OneTime {
     }
 }
 
+impl Tagged for Aes128Ocb3 {
+    type TagBytes = [u8; 16];
+}
+
 impl Engine for Aes128Ocb3 {
     type Key = Expanded;
     type OneTime = OneTime;
     type NonceBytes = [u8; 12];
-    type TagBytes = [u8; 16];
     const STREAMS: bool = false;
     // Block 2^32 has no L in the table of masks.
     const MAX_PAYLOAD: usize = at_most((1 << 36) - 1);
@@ -170,7 +174,6 @@ impl Expanded {
 impl WeightedMac for Aes128Ocb3 {
     type Sum = Sum;
     type Weight = Weight;
-    type Tag = [u8; 16];
 }
 
 impl SparseEngine for Aes128Ocb3 {

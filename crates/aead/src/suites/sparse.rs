@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// A suite whose packets can be prepared for a template with holes anywhere.
-pub trait SparseEngine: Engine + WeightedMac<Tag = <Self as Engine>::TagBytes> {
+pub trait SparseEngine: Engine + WeightedMac {
     /// Whether a hole changes all of each ciphertext block that it touches, and not its own bytes
     /// alone.
     const BY_BLOCK: bool;

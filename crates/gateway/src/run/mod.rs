@@ -1,6 +1,6 @@
 //! The parts of a running gateway that do not depend on its protection.
 //!
-//! - [`duty`], [`governor`], `rhythm`: the loop of a forwarding thread, and when it polls or sleeps
+//! - `duty`, [`governor`], `rhythm`: the loop of a forwarding thread, and when it polls or sleeps
 //! - `warm`: preparation while no frame is ready, and what keeps the caches warm
 //! - [`mailbox`], [`counters`]: messages to a forwarding thread, and its counters
 //! - [`control`], [`status`], [`report`]: the control socket and its answers

@@ -32,9 +32,9 @@ impl Zeroize for Predicted {
 }
 
 /// AES-GCM with any key length.
-pub(crate) trait Gcm: WeightedMac<Sum = Predicted, Weight = Power, Tag = [u8; 16]> {}
+pub(crate) trait Gcm: WeightedMac<Sum = Predicted, Weight = Power, TagBytes = [u8; 16]> {}
 
-impl<S: WeightedMac<Sum = Predicted, Weight = Power, Tag = [u8; 16]>> Gcm for S {}
+impl<S: WeightedMac<Sum = Predicted, Weight = Power, TagBytes = [u8; 16]>> Gcm for S {}
 
 /// Plaintext of a piece. If the piece is in the payload, also writes it to its place.
 #[inline]

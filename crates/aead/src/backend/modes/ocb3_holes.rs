@@ -45,9 +45,9 @@ impl Zeroize for Weight {
 }
 
 /// The MAC of AES-OCB3 with holes.
-pub(crate) trait Mac: WeightedMac<Sum = Sum, Weight = Weight, Tag = [u8; 16]> {}
+pub(crate) trait Mac: WeightedMac<Sum = Sum, Weight = Weight, TagBytes = [u8; 16]> {}
 
-impl<S: WeightedMac<Sum = Sum, Weight = Weight, Tag = [u8; 16]>> Mac for S {}
+impl<S: WeightedMac<Sum = Sum, Weight = Weight, TagBytes = [u8; 16]>> Mac for S {}
 
 /// Length of the block that begins at `at` in a part of `len` bytes.
 pub(crate) fn bytes_in_block(at: usize, len: usize) -> usize {

@@ -36,9 +36,9 @@ impl Zeroize for Prepared {
 }
 
 /// The MAC of ChaCha20-Poly1305 with holes.
-pub(crate) trait Mac: WeightedMac<Sum = Prepared, Weight = Weight, Tag = [u8; 16]> {}
+pub(crate) trait Mac: WeightedMac<Sum = Prepared, Weight = Weight, TagBytes = [u8; 16]> {}
 
-impl<S: WeightedMac<Sum = Prepared, Weight = Weight, Tag = [u8; 16]>> Mac for S {}
+impl<S: WeightedMac<Sum = Prepared, Weight = Weight, TagBytes = [u8; 16]>> Mac for S {}
 
 /// `SparseEngine::fill` on any CPU. Wipes each weight after use.
 #[cfg(not(target_pointer_width = "16"))]
