@@ -241,7 +241,7 @@ impl Expanded {
             }
             wipe(rest);
         }
-        // Half of the block suffices, where it is made word by word.
+        // Half of a block suffices if words are computed one by one.
         #[cfg(not(target_pointer_width = "64"))]
         {
             let mut first = [0; 32];

@@ -326,8 +326,8 @@ impl Link {
     pub(super) fn send(&mut self, topic: &str, payload: Vec<u8>, qos: Qos, retain: bool) {
         let mut one = Outgoing { topic: topic.to_owned(), payload, qos, retain, handed: false };
         if self.connected {
-            // What does not fit the queue is sent by the next connection; callers stay below its
-            // limit.
+            // The next connection sends a message that does not fit the queue; callers stay below
+            // its limit.
             one.handed = self.client.publish(&one.topic, one.qos, one.retain, one.payload.clone()).is_ok();
         }
         self.queued.push_back(one);

@@ -7,7 +7,7 @@ use antedate_channel::mka::{Cak, Dropped};
 use super::*;
 use crate::sys::interface::Witness;
 
-/// A speaker that receives what is sent to the second socket.
+/// A speaker, and a socket connected to its own.
 fn speaker() -> (Speaker, UdpSocket) {
     let [own, other] = [(); 2].map(|()| UdpSocket::bind("127.0.0.1:0").expect("a socket"));
     own.connect(other.local_addr().expect("an address")).expect("connected");
