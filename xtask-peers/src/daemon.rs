@@ -1,4 +1,5 @@
-//! Real gateways on a path of [`crate::net`]: their key files, configurations, processes and counters.
+//! Real gateways on a path of [`crate::net`]: their key files, configurations, processes and
+//! counters.
 
 use crate::net;
 use serde_json::Value;
@@ -8,18 +9,17 @@ use std::path::PathBuf;
 use std::process::Command;
 use xtask::shell::{Background, Run, antedate, cache, program, until};
 
-/// The cipher suites by their names, with the length of the key in octets.
+/// The names of the cipher suites, with their key lengths in octets.
 pub(crate) const SUITES: [(&str, usize); 4] =
     [("gcm-aes-128", 16), ("gcm-aes-256", 32), ("gcm-aes-xpn-128", 16), ("gcm-aes-xpn-256", 32)];
 
-/// A test's static key: the same octets in every run, so that a capture can be read later.
+/// A test's static key: the same octets in each run, so that a capture stays readable.
 #[derive(Clone)]
 pub(crate) struct Keys {
-    /// The cipher suite's name.
     pub(crate) suite: &'static str,
     /// The secure association's key in hexadecimal digits.
     pub(crate) key: String,
-    /// Who shares it: name and address; the SCI has port 1, the SSCI is the place in the list.
+    /// The members' names and addresses; the SCI has port 1, the SSCI is the position in the list.
     pub(crate) members: [(&'static str, String); 2],
 }
 
@@ -27,7 +27,7 @@ pub(crate) struct Keys {
 pub(crate) const SALT: &str = "a1a2a3a4a5a6a7a8a9aaabac";
 
 impl Keys {
-    /// A key for `suite` that begins with the octet `first`.
+    /// A key for `suite` whose first octet is `first`.
     pub(crate) fn new(suite: (&'static str, usize), first: u8, members: [(&'static str, String); 2]) -> Keys {
         let key = (0..suite.1).map(|i| format!("{:02x}", first.wrapping_add(i as u8))).collect();
         Keys { suite: suite.0, key, members }
@@ -64,22 +64,21 @@ impl Keys {
     }
 }
 
-/// How a gateway is to run.
 #[derive(Default, Clone)]
 pub(crate) struct Options {
-    /// The protection; `None` forwards without.
+    /// The protection; `None` forwards without it.
     pub(crate) keys: Option<Keys>,
-    /// In place of static keys: the pre-shared key that others agree with, the lines of its file.
+    /// In place of static keys: the lines of the pre-shared key's file, for key agreement.
     pub(crate) cak: Option<String>,
     /// More lines for `[macsec]`.
     pub(crate) macsec: String,
-    /// What may pass.
+    /// The traffic that may pass.
     pub(crate) allow: Vec<&'static str>,
     /// The lines of `[run]`.
     pub(crate) run: String,
-    /// The core that the whole process is bound to.
+    /// The core of the whole process.
     pub(crate) core: Option<usize>,
-    /// The program; `None` is that of this tree.
+    /// The program; `None` for that of this tree.
     pub(crate) program: Option<PathBuf>,
 }
 
@@ -89,18 +88,17 @@ impl Options {
     }
 }
 
-/// A running gateway.
 pub(crate) struct Gateway {
     process: Background,
     socket: PathBuf,
 }
 
 impl Gateway {
-    /// Starts a gateway in the namespace `space`, whose ports are `field` and `uplink`, and waits
+    /// Starts a gateway in the namespace `space` with the ports `field` and `uplink`, and waits
     /// until it answers.
     pub(crate) fn start(space: &str, options: &Options) -> Result<Gateway, String> {
         let dir = cache("peers/run")?.join(space);
-        // Packet numbers start anew, which no real key may ever see: these keys are public and
+        // Packet numbers restart, which is forbidden for real keys: these keys are public and
         // protect nothing.
         let _ = fs::remove_dir_all(&dir);
         fs::create_dir_all(dir.join("state")).map_err(|e| format!("{}: {e}", dir.display()))?;
@@ -149,13 +147,12 @@ impl Gateway {
         Ok(gateway)
     }
 
-    /// The daemon's own process.
     pub(crate) fn pid(&self) -> u32 {
         // `ip netns exec` and `taskset` replace themselves, so the child is the daemon.
         self.process.pid()
     }
 
-    /// Everything that `antedate gateway status --json` tells.
+    /// The output of `antedate gateway status --json`.
     pub(crate) fn status(&self) -> Result<Value, String> {
         let mut command = Command::new(antedate());
         let text = command.args(["gateway", "status", "--json", "--socket"]).arg(&self.socket).read(10)?;
@@ -169,7 +166,7 @@ impl Gateway {
         count.ok_or_else(|| format!("the gateway's status has no {name}:\n{status:#}"))
     }
 
-    /// Stops it as the administrator would; an error unless it ends cleanly.
+    /// Stops it as the administrator does; an error unless it ends cleanly.
     pub(crate) fn stop(self) -> Result<(), String> {
         let (status, log) = self.process.stop(10)?;
         if status.success() {
@@ -180,7 +177,7 @@ impl Gateway {
     }
 }
 
-/// The counters of IEEE 802.1AE that must be zero where every frame was genuine.
+/// The counters of IEEE 802.1AE that must be zero if all frames were genuine.
 pub(crate) const INVALID: [&str; 6] =
     ["InPktsNotValid", "InPktsBadTag", "InPktsUnknownSCI", "InPktsNotUsingSA", "InPktsLate", "InPktsNoTag"];
 
@@ -193,14 +190,14 @@ pub(crate) struct Pair {
 }
 
 impl Pair {
-    /// Starts both, protected, for the traffic named.
+    /// Starts both, protected, for the traffic in `allow`.
     pub(crate) fn start(allow: &[&'static str]) -> Result<Pair, String> {
         let options =
             Options { keys: Some(cell_keys(SUITES[0])), allow: allow.to_vec(), ..Options::default() };
         Ok(Pair { a: Gateway::start("gwa", &options)?, b: Gateway::start("gwb", &options)? })
     }
 
-    /// Checks that both validated frames and refused none as invalid, then stops them.
+    /// Checks that both gateways validated frames and counted none as invalid, then stops them.
     pub(crate) fn finish(self) -> Result<(), String> {
         if self.a.counter("InPktsOK")? == 0 {
             return Err("gateway a validated no frame, so nothing went through it".into());

@@ -1,16 +1,15 @@
-//! Experiments of ours in a QEMU guest whose clock counts instructions (`-icount shift=0`).
+//! Experiments of `antedate lab` in a QEMU guest whose clock counts instructions (`-icount
+//! shift=0`).
 //!
-//! Gateways, machines and the Linux kernel under all of them share one CPU that does an instruction
-//! in a nanosecond. What is late there was made late by the gateway, the kernel and their turns on
-//! that CPU; a virtual machine whose cores are withheld for longer than what is asked cannot show
-//! it.
+//! Gateways, machines and the Linux kernel share one CPU, which takes a nanosecond for each
+//! instruction. Delays there come from the gateway, the kernel and their turns on that CPU alone. A
+//! virtual machine whose cores are withheld for longer than the bound under test cannot show this.
 
 use crate::guest::{self, Guest, Image};
 use serde_json::Value;
 use xtask::report::Stop;
 use xtask::shell::antedate;
 
-/// Builds the guest.
 pub(crate) fn prepare() -> Result<(), Stop> {
     guest::build()?;
     Ok(())
@@ -20,11 +19,11 @@ fn image() -> Result<Image, String> {
     guest::build()?.with(&antedate(), &[])
 }
 
-/// What an experiment found.
+/// The result of an experiment.
 pub(crate) struct Found(Value);
 
-/// Boots the guest and runs the experiment of a name, in its quick form unless the environment
-/// variable says `full`.
+/// Boots the guest and runs the named experiment, in its quick form unless the environment variable
+/// is `full`.
 pub(crate) fn experiment(name: &str, variable: &str) -> Result<Found, String> {
     let full = std::env::var(variable).is_ok_and(|form| form == "full");
     let mut guest = Guest::boot_counting(&image()?)?;
@@ -32,13 +31,13 @@ pub(crate) fn experiment(name: &str, variable: &str) -> Result<Found, String> {
     experiment_in(&mut guest, name, full)
 }
 
-/// Runs the experiment of a name in a guest that has our program.
+/// Runs the named experiment in a guest with our program.
 pub(crate) fn experiment_in(guest: &mut Guest, name: &str, full: bool) -> Result<Found, String> {
     let form = if full { "" } else { "--quick " };
     guest.run(&format!(
         "antedate lab {name} {form}--json /run/found.json >/run/lab.log 2>&1 & echo $! >/run/lab.pid"
     ))?;
-    // Each answer is a sign of life; the guest's seconds are longer than ours while it is busy.
+    // Each answer shows that the guest is alive; while busy, its seconds are longer than ours.
     while guest.attempt("sleep 1; kill -0 $(cat /run/lab.pid) 2>/dev/null")?.0 == 0 {}
     let said = guest.run("cat /run/found.json || cat /run/lab.log")?;
     let found =
@@ -47,7 +46,6 @@ pub(crate) fn experiment_in(guest: &mut Guest, name: &str, full: bool) -> Result
 }
 
 impl Found {
-    /// Its cases, in order.
     pub(crate) fn cases(&self) -> Vec<&str> {
         let mut cases: Vec<&str> = self.rows().iter().filter_map(|row| row["case"].as_str()).collect();
         cases.dedup();
@@ -58,13 +56,13 @@ impl Found {
         self.0["rows"].as_array().map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// A number of a case: ours, or what stands beside it (`baseline`). Not a number if there is none.
+    /// A number of a case: ours, or the `baseline`. NaN if it is missing.
     pub(crate) fn number(&self, case: &str, metric: &str, column: &str) -> f64 {
         let row = self.rows().iter().find(|row| row["case"] == case && row["metric"] == metric);
         row.and_then(|row| row[column].as_f64()).unwrap_or(f64::NAN)
     }
 
-    /// How many checks have these words, if each that has them was met.
+    /// The number of checks with these words, if all of them were met.
     pub(crate) fn met(&self, words: &str) -> Option<usize> {
         let checks = self.0["checks"].as_array().map(Vec::as_slice).unwrap_or_default();
         let with: Vec<&Value> = checks

@@ -3,14 +3,13 @@
 use std::process::Command;
 use xtask::shell::{Run, program};
 
-/// The field's MTU, and that of the wire between gateways: a full frame and what MACsec adds fit
-/// (32 bytes, and a VLAN tag).
+/// The MTU of the field and that of the wire between gateways, which fits a full frame and MACsec's
+/// overhead (32 bytes, and a VLAN tag).
 pub(crate) const FIELD_MTU: u32 = 1500;
 /// See [`FIELD_MTU`].
 pub(crate) const WIRE_MTU: u32 = 1550;
 
-/// Makes a namespace. Interfaces get no IPv6 address by themselves, so that nothing speaks unless a
-/// test lets it.
+/// Makes a namespace. Interfaces get no automatic IPv6 address, so that only tests send traffic.
 pub(crate) fn namespace(name: &str) -> Result<(), String> {
     ip(&["netns", "add", name])?;
     for scope in ["all", "default"] {
@@ -23,7 +22,6 @@ pub(crate) fn namespace(name: &str) -> Result<(), String> {
 /// One end of a link.
 #[derive(Clone, Copy)]
 pub(crate) struct End<'a> {
-    /// The namespace.
     pub(crate) space: &'a str,
     /// The interface's name there.
     pub(crate) name: &'a str,
@@ -31,12 +29,12 @@ pub(crate) struct End<'a> {
     pub(crate) octet: u8,
 }
 
-/// The address of an end with that last octet.
+/// The address of an end with this last octet.
 pub(crate) fn mac(octet: u8) -> String {
     format!("02:00:00:00:00:{octet:02x}")
 }
 
-/// A veth pair between two namespaces, both ends up.
+/// Makes a veth pair between two namespaces, both ends up.
 pub(crate) fn link(a: End<'_>, b: End<'_>, mtu: u32) -> Result<(), String> {
     let (mac_a, mac_b) = (mac(a.octet), mac(b.octet));
     let words = [
@@ -50,7 +48,8 @@ pub(crate) fn link(a: End<'_>, b: End<'_>, mtu: u32) -> Result<(), String> {
     Ok(())
 }
 
-/// The path of a machine cell: `plc` (eth0) - `gwa` (field, uplink) - `gwb` (uplink, field) - `dev` (eth0).
+/// Builds the path of a machine cell:
+/// `plc` (eth0) - `gwa` (field, uplink) - `gwb` (uplink, field) - `dev` (eth0).
 pub(crate) fn cell() -> Result<(), String> {
     for space in ["plc", "gwa", "gwb", "dev"] {
         namespace(space)?;
@@ -61,14 +60,13 @@ pub(crate) fn cell() -> Result<(), String> {
     link(end("gwb", "field", 0xb1), end("dev", "eth0", 0x02), FIELD_MTU)
 }
 
-/// Takes the path of [`cell`] down again.
+/// Removes the path of [`cell`].
 pub(crate) fn remove_cell() {
     for space in ["plc", "gwa", "gwb", "dev"] {
         let _ = ip(&["netns", "del", space]);
     }
 }
 
-/// Runs `ip` with these words.
 pub(crate) fn ip(words: &[&str]) -> Result<(), String> {
     program("ip").args(words).read(10).map(drop)
 }
@@ -80,11 +78,11 @@ pub(crate) fn inside(space: &str, name: impl AsRef<std::ffi::OsStr>) -> Command 
     command
 }
 
-/// Gives an end an IPv4 address and, where asked, an IPv6 address that is usable at once.
+/// Gives an end an IPv4 address and, if given, an IPv6 address that is usable at once.
 pub(crate) fn address(space: &str, name: &str, v4: &str, v6: Option<&str>) -> Result<(), String> {
     ip(&["-n", space, "addr", "add", v4, "dev", name])?;
     if let Some(v6) = v6 {
-        // The interface's name may hold a dot, which sysctl would read as a separator.
+        // The interface's name may contain a dot, which sysctl would read as a separator.
         let key = format!("/proc/sys/net/ipv6/conf/{name}/disable_ipv6");
         inside(space, "sh").args(["-c", &format!("echo 0 > {key}")]).read(10)?;
         ip(&["-n", space, "-6", "addr", "add", v6, "dev", name, "nodad"])?;
@@ -92,7 +90,7 @@ pub(crate) fn address(space: &str, name: &str, v4: &str, v6: Option<&str>) -> Re
     Ok(())
 }
 
-/// Joins ports by a Linux bridge that forwards at once and never snoops or blocks.
+/// Joins ports by a Linux bridge that forwards at once, without snooping and blocking.
 pub(crate) fn bridge(space: &str, ports: &[&str]) -> Result<(), String> {
     ip(&[
         "-n",

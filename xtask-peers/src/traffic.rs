@@ -4,7 +4,7 @@ use crate::net;
 use serde_json::Value;
 use xtask::shell::{Run, cache, until};
 
-/// One run of iperf3 from `plc` to `dev`; gives the client's JSON.
+/// Runs iperf3 from `plc` to `dev`; returns the client's JSON.
 pub(crate) fn transfer(address: &str, words: &[&str]) -> Result<Value, String> {
     let log = cache("peers/run")?.join("iperf3.log");
     let mut command = net::inside("dev", "iperf3");
@@ -21,9 +21,12 @@ pub(crate) fn transfer(address: &str, words: &[&str]) -> Result<Value, String> {
     serde_json::from_str(&text).map_err(|e| format!("iperf3: {e}"))
 }
 
-/// The report of `antedate lab-station`: the last line of its output, or the field `result` in it.
-/// An error if less than half of the peer's frames came: a station that hears nothing has no bus
-/// errors either.
+/// The report of `antedate lab-station`: the last line of its output, or its field `result`.
+///
+/// # Errors
+///
+/// If less than half of the peer's frames came: a station that hears nothing counts no bus errors
+/// either.
 pub(crate) fn station_report(text: &str, cycle_us: u32, seconds: f64) -> Result<Value, String> {
     let last = text.lines().last().unwrap_or_default();
     let value: Value = serde_json::from_str(last).map_err(|e| format!("lab-station: {e}: {last}"))?;

@@ -1,6 +1,6 @@
 //! `cargo xtask bench aead`: the engine beside other implementations, in one run.
 //!
-//! The benchmark is a workspace of its own (`bench/`); this sets it up, builds it and runs it.
+//! The benchmark is its own workspace (`bench/`); this module sets it up, builds it and runs it.
 
 use std::path::{Path, PathBuf};
 use xtask::setup::{self, Purpose};
@@ -23,7 +23,7 @@ pub(crate) struct Arguments {
     json: Option<PathBuf>,
 }
 
-/// The package of ipsec-mb, and what it brings.
+/// The package of ipsec-mb, and its description.
 const IPSEC_MB: (&str, &str) = ("libipsec-mb-dev", "Intel's library for IPsec, a peer");
 const IPSEC_MB_HEADER: &str = "/usr/include/intel-ipsec-mb.h";
 
@@ -34,7 +34,7 @@ pub(crate) fn main(arguments: &Arguments) -> Result<bool, String> {
     }
     setup::ensure(Purpose::Ciphers)?;
     if !Path::new(IPSEC_MB_HEADER).exists() {
-        // Not every system has it, and the others can be measured without.
+        // Not every system has ipsec-mb; the other implementations run without it.
         if let Err(reason) = setup::packages(&[IPSEC_MB]) {
             println!("xtask: {reason}\nxtask: going on without ipsec-mb");
         }
@@ -42,7 +42,7 @@ pub(crate) fn main(arguments: &Arguments) -> Result<bool, String> {
     let target = cache("bench-aead")?;
     println!("xtask: building the peers, OpenSSL and AWS-LC among them: some minutes the first time");
     let mut build = cargo();
-    // Its own configuration, which asks for this very CPU, lies in its directory.
+    // `bench/` has its own Cargo configuration, which selects the native CPU.
     build.current_dir(root().join("bench")).env("CARGO_TARGET_DIR", &target);
     build.args(["build", "--release", "--quiet", "--locked"]).echoed(3600)?;
     let mut run = program(target.join("release/antedate-bench"));

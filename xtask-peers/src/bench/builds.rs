@@ -1,7 +1,7 @@
 //! `cargo xtask bench builds`: round trips through two builds of the gateway, in turns.
 //!
-//! Each round has both builds, with and without MACsec, in alternating order, so the machine's
-//! hours meet both alike. A ratio is the median of the rounds' ratios; beside it stands its
+//! Each round runs both builds, with and without MACsec, in alternating order, so that changes of
+//! the machine's load affect both alike. A ratio is the median of the rounds' ratios, with its
 //! standard error.
 
 use super::meter::{LOADS, Load, Manner, Series, round_trips};
@@ -31,7 +31,7 @@ pub(crate) struct Arguments {
     json: Option<PathBuf>,
 }
 
-/// Round trips of a series: back to back, and every millisecond.
+/// Round trips of a series: back to back, and one each millisecond.
 const COUNTS: [(Manner, u64); 2] = [(Manner::Dense, 2_000), (Manner::Paced, 850)];
 /// PLC and its gateway on one core, device and its gateway on the other.
 const PLACEMENT: Placement = PLACEMENTS[2];
@@ -133,15 +133,15 @@ impl Row {
     }
 }
 
-/// The standard error of a median of `values`, from their interquartile range: robust where a round
-/// was disturbed.
+/// The standard error of the median of `values`, from their interquartile range, which resists
+/// disturbed rounds.
 fn error_of_median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     let at = |share: f64| sorted.get((share * (sorted.len().max(1) - 1) as f64).round() as usize).copied();
     match (at(0.25), at(0.75)) {
-        // A normal distribution's deviation is 0.741 interquartile ranges; a median's error 1.253
-        // times that of the mean.
+        // The standard deviation of a normal distribution is 0.741 interquartile ranges; the
+        // standard error of a median is 1.253 times that of the mean.
         (Some(low), Some(high)) => 1.253 * 0.741 * (high - low) / (sorted.len() as f64).sqrt(),
         _ => f64::NAN,
     }

@@ -1,4 +1,4 @@
-//! What a gateway takes of its core when polling is bounded to a tenth of it, at a 1 ms cycle.
+//! CPU time of a gateway whose polling is bounded to a tenth of its core, at a 1 ms cycle.
 
 use super::Plan;
 use super::goals::Goal;
@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 use std::time::Instant;
 
 const SHARE: u8 = 10;
-/// Both sides on cores of their own, as two gateways in the field are.
+/// Each side on its own core, as with two gateways in the field.
 const PLACE: Placement = Placement { cores: Cores::Split, awake: false };
 
-/// CPU time of all threads of both daemons over the exchange.
+/// Measures the CPU time of all threads of both daemons over the exchange.
 pub(crate) fn run(plan: Plan, goals: &mut Vec<Goal>) -> Result<Value, String> {
     let mut rows = Vec::new();
     for contender in [Contender::Plain, Contender::Macsec] {

@@ -1,4 +1,4 @@
-//! Cyclic exchange at short update times: bus errors beside those that plain bridges have on this machine.
+//! Cyclic exchange at short update times: bus errors compared with those of plain bridges.
 
 use super::goals::Goal;
 use super::meter::cyclic;
@@ -10,12 +10,12 @@ use serde_json::{Value, json};
 const CYCLES_US: [u32; 5] = [250, 500, 1000, 2000, 4000];
 const CONTENDERS: [Contender; 3] = [Contender::Bridges, Contender::Plain, Contender::Macsec];
 
-/// Each side on a core of its own, as in the field. Controller and device are real-time processes
-/// and sleep between cycles, so the gateways are too: a gateway that polled without end would only
-/// take turns with whatever else runs.
+/// Each side on its own core, as in the field. Controller and device are real-time processes that
+/// sleep between cycles. So do the gateways: one that polled without pause would compete with the
+/// other processes of its core.
 const PLACE: Placement = Placement { cores: Cores::Split, awake: true };
 
-/// What happened to one contender at one update time, in all slices and at both stations.
+/// Results of one contender at one update time, in all slices and at both stations.
 #[derive(Default)]
 struct Tally {
     slices: Vec<[Value; 2]>,
@@ -30,14 +30,14 @@ impl Tally {
         self.reports().map(|r| r[key].as_u64().unwrap_or(0)).sum()
     }
 
-    /// Of both stations, for each slice.
+    /// Bus errors of each slice, summed over both stations.
     fn bus_errors(&self) -> impl Iterator<Item = u64> {
         self.slices
             .iter()
             .map(|ends| ends.iter().map(|report| report["bus_errors"].as_u64().unwrap_or(0)).sum())
     }
 
-    /// The highest of the slices.
+    /// The highest value of all slices.
     fn worst(&self, key: &str) -> f64 {
         self.reports().map(|r| r["interval_us"][key].as_f64().unwrap_or(0.0)).fold(0.0, f64::max)
     }
@@ -52,8 +52,8 @@ impl Tally {
     }
 }
 
-/// Each update time with each contender. They take turns in slices, so that the machine's moods
-/// meet them alike.
+/// Measures each update time with each contender. They take turns in slices, so that the machine's
+/// load affects them alike.
 pub(crate) fn run(plan: Plan, goals: &mut Vec<Goal>) -> Result<Value, String> {
     let mut rows = Vec::new();
     println!(
@@ -91,9 +91,9 @@ pub(crate) fn run(plan: Plan, goals: &mut Vec<Goal>) -> Result<Value, String> {
         }
         let [bridges, _, macsec] = &tallies;
         let (theirs, ours) = (bridges.sum("bus_errors"), macsec.sum("bus_errors"));
-        // Stalls of a virtual machine come at random, and one makes many bus errors: of two equal
-        // contenders one has more of them half of the time. A difference counts where chance makes
-        // it once in twenty runs or more seldom.
+        // Stalls of a virtual machine come at random, and one stall causes many bus errors: of two
+        // equal contenders, one has more of them half of the time. A difference counts if chance
+        // produces it at most once in twenty runs.
         let detail = format!(
             "{ours} / {theirs}; not explained by stalls {} / {}",
             macsec.unexplained(),
@@ -107,9 +107,9 @@ pub(crate) fn run(plan: Plan, goals: &mut Vec<Goal>) -> Result<Value, String> {
     Ok(rows.into())
 }
 
-/// How probable it is that we have as many bus errors beyond theirs, or more, if it is chance which
-/// of two slices in a row was ours and which theirs: the exact permutation test for pairs. Nothing
-/// is supposed of how bus errors come, and they come in heaps.
+/// The probability of a difference at least this large if chance assigns the two slices of each
+/// pair to us and to them: the exact permutation test for pairs. It assumes no distribution of bus
+/// errors, which come in bursts.
 fn chance(slices: impl Iterator<Item = (u64, u64)>) -> f64 {
     let differences: Vec<i64> = slices.map(|(ours, theirs)| ours as i64 - theirs as i64).collect();
     let seen: i64 = differences.iter().sum();
@@ -130,11 +130,11 @@ mod tests {
         assert!((chance(&[]) - 1.0).abs() < 1e-12);
         assert!((chance(&[(3, 3), (0, 0)]) - 1.0).abs() < 1e-12);
         assert!((chance(&[(9, 0)]) - 0.5).abs() < 1e-12);
-        // More in each of five slices: one order of 32. Fewer in one of them by as little as in
-        // any: five orders and one.
+        // More errors in each of five slices: one assignment of 32. Fewer in one of them, by the
+        // same amount: five assignments and one.
         assert!((chance(&[(2, 1); 5]) - 1.0 / 32.0).abs() < 1e-12);
         assert!((chance(&[(2, 1), (2, 1), (2, 1), (2, 1), (1, 2)]) - 6.0 / 32.0).abs() < 1e-12);
-        // One stall with its hundred bus errors says nothing of who met it; a few in each slice do.
+        // One stall with a hundred bus errors shows no difference; a few errors in each slice do.
         assert!(chance(&[(127, 2), (2, 3), (3, 2), (1, 1), (4, 5), (2, 2)]) > 0.2);
         assert!(chance(&[(4, 2); 12]) < 0.001);
     }

@@ -1,10 +1,10 @@
-//! The round trips as a figure: for each load the share of round trips over the time that they took at most, up to the last
-//! thousandths.
+//! The round trips as a figure: for each load, the share of round trips (up to the last
+//! thousandths) over the longest time in that share.
 
 use antedate_figure::{Anchor, Drawing};
 use serde_json::Value;
 
-/// A panel, and where its axes lie in it.
+/// A panel, and the position of its axes.
 const PANEL: [f64; 2] = [430.0, 300.0];
 const LEFT: f64 = 50.0;
 const RIGHT: f64 = 415.0;
@@ -12,19 +12,19 @@ const TOP: f64 = 30.0;
 const BOTTOM: f64 = 265.0;
 /// The axis of shares ends where one round trip in 2,000 is left.
 const LAST: f64 = 99.95;
-/// What is written at it.
+/// The labels of the axis of shares.
 const SHARES: [f64; 4] = [0.0, 90.0, 99.0, 99.9];
-/// The axis of times, in microseconds, by logarithm.
+/// The logarithmic axis of times, in microseconds.
 const TIMES: [f64; 2] = [3.0, 300.0];
 const WRITTEN: [f64; 6] = [3.0, 10.0, 20.0, 50.0, 100.0, 300.0];
-/// Contenders in the order of their rows (colours of Okabe and Ito).
+/// The contenders' colours in the order of their rows (by Okabe and Ito).
 const COLOURS: [&str; 4] = ["#000000", "#0072b2", "#d55e00", "#009e73"];
 
-/// The percentiles that a curve is drawn through.
+/// The percentiles of a curve's points.
 pub(crate) const PERCENTILES: [f64; 17] =
     [0.0, 10.0, 25.0, 50.0, 75.0, 90.0, 95.0, 98.0, 99.0, 99.3, 99.5, 99.7, 99.8, 99.85, 99.9, 99.93, LAST];
 
-/// By the nines of a share: each one more is as wide.
+/// The position of a share, on a scale that gives each further nine the same width.
 fn x(percent: f64) -> f64 {
     let depth = |percent: f64| -(1.0 - percent / 100.0).log10();
     LEFT + (RIGHT - LEFT) * depth(percent.min(LAST)) / depth(LAST)
@@ -35,7 +35,7 @@ fn y(us: f64) -> f64 {
     BOTTOM - part * (BOTTOM - TOP)
 }
 
-/// The picture, a panel for each load in two columns; nothing without rows.
+/// The picture, a panel for each load in two columns; `None` without rows.
 pub(crate) fn svg(rows: &Value) -> Option<String> {
     let rows = rows.as_array()?;
     let mut loads: Vec<&str> = Vec::new();
@@ -52,7 +52,7 @@ pub(crate) fn svg(rows: &Value) -> Option<String> {
     if loads.is_empty() {
         return None;
     }
-    // The ends that poll are an aside, and the last.
+    // The load with polling ends is the last one and has no panel.
     loads.truncate(4);
     let (width, height) = (PANEL[0] * 2.0, PANEL[1] * loads.len().div_ceil(2) as f64 + 50.0);
     let mut drawing = Drawing::new(width, height);
@@ -98,7 +98,7 @@ mod tests {
         let svg = svg(&rows).expect("drawn");
         let titles = ["A", "B"].map(|load| svg.matches(&format!(">{load}</text>")).count());
         assert_eq!((titles, svg.matches("<polyline").count()), ([1, 1], 4), "{svg}");
-        // From corner to corner: the least and most there is; what was lost is no point of it.
+        // The curve runs from the lowest to the highest value; lost round trips have no point.
         let (middle, half) = (x(90.0), y(30.0));
         assert!(svg.contains(&format!("points=\"50.0,265.0 {middle:.1},{half:.1} 415.0,30.0\"")), "{svg}");
         assert_eq!(svg.matches(COLOURS[1]).count(), 3, "{svg}");

@@ -1,22 +1,22 @@
-//! The goals of the gateway, and the table that says which are met.
+//! The goals of the gateway, and the table of goals and results.
 
 use serde_json::{Value, json};
 
-/// The instructions of the machine that the goals were set on.
+/// The instruction sets of the machine for which the goals were set.
 const INSTRUCTIONS: [&str; 4] = ["avx2", "avx512vl", "vaes", "vpclmulqdq"];
 
-/// A goal and its measurement, or a ratio that is printed without a verdict.
+/// A goal and its measurement, or a ratio printed without a verdict.
 pub(crate) struct Goal {
     name: String,
     wanted: String,
     measured: String,
     value: f64,
-    /// Whether it was reached; `None` without a verdict.
+    /// Whether the goal was met; `None` without a verdict.
     met: Option<bool>,
 }
 
 impl Goal {
-    /// `value` must not be above `bound`; `detail` says what it is made of.
+    /// `value` must not exceed `bound`; `detail` names its parts.
     pub(crate) fn at_most(name: String, bound: f64, value: f64, detail: &str) -> Goal {
         let measured = format!("{value:.3} ({detail})");
         Goal { name, wanted: format!("at most {bound}"), measured, value, met: Some(value <= bound) }
@@ -34,12 +34,12 @@ impl Goal {
         Goal { name, wanted, measured, value, met: Some(value <= bound || more_us <= bound_us) }
     }
 
-    /// A ratio that decides nothing.
+    /// A ratio without a verdict.
     pub(crate) fn printed(name: String, value: f64, detail: &str) -> Goal {
         Goal { name, wanted: "no goal".into(), measured: format!("{value:.3} ({detail})"), value, met: None }
     }
 
-    /// Says which instructions this machine lacks of those that the goal was set with.
+    /// Adds the instruction sets of the reference machine that this machine lacks.
     pub(crate) fn on_this_machine(mut self) -> Goal {
         let cpuinfo = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
         if let Some(missing) = lacking(&cpuinfo) {
@@ -48,7 +48,7 @@ impl Goal {
         self
     }
 
-    /// Whether it was missed.
+    /// True if the goal was missed.
     pub(crate) fn missed(&self) -> bool {
         self.met == Some(false)
     }
@@ -59,13 +59,12 @@ impl Goal {
         Goal { name, wanted: format!("at least {bound}"), measured, value, met: Some(value >= bound) }
     }
 
-    /// For the JSON result.
     pub(crate) fn json(&self) -> Value {
         json!({ "name": self.name, "goal": self.wanted, "value": self.value, "measured": self.measured, "met": self.met })
     }
 }
 
-/// Prints goal, measured, met.
+/// Prints each goal with its measurement and verdict.
 pub(crate) fn print(goals: &[Goal]) {
     let width = |f: fn(&Goal) -> &str| goals.iter().map(|g| f(g).chars().count()).max().unwrap_or(0);
     let (name, wanted, measured) = (width(|g| &g.name), width(|g| &g.wanted), width(|g| &g.measured));

@@ -1,4 +1,4 @@
-//! The lab's meter and stations on a path of the benchmark: the same program for every contender.
+//! The lab's meter and stations on a path of the benchmark: the same program for each contender.
 
 use super::placement::Placement;
 use crate::net;
@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use xtask::shell::{Run, antedate, cache, until};
 
-/// What to measure.
+/// The traffic of a measurement.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Load {
-    /// Octets of a frame without frame check sequence.
+    /// Octets of a frame without its frame check sequence.
     pub(crate) frame_bytes: u32,
     /// Microseconds between requests; 0: back to back.
     pub(crate) interval_us: u32,
@@ -35,8 +35,8 @@ const fn load(frame_bytes: u32, interval_us: u32, ends_poll: bool) -> Load {
     Load { frame_bytes, interval_us, ends_poll }
 }
 
-/// The loads that have goals: 64-byte frames and full ones, paced and back to back, between ends
-/// that sleep on their sockets as ordinary programs do. The last one shows ends that never sleep.
+/// The loads: 64-byte and full frames, paced and back to back, between ends that sleep on their
+/// sockets as ordinary programs do; these have goals. The last load has ends that never sleep.
 pub(crate) const LOADS: [Load; 5] = [
     load(64, 0, false),
     load(1514, 0, false),
@@ -45,14 +45,14 @@ pub(crate) const LOADS: [Load; 5] = [
     load(64, 0, true),
 ];
 
-/// The loads that share a path: one kind of pace and of ends.
+/// The loads that share a path: the same pace and the same kind of ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Manner {
-    /// One after the other, ends that sleep.
+    /// Back to back; the ends sleep.
     Dense,
-    /// On a grid, ends that sleep.
+    /// On a time grid; the ends sleep.
     Paced,
-    /// One after the other, ends that poll.
+    /// Back to back; the ends poll.
     Polled,
 }
 
@@ -75,12 +75,12 @@ impl Load {
 pub(crate) struct Series {
     pub(crate) sent: u64,
     pub(crate) lost: u64,
-    /// Nanoseconds, and how many round trips took them; in rising order.
+    /// Round-trip times in nanoseconds and their counts, in rising order of time.
     histogram_ns: Vec<(u64, u64)>,
 }
 
 impl Series {
-    /// All round trips of several series as one.
+    /// Merges the round trips of several series.
     pub(crate) fn pooled<'a>(all: impl IntoIterator<Item = &'a Series>) -> Series {
         let mut pooled = Series::default();
         let mut counts = BTreeMap::new();
@@ -95,13 +95,13 @@ impl Series {
         pooled
     }
 
-    /// How many answers came.
+    /// The number of answers.
     pub(crate) fn answered(&self) -> u64 {
         self.histogram_ns.iter().map(|(_, count)| count).sum()
     }
 
-    /// The time in microseconds that so many percent of the round trips did not exceed. One that
-    /// was lost took longer than all that came.
+    /// The time in microseconds that `percent` of the round trips did not exceed. A lost round trip
+    /// counts as longer than all others.
     pub(crate) fn percentile(&self, percent: f64) -> f64 {
         let all = self.answered() + self.lost;
         let wanted = (all as f64 * percent / 100.0).ceil().max(1.0) as u64;
@@ -118,15 +118,15 @@ impl Series {
     }
 }
 
-/// Paced requests drift by so many nanoseconds a request past the ticks of the kernel's timer, one
-/// in 4 ms here, as the clock of a PLC does. On a grid of whole milliseconds chance decided for a
-/// whole series whether each fourth request met a tick or none did.
+/// Drift of paced requests in nanoseconds per request, against the ticks of the kernel's timer (one
+/// in 4 ms here), as the clock of a PLC drifts. On a grid of whole milliseconds, chance would
+/// decide for a whole series whether each fourth request meets a tick or none does.
 const DRIFT_NS: u32 = 1_000;
 
-/// `count` round trips from the PLC's place to the device's and back.
+/// Measures `count` round trips from the PLC to the device and back.
 pub(crate) fn round_trips(placement: Placement, load: Load, count: u64) -> Result<Series, String> {
-    // Real-time ends that never sleep would leave the gateways nothing; paced ones sleep between
-    // the cycles, as those of a plant do.
+    // Real-time ends that never sleep would leave the gateways no CPU time; paced ends sleep
+    // between the cycles, as the stations of a plant do.
     let wanted = load.manner() == Manner::Paced;
     let realtime = |side| json!({ "wanted": wanted, "cpus": cores(placement, side) });
     let log = cache("bench")?.join("echo.log");
@@ -155,7 +155,8 @@ fn cores(placement: Placement, side: usize) -> Vec<usize> {
     placement.core(side).into_iter().collect()
 }
 
-/// Cyclic exchange of the two stations for `seconds`; gives the reports of PLC and device.
+/// Runs the cyclic exchange of the two stations for `seconds`; returns the reports of PLC and
+/// device.
 pub(crate) fn cyclic(placement: Placement, cycle_us: u32, seconds: f64) -> Result<[Value; 2], String> {
     let station = |space, role, side, seconds: f64| {
         let options = json!({
@@ -166,7 +167,7 @@ pub(crate) fn cyclic(placement: Placement, cycle_us: u32, seconds: f64) -> Resul
         command
     };
     let log = cache("bench")?.join("device.log");
-    // The device outlives the PLC: it stops when its peer does.
+    // The device has time left when the PLC ends: it stops with its peer.
     let device = station("dev", "device", 1, seconds + 5.0).background(&log)?;
     let plc = station("plc", "plc", 0, seconds).read(seconds as u64 + 40)?;
     let device = device.finish(30)?;

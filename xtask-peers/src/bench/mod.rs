@@ -1,8 +1,8 @@
 //! `cargo xtask bench gateway`: the gateway beside bridges and OpenVPN, in one run.
 //!
-//! All contenders take turns in each of many short rounds, so that the machine's load meets them
-//! alike. Percentiles pool all rounds; rates and ratios are the median of the rounds, except for
-//! tails beyond p99. Medians have goals, tails have none. No round is repeated.
+//! All contenders take turns in many short rounds, so that the machine's load affects them alike.
+//! Percentiles pool all rounds; rates and ratios are medians of the rounds, except for tails beyond
+//! p99. Medians have goals, tails have none. No round is repeated.
 
 use clap::builder::PossibleValuesParser;
 use goals::Goal;
@@ -28,20 +28,20 @@ mod record;
 mod roundtrips;
 mod tcp;
 
-/// How long each part takes.
+/// The length of each part.
 #[derive(Clone, Copy)]
 pub(crate) struct Plan {
-    /// What its results are called.
+    /// The name of its result files.
     name: &'static str,
-    /// Times that each placement is tried; they take turns.
+    /// Tries of each placement; the placements take turns.
     tries: usize,
     /// Rounds in which all contenders take turns.
     rounds: usize,
-    /// Further rounds of round trips in which our daemon with protection and without take turns
-    /// alone: what protection costs is the smallest difference that is asked for, and a tail of a
-    /// hundredth differs by a tenth from round to round.
+    /// Further rounds of round trips, in which our daemon runs with and without protection. The
+    /// cost of protection is the smallest difference measured, and the tail of a hundredth varies
+    /// by a tenth from round to round.
     rounds_of_two: usize,
-    /// Round trips of a series back to back.
+    /// Round trips of a back-to-back series.
     dense: u64,
     /// Round trips of a paced series.
     paced: u64,
@@ -90,13 +90,12 @@ const QUICK: Plan = Plan {
     cpu_seconds: 5.0,
 };
 
-/// Measures, adds its goals, and gives its rows.
+/// Measures, adds its goals, and returns its rows.
 type Part = fn(Plan, &mut Vec<Goal>) -> Result<Value, String>;
 
 const PARTS: [(&str, Part); 4] =
     [("roundtrips", roundtrips::run), ("tcp", tcp::run), ("cycles", cycles::run), ("cpu", cpu::run)];
 
-/// The benches.
 #[derive(clap::Subcommand)]
 pub(crate) enum Command {
     /// The gateway beside bridges and OpenVPN
@@ -121,7 +120,7 @@ pub(crate) struct Arguments {
     only: Vec<String>,
 }
 
-/// Measures. False if a part did not run to its end or, unless there is to be no verdict, a goal was missed.
+/// Measures. False if a part failed or, with a verdict, a goal was missed.
 pub(crate) fn main(command: &Command) -> Result<bool, String> {
     let arguments = match command {
         Command::Gateway(arguments) => arguments,
@@ -144,11 +143,11 @@ pub(crate) fn main(command: &Command) -> Result<bool, String> {
     Ok(met.is_some_and(|met| met || *no_verdict))
 }
 
-/// Whether all goals are met; nothing if a part did not run to its end.
+/// True if all goals are met; `None` if a part failed.
 fn gateway(plan: Plan, wanted: impl Fn(&str) -> bool) -> Result<Option<bool>, String> {
     let mut report = Report::default();
     let mut all: Vec<Goal> = Vec::new();
-    // What is there already: before an hour is spent, not behind it.
+    // Before the measurements: a file that cannot be read fails here and not after an hour.
     let mut record = Record::open(&plan)?;
     let mut files = Vec::new();
     for (name, part) in PARTS {
@@ -158,7 +157,7 @@ fn gateway(plan: Plan, wanted: impl Fn(&str) -> bool) -> Result<Option<bool>, St
                 let rows = part(plan, &mut goals)?;
                 record.keep(name, begun, rows, goals.iter().map(Goal::json).collect());
                 all.append(&mut goals);
-                // At once: a later part may be interrupted.
+                // After each part: a later one may be interrupted.
                 files = record.write()?;
                 Ok(String::new())
             });
@@ -173,7 +172,7 @@ fn gateway(plan: Plan, wanted: impl Fn(&str) -> bool) -> Result<Option<bool>, St
     Ok(done.then(|| !all.iter().any(Goal::missed)))
 }
 
-/// The middle one; of two middle ones the lower.
+/// The median; the lower of two middle values.
 fn median(values: impl IntoIterator<Item = f64>) -> f64 {
     let mut sorted: Vec<f64> = values.into_iter().collect();
     sorted.sort_by(f64::total_cmp);

@@ -1,15 +1,15 @@
-//! OpenVPN as a bridged layer-2 tunnel: two certificates that know each other, AES-128-GCM, UDP.
+//! OpenVPN as a bridged layer-2 tunnel: two mutually pinned certificates, AES-128-GCM, UDP.
 
 use super::placement::Placement;
 use crate::net;
 use std::path::{Path, PathBuf};
 use xtask::shell::{Background, Run, cache, program, until};
 
-/// OpenVPN's frames are longer than ours, so its wire is made wide enough: fragments would only slow it down.
+/// OpenVPN's frames are longer than ours; this MTU spares it the cost of fragments.
 const WIRE_MTU: u32 = 1600;
 
-/// Makes the certificates where they are missing, starts both ends, ahead of ordinary processes if
-/// a priority says so, and waits until the tunnel is up.
+/// Makes missing certificates, starts both ends, at real-time `priority` if it is given, and waits
+/// until the tunnel is up.
 pub(crate) fn start(placement: Placement, priority: Option<u8>) -> Result<Vec<Background>, String> {
     let dir = cache("bench/openvpn")?;
     let prints = [identity(&dir, "gwa")?, identity(&dir, "gwb")?];
@@ -73,7 +73,7 @@ fn file(dir: &Path, name: &str, kind: &str) -> PathBuf {
     dir.join(format!("{name}.{kind}"))
 }
 
-/// A key with its self-signed certificate; gives the certificate's SHA-256 fingerprint.
+/// Makes a key with its self-signed certificate; returns the certificate's SHA-256 fingerprint.
 fn identity(dir: &Path, name: &str) -> Result<String, String> {
     let (key, certificate) = (file(dir, name, "key"), file(dir, name, "crt"));
     if !certificate.exists() {
@@ -103,9 +103,9 @@ fn identity(dir: &Path, name: &str) -> Result<String, String> {
     print.ok_or(format!("openssl gave no fingerprint: {text}"))
 }
 
-/// What `openvpn --version` says first.
+/// The first line of `openvpn --version`.
 pub(crate) fn version() -> String {
-    // It ends with status 1, so its output is taken whatever the status.
+    // OpenVPN ends with status 1 here, so the status is ignored.
     let output = program("openvpn").arg("--version").output().map(|o| o.stdout).unwrap_or_default();
     String::from_utf8_lossy(&output).lines().next().unwrap_or_default().to_string()
 }

@@ -1,9 +1,9 @@
-//! The numbers as a page of tables, as the book has them.
+//! The numbers as a page of tables for the book.
 
 use serde_json::Value;
 use std::fmt::Write;
 
-/// A page in Markdown of the parts that were measured.
+/// A Markdown page of the measured parts.
 pub(crate) fn page(parts: &Value) -> String {
     let mut out = String::from(
         "# The gateway beside plain bridges and OpenVPN\n\n`cargo xtask bench gateway`; one line for each part, when and on what machine.\n\n",
@@ -102,7 +102,7 @@ fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
-/// What is no finite number is not one in JSON either.
+/// A number that is not finite is no number in JSON either.
 fn number(value: &Value, digits: usize) -> String {
     value.as_f64().map_or_else(|| "-".into(), |number| format!("{number:.digits$}"))
 }

@@ -1,4 +1,5 @@
-//! The contenders, each as a path PLC - gateway - gateway - device, and where their processes run.
+//! The contenders, each as a path PLC - gateway - gateway - device, and the placement of their
+//! processes.
 
 use super::openvpn;
 use super::placement::{Cores, Placement};
@@ -7,10 +8,10 @@ use crate::net;
 use std::fmt;
 use xtask::shell::{Background, Run, cache};
 
-/// What stands between the machines.
+/// The box between the machines.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Contender {
-    /// A Linux bridge in each gateway's place: what any box in the path costs.
+    /// A Linux bridge in place of each gateway: the cost of any box in the path.
     Bridges,
     /// Our daemon without protection.
     Plain,
@@ -31,7 +32,7 @@ impl fmt::Display for Contender {
     }
 }
 
-/// Everything, in the order of a round.
+/// All contenders, in the order of a round.
 pub(crate) const ALL: [Contender; 4] =
     [Contender::Bridges, Contender::Plain, Contender::Macsec, Contender::OpenVpn];
 
@@ -41,23 +42,24 @@ pub(crate) struct Path {
     _others: Vec<Background>,
 }
 
-/// The real-time priority of the gateways under cyclic traffic, OpenVPN's too: below that of the ends.
+/// The real-time priority of the gateways (OpenVPN's too) under cyclic traffic: below that of the
+/// ends.
 const PRIORITY: u8 = 20;
 
-/// How our daemon waits for frames, in lines of its `[run]`.
+/// How our daemon waits for frames, as lines of its `[run]` section.
 #[derive(Clone, Copy)]
 pub(crate) enum Waiting {
-    /// What gives the best round trip in the placement: it never sleeps where it has a core for
-    /// itself and its end.
+    /// For the shortest round trip: busy polling if each side has its own core, else blocking.
     Fastest,
-    /// As the daemon does it where its configuration says nothing.
+    /// The daemon's default.
     Default,
-    /// At most this share of a core.
+    /// Polls for at most this percentage of a core.
     Share(u8),
-    /// What suits cyclic traffic: ahead of all ordinary processes but behind the ends, asleep
-    /// between the cycles, polling around the moments when frames are due.
+    /// For cyclic traffic: priority above all ordinary processes but below the ends; the daemon
+    /// sleeps between the cycles and polls around the times when frames are due.
     Cyclic,
-    /// What keeps deadlines beside other load: ahead of all ordinary processes, asleep until a frame comes.
+    /// For deadlines beside other load: priority above all ordinary processes; the daemon sleeps
+    /// until a frame comes.
     Deadline,
 }
 
@@ -139,7 +141,7 @@ impl Path {
         Ok(path)
     }
 
-    /// The gateways' processes, where they are ours.
+    /// The processes of our gateways; empty for other contenders.
     pub(crate) fn gateways(&self) -> &[Gateway] {
         &self.gateways
     }

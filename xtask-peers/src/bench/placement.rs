@@ -7,7 +7,7 @@ use std::process::Command;
 /// The cores of the processes of a path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Cores {
-    /// As the scheduler likes.
+    /// The scheduler decides.
     Free,
     /// Everything on core 0.
     One,
@@ -15,12 +15,12 @@ pub(crate) enum Cores {
     Split,
 }
 
-/// Where the processes of a path run, and how the cores wait.
+/// The cores of a path's processes, and whether idle cores stay awake.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Placement {
     pub(crate) cores: Cores,
-    /// A spinner of the lowest priority keeps the cores from sleeping, which a virtual machine pays
-    /// dearly for.
+    /// A spinner of the lowest priority keeps the cores from sleeping, which is expensive in a
+    /// virtual machine.
     pub(crate) awake: bool,
 }
 
@@ -39,7 +39,7 @@ const fn place(cores: Cores, awake: bool) -> Placement {
     Placement { cores, awake }
 }
 
-/// The placements that are tried for round trips.
+/// The placements tried for round trips.
 pub(crate) const PLACEMENTS: [Placement; 4] = [
     place(Cores::One, false),
     place(Cores::One, true),
@@ -47,12 +47,12 @@ pub(crate) const PLACEMENTS: [Placement; 4] = [
     place(Cores::Split, true),
 ];
 
-/// Those that are tried for TCP, where the ends are iperf3's and no core ever sleeps.
+/// The placements tried for TCP, whose ends are iperf3 and whose cores never sleep.
 pub(crate) const FOR_TCP: [Placement; 3] =
     [place(Cores::Free, false), place(Cores::One, false), place(Cores::Split, false)];
 
 impl Placement {
-    /// The core of the controller's side (0) or the device's (1), if it is pinned.
+    /// The core of the controller's side (0) or the device's side (1), if it is pinned.
     pub(crate) fn core(self, side: usize) -> Option<usize> {
         match self.cores {
             Cores::Free => None,
@@ -61,7 +61,7 @@ impl Placement {
         }
     }
 
-    /// A program of one side in that namespace, on its core.
+    /// A program of one side in the given namespace, on its core.
     pub(crate) fn program(self, space: &str, side: usize, name: &str) -> Command {
         match self.core(side) {
             Some(core) => {

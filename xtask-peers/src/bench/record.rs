@@ -1,5 +1,5 @@
-//! What was measured, part by part: kept in a file, where a part that runs again takes the place of
-//! its last run and leaves the others.
+//! The measurements by part, kept in a file. A part that runs again replaces its last run and keeps
+//! the other parts.
 
 use super::Plan;
 use serde_json::{Value, json};
@@ -8,18 +8,18 @@ use std::io::ErrorKind;
 use std::path::PathBuf;
 use xtask::shell::{Run, cache, program};
 
-/// What kind of run it is, for what reads the file.
+/// The kind of run, for readers of the file.
 const METHOD: &str = "contenders take turns in every round; percentiles over all rounds pooled, a lost round trip taken for longer than all others; rates, and ratios up to p99, as median of the rounds";
 
-/// The file, and what is in it.
+/// The file, and its contents.
 pub(crate) struct Record {
     file: PathBuf,
     value: Value,
 }
 
 impl Record {
-    /// That of the full runs, or that of the quick ones. A file that is none is an error, so that
-    /// nothing is lost.
+    /// Opens the file of the full or of the quick runs. A file of another format is an error, so
+    /// that no data is lost.
     pub(crate) fn open(plan: &Plan) -> Result<Record, String> {
         Self::read(cache("bench")?.join(format!("{}.json", plan.name)))
     }
@@ -35,13 +35,14 @@ impl Record {
         Ok(Record { file, value: json!({ "experiment": "gateway", "method": METHOD, "parts": value }) })
     }
 
-    /// Keeps what a part measured, under the circumstances in which it began.
+    /// Keeps a part's measurements with the circumstances at its start.
     pub(crate) fn keep(&mut self, part: &str, mut circumstances: Value, rows: Value, goals: Value) {
         (circumstances["rows"], circumstances["goals"]) = (rows, goals);
         self.value["parts"][part] = circumstances;
     }
 
-    /// Writes it, and beside it a page and, if there are round trips, a figure. Returns the files.
+    /// Writes the file, and beside it a page and, if there are round trips, a figure. Returns the
+    /// files.
     pub(crate) fn write(&self) -> Result<Vec<PathBuf>, String> {
         let mut files = vec![(self.file.clone(), format!("{:#}\n", self.value))];
         files.push((self.file.with_extension("md"), super::page::page(&self.value["parts"])));
@@ -50,7 +51,7 @@ impl Record {
             files.push((self.file.with_extension("svg"), figure));
         }
         for (file, text) in &files {
-            // Whole or not at all: a run is an hour's work.
+            // Replaces the file atomically: a run takes an hour.
             let fresh = file.with_extension("new");
             fs::write(&fresh, text)
                 .and_then(|()| fs::rename(&fresh, file))
@@ -60,7 +61,7 @@ impl Record {
     }
 }
 
-/// The parts in a file's text. A file of before there were parts has none that are kept.
+/// The parts in a file's text; none in a file of the older format without parts.
 fn parts_of(text: &str) -> Result<Value, String> {
     let value: Value = serde_json::from_str(text).map_err(|e| e.to_string())?;
     if value["experiment"] != "gateway" {
@@ -69,7 +70,7 @@ fn parts_of(text: &str) -> Result<Value, String> {
     Ok(if value["parts"].is_object() { value["parts"].clone() } else { json!({}) })
 }
 
-/// When, on what machine and by what plan a part is about to be measured.
+/// Date, machine and plan of a part that is about to be measured.
 pub(crate) fn circumstances(plan: &Plan) -> Value {
     let now = program("date").args(["-u", "+%Y-%m-%d %H:%M UTC"]).read(10).unwrap_or_default();
     json!({ "begun": now.trim(), "antedate": env!("CARGO_PKG_VERSION"), "machine": machine(), "plan": plan.json() })

@@ -1,4 +1,4 @@
-//! Round trips of layer-2 frames: every contender, 64 and 1500 bytes, paced and back to back.
+//! Round trips of layer-2 frames: all contenders, 64 and 1500 bytes, paced and back to back.
 
 use super::figure::PERCENTILES;
 use super::goals::Goal;
@@ -8,13 +8,13 @@ use super::placement::{PLACEMENTS, Placement};
 use super::{Plan, median};
 use serde_json::{Value, json};
 
-/// The placement of each contender under each manner of load.
+/// The placement of each contender for each manner of load.
 struct Places(Vec<(Contender, Manner, Placement)>);
 
 impl Places {
-    /// The one that suits the contender there.
+    /// The best placement of the contender.
     fn of(&self, contender: Contender, manner: Manner) -> Placement {
-        // Our daemon has the same placement with and without protection: the one that suits it with
+        // Our daemon has the same placement with and without protection: the best one with
         // protection.
         let contender = if contender == Contender::Plain { Contender::Macsec } else { contender };
         let found = self.0.iter().find(|(c, m, _)| (*c, *m) == (contender, manner));
@@ -22,7 +22,7 @@ impl Places {
     }
 }
 
-/// How the gateways wait there.
+/// How the gateways wait under this manner of load.
 pub(super) fn waiting(manner: Manner) -> Waiting {
     if manner == Manner::Paced { Waiting::Cyclic } else { Waiting::Fastest }
 }
@@ -33,7 +33,7 @@ fn short(manner: Manner) -> Load {
 }
 
 /// Tries each placement with each contender, and takes the lowest product of median and p99.9 of
-/// 64-byte frames: a placement with a long tail is not the best one.
+/// 64-byte frames, so that a long tail counts against a placement.
 fn placements(plan: Plan) -> Result<Places, String> {
     let mut places = Vec::new();
     for contender in [Contender::Bridges, Contender::Macsec, Contender::OpenVpn] {
@@ -102,7 +102,7 @@ pub(crate) fn run(plan: Plan, goals: &mut Vec<Goal>) -> Result<Value, String> {
     for round in 0..plan.rounds + plan.rounds_of_two {
         let alone = round >= plan.rounds;
         let mut order = if alone { vec![Contender::Plain, Contender::Macsec] } else { ALL.to_vec() };
-        // Every other round goes backwards, so that nobody always comes first.
+        // Every other round runs in reverse order, so that no contender always comes first.
         if round % 2 == 1 {
             order.reverse();
         }
@@ -135,7 +135,8 @@ pub(crate) fn run(plan: Plan, goals: &mut Vec<Goal>) -> Result<Value, String> {
     Ok(rows.iter().map(Row::json).collect())
 }
 
-/// The median of our protection beside none: this ratio or these microseconds, whichever is more.
+/// The median with protection compared with none: this ratio or these microseconds, whichever is
+/// more.
 const MEDIAN_TO_NONE: (f64, f64) = (1.05, 0.5);
 
 /// Medians have goals. Tails are printed without a verdict: the machine decides them.
@@ -168,22 +169,22 @@ fn compare(rows: &[Row], goals: &mut Vec<Goal>) {
     }
 }
 
-/// Ours and another contender under one load.
+/// Our row and another contender's under one load.
 struct Pair<'a> {
     ours: &'a Row,
     theirs: &'a Row,
 }
 
 impl Pair<'_> {
-    /// The median over the rounds. A round holds both within seconds of each other, so the
-    /// machine's hours cancel out.
+    /// The median over the rounds. A round measures both within seconds, so slow changes of the
+    /// machine's load cancel out.
     fn of_rounds(&self, percent: f64, compare: impl Fn(f64, f64) -> f64) -> f64 {
         let rounds = self.ours.rounds.iter().zip(&self.theirs.rounds);
         median(rounds.map(|(a, b)| compare(a.percentile(percent), b.percentile(percent))))
     }
 
-    /// The ratio of a tail: by rounds up to p99; beyond, where a round has too few round trips, of
-    /// all rounds pooled.
+    /// The ratio of a tail: by rounds up to p99; above p99, where a round has too few round trips,
+    /// of all rounds pooled.
     fn tail(&self, percent: f64) -> f64 {
         if percent > 99.0 {
             let (ours, theirs) = self.pooled(percent);
@@ -193,7 +194,7 @@ impl Pair<'_> {
         }
     }
 
-    /// The percentiles of the rounds that both were in, pooled.
+    /// The percentiles of the rounds common to both, pooled.
     fn pooled(&self, percent: f64) -> (f64, f64) {
         let common = self.ours.rounds.len().min(self.theirs.rounds.len());
         let of = |row: &Row| Series::pooled(&row.rounds[..common]).percentile(percent);

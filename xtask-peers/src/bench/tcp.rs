@@ -8,7 +8,8 @@ use crate::net;
 use crate::traffic::transfer;
 use serde_json::{Value, json};
 
-/// The receiver's rate in Gbit/s, in every round for every contender, each in the placement that suits it.
+/// Measures the receiver's rate in Gbit/s, in each round for each contender, each in its best
+/// placement.
 pub(crate) fn run(plan: Plan, goals: &mut Vec<Goal>) -> Result<Value, String> {
     let mut places = Vec::new();
     for contender in ALL {
@@ -34,7 +35,7 @@ pub(crate) fn run(plan: Plan, goals: &mut Vec<Goal>) -> Result<Value, String> {
     }
     let of = |c: Contender| ALL.iter().position(|a| *a == c).map_or(f64::NAN, |at| middle[at]);
     let (ours, theirs) = (of(Contender::Macsec), of(Contender::OpenVpn));
-    // Nothing is no multiple of nothing.
+    // A ratio to a rate of zero is not a number.
     let ratio = if theirs > 0.0 { ours / theirs } else { f64::NAN };
     let detail = format!("{ours:.2} / {theirs:.2} Gbit/s");
     goals.push(Goal::at_least("TCP, macsec / OpenVPN".into(), 2.0, ratio, &detail));

@@ -1,8 +1,8 @@
-//! The gateway on another CPU: Debian's kernel for it on an emulated machine, and our program for
-//! it inside.
+//! The gateway on another CPU: Debian's kernel for it on an emulated machine, with our program
+//! inside.
 //!
-//! First the demo, whose cycle is long enough for a machine that is emulated instruction by
-//! instruction; then the kernel's own MACsec as the far end of a gateway, with every cipher suite.
+//! The guest runs the demo with a cycle long enough for emulation, then a gateway against the
+//! kernel's own MACsec with each cipher suite.
 
 use crate::daemon::{INVALID, Keys, SALT, SUITES};
 use crate::experiment::experiment_in;
@@ -13,21 +13,21 @@ use serde_json::Value;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// The demo's cycle, and how long it goes on.
+/// The demo's cycle, and its duration.
 const CYCLE_US: u32 = 20_000;
 const SECONDS: u32 = 10;
-/// How long it may take on this machine.
+/// Time limit of the demo on this machine.
 const DEMO_MAX: Duration = Duration::from_secs(600);
 /// Addresses, and ICMP payloads: a short one, and a full frame of 1500 octets.
 const HOST: &str = "10.9.0.2";
 const FAR: &str = "10.9.0.1";
 const FAR_MAC: u8 = 0x0f;
 const GATEWAY_MAC: u8 = 0xa2;
-/// How many times as fast as by portable code AES-GCM must be by the CPU's own instructions.
+/// The least speed-up of AES-GCM by the CPU's AES instructions over portable code.
 const SPEED: f64 = 5.0;
 const SIZES: [u32; 2] = [56, 1472];
 
-/// Boots a guest of that CPU with the program in it, and gives what was shown.
+/// Boots a guest of that CPU with the program in it, and returns a summary.
 pub(super) fn run(cpu: &'static guest::Cpu, program: &Path) -> Result<String, String> {
     let mut files = Vec::new();
     for suite in SUITES {
@@ -49,8 +49,8 @@ pub(super) fn run(cpu: &'static guest::Cpu, program: &Path) -> Result<String, St
     Ok(format!("{shown}; the kernel's MACsec in {} suites", SUITES.len()))
 }
 
-/// What the suites take there by each backend, in a guest whose clock counts instructions. Where
-/// the CPU has AES instructions, AES-GCM must be several times as fast by them.
+/// Measures each suite by each backend, in a guest whose clock counts instructions. On a CPU with
+/// AES instructions, AES-GCM must be several times as fast by them.
 fn instructions(has_aes: bool, image: &guest::Image) -> Result<(), String> {
     let mut guest = Guest::boot_counting(image)?;
     guest.load_tunnels()?;
@@ -76,11 +76,12 @@ fn instructions(has_aes: bool, image: &guest::Image) -> Result<(), String> {
     Ok(())
 }
 
-/// The demo without protection and with it: nothing may be readable on the wire, no nonce may come
-/// twice, and no cycle may be missed that is not missed without protection too.
+/// The demo without and with protection: nothing may be readable on the wire, no nonce may repeat,
+/// and protection may cause no missed cycle.
 fn demo(guest: &mut Guest) -> Result<String, String> {
     let mut said = |secure: &str| -> Result<Value, String> {
-        // Its verdict may be about the cycles, which are judged below; the guest answers while it runs.
+        // The demo's verdict covers the cycles, which are judged below; the guest answers while it
+        // runs.
         guest.run(&format!(
             "antedate demo --secure {secure} --cycle-us {CYCLE_US} --seconds {SECONDS} --json /run/{secure}.json \
              >/run/demo.log 2>&1 & echo $! >/run/demo.pid"
@@ -130,7 +131,7 @@ fn configuration(suite: &str) -> String {
     )
 }
 
-/// A host, a gateway's place and the far end, each in a namespace.
+/// Builds the namespaces of a host, a gateway and the far end.
 fn build(guest: &mut Guest) -> Result<(), String> {
     for space in ["host", "gw", "far"] {
         guest.run(&format!("ip netns add {space}"))?;
@@ -150,7 +151,7 @@ fn build(guest: &mut Guest) -> Result<(), String> {
     guest.run(&format!("ip -n host addr add {HOST}/24 dev eth0")).map(drop)
 }
 
-/// One suite: the kernel's end with the same key, pings both ways, and the counters of both.
+/// Tests one suite: the kernel's end with the same key, pings both ways, and the counters of both.
 fn far_end(guest: &mut Guest, suite: (&'static str, usize)) -> Result<(), String> {
     let keys = keys(suite);
     let (name, key) = (suite.0, &keys.key);

@@ -1,8 +1,7 @@
-//! `cargo xtask cross`: the workspace compiled for other CPUs of Linux, the crates without I/O
-//! tested there, emulated, and the gateway on an emulated machine.
+//! `cargo xtask cross`: the workspace compiled for other CPUs of Linux, its crates without I/O
+//! tested there under emulation, and the gateway on an emulated machine.
 //!
-//! Not part of `test`: what compiles for these CPUs (`rustup target add`) need not be to be had
-//! where `test` runs.
+//! Not part of `test`, whose machine may have no access to these targets (`rustup target add`).
 
 use crate::guest;
 use clap::builder::PossibleValuesParser;
@@ -15,15 +14,14 @@ use xtask::shell::{Run, cargo, has_program, target};
 
 mod gateway;
 
-/// A CPU: Rust's name of it, what is special, Debian's name of its tools and of its C library,
-/// QEMU's name of it.
+/// A CPU: Rust's target, a note, Debian's names of its tools and of its C library, QEMU's name.
 struct Cpu {
     target: &'static str,
     what: &'static str,
     tools: &'static str,
     library: &'static str,
     emulator: &'static str,
-    /// The machine on which the gateway runs, if there is one.
+    /// The machine that runs the gateway, if there is one.
     machine: Option<&'static guest::Cpu>,
 }
 
@@ -57,7 +55,7 @@ const CPUS: [Cpu; 3] = [
 /// The crates that need no kernel of their own CPU.
 const TESTED: [&str; 4] = ["antedate-wire", "antedate-aead", "antedate-channel", "antedate-plan"];
 
-/// What is done for each CPU; the last one for those that have a machine.
+/// The steps for each CPU; the last one only for those with a machine.
 const PARTS: [&str; 3] = ["compile", "tests", "gateway"];
 
 /// Arguments of `cargo xtask cross`.
@@ -74,7 +72,7 @@ pub(crate) struct Arguments {
     targets: Vec<String>,
 }
 
-/// Compiles, tests and runs for the CPUs named, or all.
+/// Compiles, tests and runs for the named CPUs, or for all.
 pub(crate) fn main(arguments: &Arguments) -> Result<bool, String> {
     let Arguments { list, only, targets } = arguments;
     if *list {
@@ -99,7 +97,8 @@ pub(crate) fn main(arguments: &Arguments) -> Result<bool, String> {
 }
 
 impl Cpu {
-    /// What compiling and running its programs needs, and a machine with it if one is wanted.
+    /// Installs the tools to compile and run programs for this CPU, and for its machine if
+    /// `wanted`.
     fn set_up(&self, wanted: bool) -> Result<(), String> {
         let machine = self.machine.filter(|_| wanted);
         let compiler = format!("gcc-{}", self.tools);
@@ -122,7 +121,6 @@ impl Cpu {
         Err(format!("no standard library for {0}: `rustup target add {0}` would give it", self.target))
     }
 
-    /// Cargo, for this CPU.
     fn cargo(&self, what: &str) -> Command {
         let (c, rust) = (self.target.replace('-', "_"), self.target.replace('-', "_").to_uppercase());
         let mut command = cargo();
@@ -138,14 +136,14 @@ impl Cpu {
         command
     }
 
-    /// The product's crates.
+    /// Checks the product's crates.
     fn compile(&self) -> StepResult {
         let mut command = self.cargo("check");
         command.args(["--workspace", "--exclude", "xtask", "--exclude", "xtask-peers"]).echoed(900)?;
         Ok(self.what.into())
     }
 
-    /// The product on a machine of that kind.
+    /// Runs the product on a machine of that kind.
     fn gateway(&self, machine: &'static guest::Cpu) -> StepResult {
         let mut command = self.cargo("build");
         command.args(["--release", "--package", "antedate"]).echoed(1800)?;

@@ -1,10 +1,10 @@
-//! The archive that a kernel unpacks as its initial RAM disk.
+//! The archive of an initial RAM disk.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-/// A cpio archive in the form that the kernel unpacks (`newc`).
+/// A cpio archive in the kernel's format (`newc`).
 #[derive(Default)]
 pub(super) struct Cpio {
     bytes: Vec<u8>,

@@ -1,33 +1,32 @@
-//! The CPUs that a guest can have: what Debian, the linker and QEMU call them, and the machine around them.
+//! The CPUs of a guest: their names in Debian, the linker and QEMU, and their machines.
 
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 use xtask::shell::{Run, cache, has_program, program};
 
-/// A CPU of a guest.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Cpu {
-    /// Debian's name of it.
+    /// Debian's name.
     pub(super) debian: &'static str,
-    /// Debian's package of its usual kernel.
+    /// Debian's package of its default kernel.
     pub(super) kernel: &'static str,
-    /// Debian's name of its compiler, and of the folder with its libraries.
+    /// Debian's name of its compiler and of its library folder.
     pub(super) tools: &'static str,
-    /// The dynamic loader, and where programs look for it.
+    /// The dynamic loader, and its path in programs.
     pub(super) loader: (&'static str, &'static str),
-    /// QEMU's program, and the machine that it makes.
+    /// QEMU's program, and its machine options.
     pub(super) qemu: &'static str,
     pub(super) machine: &'static [&'static str],
-    /// The serial port that the commands come by, as the guest and QEMU call it.
+    /// The serial port of the commands, as named by the guest and by QEMU.
     pub(super) port: (&'static str, &'static str),
-    /// What its kernel is told beside what all are.
+    /// Kernel parameters beside those of all CPUs.
     pub(super) append: &'static str,
-    /// Whether the kernel's image unpacks itself: QEMU starts what is in it.
+    /// The kernel's image unpacks itself; QEMU starts the image inside it.
     pub(super) packed: bool,
 }
 
-/// This machine's kind, emulated nevertheless: nothing else is to be had in a virtual machine.
+/// This machine's CPU, emulated all the same: a virtual machine offers nothing else.
 pub(crate) const X86_64: Cpu = Cpu {
     debian: "amd64",
     kernel: "linux-image-amd64",
@@ -68,25 +67,24 @@ pub(crate) const ARMV7: Cpu = Cpu {
 };
 
 impl Cpu {
-    /// Where all of its guests are built.
+    /// The folder of its guests.
     pub(super) fn folder(&self) -> Result<PathBuf, String> {
         cache(&format!("peers/guest-{}", self.debian))
     }
 
-    /// Whether QEMU has a machine with it here.
+    /// True if QEMU for it is installed.
     pub(crate) fn is_emulated(&self) -> bool {
         has_program(self.qemu)
     }
 
-    /// QEMU for it.
     pub(crate) fn qemu(&self) -> Command {
         program(self.qemu)
     }
 
-    /// Debian's programs that know packages, asked for this CPU's.
+    /// Debian's package programs for this CPU.
     ///
-    /// The packages of another CPU than this machine's have an index of their own, so that nothing
-    /// of the machine's is changed.
+    /// A CPU other than the machine's has its own package index, so that the machine's own index
+    /// stays unchanged.
     pub(super) fn apt(&self, name: &str) -> Result<Command, String> {
         let mut command = program(name);
         if self.is_own()? {
@@ -110,12 +108,12 @@ impl Cpu {
         Ok(command)
     }
 
-    /// Whether it is this machine's.
+    /// True if it is this machine's CPU.
     fn is_own(&self) -> Result<bool, String> {
         Ok(program("dpkg").arg("--print-architecture").read(10)?.trim() == self.debian)
     }
 
-    /// The program of binutils or of the compiler for it.
+    /// A program of binutils or the compiler for it.
     pub(super) fn tool(&self, name: &str) -> Command {
         program(format!("{}-{name}", self.tools))
     }

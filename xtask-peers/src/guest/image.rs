@@ -1,5 +1,5 @@
-//! What a guest is built of: a kernel, and an initial RAM disk with programs and modules, all from
-//! Debian's packages.
+//! A guest's image: a kernel, and an initial RAM disk with programs and modules, all from Debian's
+//! packages.
 
 use super::cpio::Cpio;
 use super::cpu::{Cpu, X86_64};
@@ -9,11 +9,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use xtask::shell::{Run, program, root};
 
-/// Packages beside the kernel: the programs of the guest. Their libraries come with their dependencies.
+/// Packages beside the kernel: the guest's programs. Their libraries come as dependencies.
 const PACKAGES: [&str; 7] =
     ["busybox-static", "dash", "iproute2", "iputils-ping", "wireguard-tools", "wpan-tools", "wpasupplicant"];
-/// Where each program is taken from, and its name in the guest. Debian's busybox shell would run
-/// its own `ip` and `ping` instead of the real ones, so the shell is dash.
+/// The source of each program, and its name in the guest. Debian's busybox shell would run its own
+/// `ip` and `ping` instead of the real ones, so the shell is dash.
 const PROGRAMS: [(&[&str], &str); 7] = [
     (&["bin/busybox", "usr/bin/busybox"], "busybox"),
     (&["bin/dash", "usr/bin/dash"], "sh"),
@@ -25,8 +25,8 @@ const PROGRAMS: [(&[&str], &str); 7] = [
 ];
 const APPLETS: [&str; 12] =
     ["mount", "insmod", "cat", "stty", "poweroff", "sleep", "mkdir", "sed", "echo", "grep", "kill", "tail"];
-/// What MACsec needs; `ctr` and `ghash-generic` are asked for by name at run time, which no
-/// dependency shows. The instructions of one CPU are not in the other's kernel.
+/// Modules for MACsec. The kernel requests `ctr` and `ghash-generic` by name at run time, so no
+/// dependency lists them. Modules for one CPU's instructions are absent from the other's kernel.
 const MODULES: [&str; 10] = [
     "virtio_pci",
     "virtio_net",
@@ -40,14 +40,14 @@ const MODULES: [&str; 10] = [
     "macsec",
 ];
 
-/// What IEEE 802.15.4 needs, loaded by [`load_radios`](super::Guest::load_radios) alone: two
+/// Modules for IEEE 802.15.4, loaded by [`load_radios`](super::Guest::load_radios) alone: two
 /// simulated radios that hear each other, and sockets.
 const RADIOS: [&str; 5] = ["ctr", "ccm", "cmac", "mac802154_hwsim", "ieee802154_socket"];
-/// What tunnels between bridges need, L2TPv3 and VXLAN over WireGuard, loaded by
+/// Modules for tunnels between bridges, L2TPv3 and VXLAN over WireGuard, loaded by
 /// [`load_tunnels`](super::Guest::load_tunnels) alone.
 const TUNNELS: [&str; 9] =
     ["af_packet", "veth", "bridge", "l2tp_core", "l2tp_netlink", "l2tp_ip", "l2tp_eth", "vxlan", "wireguard"];
-/// Our program of the guest.
+/// The source of our program in the guest.
 const WPAN: &str = "peers/kernel-wpan/wpan.c";
 
 /// A kernel image and an initial RAM disk.
@@ -57,17 +57,17 @@ pub(crate) struct Image {
     pub(super) initrd: PathBuf,
 }
 
-/// Builds the image for this machine's kind of CPU, or takes the one that is there.
+/// Builds the image for this machine's kind of CPU, unless it is cached.
 pub(crate) fn build() -> Result<Image, String> {
     build_for(&X86_64)
 }
 
-/// Builds the image for a CPU, or takes the one that is there.
+/// Builds the image for a CPU, unless it is cached.
 pub(crate) fn build_for(cpu: &'static Cpu) -> Result<Image, String> {
     let dir = cpu.folder()?;
     let image = Image { cpu, kernel: dir.join("vmlinux"), initrd: dir.join("initrd") };
     let init = root().join("peers/kernel-macsec/init");
-    // The recipe is part of the cache's key: a changed list or init builds anew.
+    // The recipe is part of the cache's key: a changed list or `init` causes a new build.
     let text = |path: &Path| fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()));
     let recipe = format!(
         "{cpu:?}{PACKAGES:?}{PROGRAMS:?}{APPLETS:?}{MODULES:?}{RADIOS:?}{TUNNELS:?}{}{}",
@@ -117,8 +117,8 @@ pub(crate) fn build_for(cpu: &'static Cpu) -> Result<Image, String> {
 }
 
 impl Image {
-    /// The image with a program for its CPU and files beside it: their places in the guest, modes
-    /// and contents.
+    /// The image with a program for its CPU and further files: their paths in the guest, modes and
+    /// contents.
     pub(crate) fn with(&self, path: &Path, files: &[(&str, u32, &str)]) -> Result<Image, String> {
         let dir = self.cpu.folder()?;
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
@@ -131,7 +131,7 @@ impl Image {
         for (place, mode, text) in files {
             archive.entry(place, 0o100000 | mode, text.as_bytes());
         }
-        // The kernel unpacks one archive after the other.
+        // The kernel unpacks concatenated archives.
         let mut bytes = fs::read(&self.initrd).map_err(|e| e.to_string())?;
         bytes.extend(archive.finish());
         let initrd = dir.join(format!("initrd-{name}"));
@@ -140,7 +140,7 @@ impl Image {
     }
 }
 
-/// Compiles our program so that it needs no library of the guest.
+/// Compiles our program statically.
 fn wpan(cpu: &Cpu, dir: &Path) -> Result<PathBuf, String> {
     let out = dir.join("wpan");
     cpu.tool("gcc").args(["-O2", "-Wall", "-Wextra", "-static", "-o"]).arg(&out).arg(WPAN).read(60)?;
@@ -155,11 +155,11 @@ fn kernel_package(cpu: &Cpu) -> Result<String, String> {
     name.map(str::to_string).ok_or(format!("no package {}; `apt-get update` first", cpu.kernel))
 }
 
-/// Fetches the packages and unpacks them; gives the kernel's name and the folder.
+/// Fetches and unpacks the packages; returns the kernel's name and the folder.
 fn unpack(cpu: &Cpu, dir: &Path) -> Result<(String, PathBuf), String> {
     let debs = dir.join("debs");
     let tree = dir.join("tree");
-    // Whatever an interrupted or older build left must not mix with this one.
+    // Remains of an interrupted or older build must not mix with this one.
     let _ = fs::remove_dir_all(&tree);
     let _ = fs::remove_dir_all(&debs);
     fs::create_dir_all(&debs).map_err(|e| e.to_string())?;
@@ -167,9 +167,9 @@ fn unpack(cpu: &Cpu, dir: &Path) -> Result<(String, PathBuf), String> {
         let kernel = kernel_package(cpu)?;
         let mut depends = cpu.apt("apt-cache")?;
         let depends = depends.args(["depends", "--recurse", "--important"]).args(PACKAGES).read(60)?;
-        // Package names stand at the line's start, relations are indented, virtual packages in
-        // angle brackets; and a library's package never needs Debian's installation machinery to be
-        // loaded.
+        // Package names begin a line, relations are indented, and virtual packages have angle
+        // brackets. Only libraries and the listed packages are kept: no program here needs Debian's
+        // installation tools.
         let is_library = |n: &&str| n.starts_with("lib") || *n == "zlib1g" || PACKAGES.contains(n);
         let packages: BTreeSet<&str> =
             depends.lines().filter(|l| !l.contains(':')).filter(is_library).collect();
@@ -180,12 +180,12 @@ fn unpack(cpu: &Cpu, dir: &Path) -> Result<(String, PathBuf), String> {
             .args(&packages);
         command.read(240).map(|_| kernel)
     };
-    // Old kernels leave the mirror on security updates: a stale index names what is no longer
-    // there, and one that was never fetched names nothing.
+    // Security updates remove old kernels from the mirror: a stale index names missing packages,
+    // and one that was never fetched names none.
     let kernel = fetch().or_else(|first| {
         let mut update = cpu.apt("apt-get")?;
         update.args(["-qq", "-o", "APT::Sandbox::User=root", "update"]);
-        // A mirror that lacks one of the indexes may have all that is asked for in the others.
+        // A mirror that lacks one index may have all the packages in the others.
         let updated = update.read(120).err().unwrap_or_default();
         fetch().map_err(|again| format!("{first}\n{updated}\n{again}"))
     })?;
@@ -205,7 +205,7 @@ fn find_kernel(boot: &Path) -> Result<PathBuf, String> {
 }
 
 /// The ELF image inside a bzImage. QEMU starts it directly (PVH), which saves the guest its slow
-/// decompression. The header gives the payload's place (Linux x86 boot protocol, `setup_sects`,
+/// decompression. The header gives the payload's position (Linux x86 boot protocol, `setup_sects`,
 /// `payload_offset`, `payload_length`).
 fn decompress(image: &Path) -> Result<Vec<u8>, String> {
     let bytes = fs::read(image).map_err(|e| format!("{}: {e}", image.display()))?;
@@ -214,7 +214,7 @@ fn decompress(image: &Path) -> Result<Vec<u8>, String> {
     let sectors = bytes.get(0x1f1).map(|s| if *s == 0 { 4 } else { usize::from(*s) });
     let payload = (|| {
         let start = (sectors? + 1) * 512 + word(0x248)?;
-        // The last four bytes are the size once unpacked.
+        // The last four bytes are the unpacked size.
         bytes.get(start..start + word(0x24c)? - 4)
     })();
     let payload = payload.ok_or("the kernel image has no payload")?;
@@ -235,7 +235,7 @@ fn decompress(image: &Path) -> Result<Vec<u8>, String> {
     if elf.starts_with(b"\x7fELF") { Ok(elf) } else { Err(format!("{tool} gave no ELF image")) }
 }
 
-/// Puts the shared libraries that the programs load in their places, from the unpacked packages alone.
+/// Adds the shared libraries of the programs, from the unpacked packages alone.
 fn add_libraries(archive: &mut Cpio, cpu: &Cpu, tree: &Path, programs: &[PathBuf]) -> Result<(), String> {
     let folder = format!("lib/{}", cpu.tools);
     let find = |name: &str| {

@@ -1,7 +1,6 @@
-//! A QEMU guest that is a Linux kernel and little else: built from Debian packages, driven over a
-//! serial line.
+//! A QEMU guest with a minimal Linux system: built from Debian packages, driven over a serial line.
 //!
-//! Nothing is installed: packages are fetched with `apt-get download` and unpacked below the target
+//! Nothing is installed: `apt-get download` fetches packages, which are unpacked below the target
 //! directory. The guest's `init` reads a command per line from its second serial port, runs it, and
 //! ends the answer with its status.
 
@@ -19,7 +18,6 @@ mod modules;
 pub(crate) use cpu::{AARCH64, ARMV7, Cpu};
 pub(crate) use image::{Image, build, build_for};
 
-/// A running guest.
 pub(crate) struct Guest {
     machine: Background,
     reader: BufReader<UnixStream>,
@@ -27,16 +25,16 @@ pub(crate) struct Guest {
 }
 
 impl Guest {
-    /// Boots the image with a network card on the TAP device `tap`, by way of `wrap` (a command
-    /// that runs QEMU in the right namespace).
+    /// Boots the image with a network card on the TAP device `tap`. `wrap` is a command that runs
+    /// QEMU in the right namespace.
     pub(crate) fn boot(image: &Image, mut wrap: Command, tap: &str, mac: &str) -> Result<Guest, String> {
         wrap.args(["-netdev", &format!("tap,id=net,ifname={tap},script=no,downscript=no,vhost=off")]);
-        // Room for a full field frame and what MACsec adds.
+        // Fits a full field frame and MACsec's overhead.
         wrap.args(["-device", &format!("virtio-net-pci,netdev=net,mac={mac},romfile=,host_mtu=1600")]);
         Guest::start(image, wrap)
     }
 
-    /// Boots the image with two network cards, each on a TAP device: its name, and the card's address.
+    /// Boots the image with two network cards, each given by its TAP device and address.
     pub(crate) fn boot_between(
         image: &Image,
         mut wrap: Command,
@@ -56,21 +54,19 @@ impl Guest {
         Guest::start(image, qemu)
     }
 
-    /// Boots the image without a network, and with a clock that counts instructions: each takes a
-    /// nanosecond, and idle time passes at once. Times then say how much is done, the same in each
-    /// run, and not how busy this machine is.
+    /// Boots the image without a network and with a clock that counts instructions: each takes a
+    /// nanosecond, and idle time passes at once. Times then measure work, are the same in each run,
+    /// and do not depend on the load of this machine.
     pub(crate) fn boot_counting(image: &Image) -> Result<Guest, String> {
         let mut qemu = image.cpu.qemu();
         qemu.args(["-nic", "none", "-icount", "shift=0,sleep=off"]);
         Guest::start(image, qemu)
     }
 
-    /// Loads the simulated radios.
     pub(crate) fn load_radios(&mut self) -> Result<(), String> {
         self.load("radios")
     }
 
-    /// Loads what tunnels and bridges need.
     pub(crate) fn load_tunnels(&mut self) -> Result<(), String> {
         self.load("tunnels")
     }
@@ -90,7 +86,7 @@ impl Guest {
         wrap.args(cpu.machine).args(["-m", "256", "-smp", "1"]);
         wrap.args(["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-serial", "stdio"]);
         wrap.arg("-kernel").arg(&image.kernel).arg("-initrd").arg(&image.initrd);
-        // What the kernel does not know it hands to `init` as a variable.
+        // The kernel passes unknown parameters to `init` as variables.
         let told = format!(
             "{} quiet loglevel=4 panic=-1 random.trust_cpu=on ipv6.disable=1 port={port}",
             cpu.append
@@ -102,7 +98,7 @@ impl Guest {
         let start = Instant::now();
         let mut machine = wrap.background(&dir.join("console.log"))?;
         let stream = until("QEMU's serial socket", 10.0, || UnixStream::connect(&socket).ok())?;
-        // A guest that counts instructions boots ten times as slowly.
+        // A guest that counts instructions takes ten times as long to boot.
         stream.set_read_timeout(Some(Duration::from_secs(240))).map_err(|e| e.to_string())?;
         let writer = stream.try_clone().map_err(|e| e.to_string())?;
         let mut guest = Guest {
@@ -128,7 +124,7 @@ impl Guest {
         if status == 0 { Ok(output) } else { Err(format!("guest: {command}: status {status}\n{output}")) }
     }
 
-    /// Runs a shell command in the guest; gives its status and output.
+    /// Runs a shell command in the guest; returns its status and output.
     pub(crate) fn attempt(&mut self, command: &str) -> Result<(i32, String), String> {
         self.writer.write_all(format!("{command}\n").as_bytes()).map_err(|e| format!("guest: {e}"))?;
         self.answer().map_err(|e| format!("guest: {command}: {e}"))

@@ -1,12 +1,12 @@
-//! Kernel modules and what they depend on.
+//! Kernel modules and their dependencies.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use xtask::shell::{Run, program};
 
-/// The wanted modules with their dependencies first, unpacked, without those that are `done`.
-/// Modules carry their dependencies in their `.modinfo` section, so no `depmod` is needed.
+/// The wanted modules, unpacked, after their dependencies and without those in `done`. Modules list
+/// their dependencies in their `.modinfo` section, so `depmod` is not needed.
 pub(super) fn modules(
     tree: &Path,
     wanted: &[&str],

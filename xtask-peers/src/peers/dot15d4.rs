@@ -1,5 +1,4 @@
-//! Our end of the IEEE 802.15.4 peers: a device with the project's own link-layer security, and
-//! what it says of frames.
+//! Our end of the IEEE 802.15.4 peers: a device with the project's own link-layer security.
 
 use antedate_channel::dot15d4::{
     Address, Addressing, Asn, Config, Device, ExtendedAddress, Header, KeyConfig, KeyIdentifier, KeyLookup,
@@ -10,7 +9,7 @@ use antedate_channel::dot15d4::{
 pub(super) const PAN: PanId = PanId(0xabcd);
 /// The key of all peers.
 pub(super) const KEY: &str = "c0c1c2c3c4c5c6c7c8c9cacbcccdcecf";
-/// Key identifier modes 0 to 3, as the partners name them: index 7, sources of four and of eight octets.
+/// Key identifier modes 0 to 3: index 7, sources of four and of eight octets.
 pub(super) const MODES: [KeyIdentifier; 4] = [
     KeyIdentifier::Implicit,
     KeyIdentifier::Index(7),
@@ -18,33 +17,29 @@ pub(super) const MODES: [KeyIdentifier; 4] = [
     KeyIdentifier::Source8([0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11], 7),
 ];
 
-/// An end of a link.
 #[derive(Clone, Copy)]
 pub(super) struct End {
-    /// its extended address
     pub(super) extended: ExtendedAddress,
-    /// its short address
     pub(super) short: ShortAddress,
 }
 
 impl End {
-    /// The end number `number`.
     pub(super) const fn new(number: u8) -> Self {
         let extended = ExtendedAddress([2, 0, 0, 0, 0, 0, 0, 9 + number]);
         Self { extended, short: ShortAddress(number as u16) }
     }
 }
 
-/// Ours.
+/// Our device.
 pub(super) struct Own {
     security: Security,
-    /// How it secures.
+    /// Security level and key of sent frames.
     pub(super) protection: Protection,
 }
 
 impl Own {
-    /// `own` with a key for `peer`, named in mode `mode`, that accepts `level` alone and sends from
-    /// the number `next` on.
+    /// `own` with a key for `peer`, identified by `key`, which accepts `level` alone and sends from
+    /// number `next` on.
     pub(super) fn new(
         [own, peer]: [End; 2],
         level: SecurityLevel,
@@ -57,7 +52,7 @@ impl Own {
             pan: PAN,
             short: Some(own.short),
             policy: Policy::uniform(Levels::of(&[level])),
-            // Level 4 is off by default; whoever judges it switches it on.
+            // Level 4 is off by default; its tests switch it on.
             enc_without_mic: level == SecurityLevel::Enc,
         });
         let lookup = match key {
@@ -75,7 +70,7 @@ impl Own {
         Ok(Self { security, protection: Protection { level, key } })
     }
 
-    /// A frame without its FCS.
+    /// Returns the secured frame without its FCS.
     pub(super) fn secure(
         &mut self,
         header: &Header,
@@ -88,7 +83,7 @@ impl Own {
         Ok(out[..len].to_vec())
     }
 
-    /// What a frame says, or why it is refused.
+    /// Returns the payload of a frame, or the reason for its refusal.
     pub(super) fn unsecure(&mut self, frame: &[u8], asn: Option<Asn>) -> Result<Vec<u8>, Status> {
         let mut out = [0; 127];
         let received = self.security.unsecure(frame, asn, None, &mut out)?;
@@ -96,13 +91,12 @@ impl Own {
     }
 }
 
-/// A data frame's header between the short addresses of two ends.
+/// The header of a data frame between the short addresses of two ends.
 pub(super) fn header([from, to]: [End; 2], sequence: u8) -> Header {
     let addressing = Addressing::within(PAN, Address::Short(to.short), Address::Short(from.short));
     Header { ack_request: false, ..Header::data(sequence, addressing) }
 }
 
-/// The key's octets.
 pub(super) fn key() -> [u8; 16] {
     std::array::from_fn(|i| 0xc0 + i as u8)
 }

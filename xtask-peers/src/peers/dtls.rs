@@ -1,5 +1,5 @@
-//! OpenSSL is server and client of ours, over a wire that is good or bad, pion/dtls with connection
-//! IDs as well; Wireshark reads what we write, given the key.
+//! OpenSSL as server and client of our DTLS, over a good and a bad wire; pion/dtls too, with
+//! connection IDs. Wireshark reads our records with the key.
 
 mod pion;
 mod relay;
@@ -32,13 +32,13 @@ const SUITES: [(&str, &str); 5] = [
 ];
 const BAD_WIRE: Faults = Faults { lose: 80, duplicate: 100, delay: 150, replay: 150 };
 
-/// Builds the partner in Go.
 pub(crate) fn prepare() -> Result<(), Stop> {
     pion::build()?;
     Ok(())
 }
 
-/// All suites on a good wire, the first one on a bad wire too, a restarted server, and what Wireshark reads.
+/// Runs all suites on a good wire, the first one on a bad wire too, a restarted server, and
+/// pion/dtls.
 pub(crate) fn run() -> StepResult {
     let place = Place::new()?;
     let mut notes = Vec::new();
@@ -84,7 +84,7 @@ impl Place {
         Ok(Self { dir, psk })
     }
 
-    /// Starts a side of ours and waits until it listens.
+    /// Starts our side and waits until it listens.
     fn ours(&self, verb: &str, listen: SocketAddr, to: SocketAddr, more: &[&str]) -> Result<Ours, String> {
         let status = self.dir.join(format!("dtls-{verb}.sock"));
         let mut command = program(antedate());
@@ -103,8 +103,8 @@ impl Place {
         Ok(Ours { process, status })
     }
 
-    /// Without `-nbio` OpenSSL's programs wait for more when a record was dropped, and read nothing
-    /// else meanwhile.
+    /// Starts an OpenSSL program. Without `-nbio` it would wait for more data after a dropped
+    /// record, and read nothing in the meantime.
     fn openssl(&self, words: &[&str], suite: &str) -> Result<(Background, ChildStdin), String> {
         let mut command = program("openssl");
         let cipher = format!("{suite}:@SECLEVEL=0");
@@ -140,7 +140,7 @@ impl Ours {
     }
 }
 
-/// A free port of the loopback interface, as nobody else is in this sandbox.
+/// A free port of the loopback interface; no other process in this sandbox takes it.
 fn free() -> Result<SocketAddr, String> {
     let socket = UdpSocket::bind("127.0.0.1:0").map_err(|e| e.to_string())?;
     socket.local_addr().map_err(|e| e.to_string())
@@ -152,7 +152,7 @@ fn device() -> Result<UdpSocket, String> {
     Ok(socket)
 }
 
-/// A devices' server that sends back what it gets, behind `echo `.
+/// A server behind ours that returns each message behind `echo `.
 struct Echo {
     at: SocketAddr,
     stop: Arc<AtomicBool>,
@@ -182,10 +182,11 @@ impl Drop for Echo {
     }
 }
 
-/// Each line that begins so came at most once, and on a good wire all of them did. Gives how many.
+/// Checks that each line with the prefix came at most once, and on a good wire that all came.
+/// Returns their count.
 fn judge(what: &str, came: &str, prefix: &str, faults: Faults) -> Result<usize, String> {
     let mut lines: BTreeMap<&str, usize> = BTreeMap::new();
-    // Lines that OpenSSL read at once were one datagram, and came back behind one `echo `.
+    // Lines that OpenSSL read together became one datagram, and came back behind one `echo `.
     let said = came.lines().map(|line| line.strip_prefix("echo ").unwrap_or(line));
     said.filter(|line| line.starts_with(prefix)).for_each(|line| *lines.entry(line).or_default() += 1);
     if let Some((line, count)) = lines.iter().find(|(_, count)| **count > 1) {
@@ -198,7 +199,7 @@ fn judge(what: &str, came: &str, prefix: &str, faults: Faults) -> Result<usize, 
     Ok(lines.len())
 }
 
-/// Waits until no more comes.
+/// Waits until all messages came, at most 3 s.
 fn settle(mut count: impl FnMut() -> usize) {
     let end = Instant::now() + Duration::from_secs(3);
     while Instant::now() < end && count() < MESSAGES {
@@ -219,7 +220,7 @@ fn client_is_openssl(place: &Place, suite: (&str, &str), faults: Faults) -> Resu
         Ok(()) => established(&server).then_some(Ok(())),
     })??;
     for i in 0..MESSAGES {
-        // In one piece, so that it is one datagram.
+        // One write, so that OpenSSL sends one datagram.
         stdin.write_all(format!("message {i}\n").as_bytes()).map_err(|e| format!("{what}: {e}"))?;
         sleep(Duration::from_millis(10));
     }
@@ -255,7 +256,7 @@ fn server_is_openssl(place: &Place, suite: (&str, &str), faults: Faults) -> Resu
         }
     };
     for i in 0..MESSAGES {
-        // The first ones wait for the handshake.
+        // The first messages wait for the handshake.
         device.send(format!("message {i}\n").as_bytes()).map_err(|e| format!("{what}: {e}"))?;
         sleep(Duration::from_millis(5));
     }
@@ -282,8 +283,7 @@ fn server_is_openssl(place: &Place, suite: (&str, &str), faults: Faults) -> Resu
     Ok(format!("to s_server {forth}, from it {back} of {MESSAGES}, {refused} replays refused"))
 }
 
-/// Ours on both sides; the server is killed and started anew in between, and no message of the
-/// device is lost.
+/// Our program on both sides; the server restarts in between, and no message of the device is lost.
 fn restarted(place: &Place) -> Result<String, String> {
     let echo = Echo::start()?;
     let at = free()?;
@@ -296,7 +296,7 @@ fn restarted(place: &Place) -> Result<String, String> {
     for i in 0..MESSAGES {
         if i == MESSAGES / 2 {
             server.process.stop(5)?;
-            // What a crash leaves: the other side is not told.
+            // As after a crash: the other side gets no notice.
             server = place.ours("listen", at, echo.at, &[])?;
         }
         let said = format!("message {i}\n");
@@ -327,7 +327,7 @@ fn restarted(place: &Place) -> Result<String, String> {
     ))
 }
 
-/// The address at which our side listens, as it says.
+/// The address on which our side listens, from its output.
 fn listening(ours: &Ours) -> Result<SocketAddr, String> {
     let output = ours.process.output();
     let word = output.split_whitespace().find_map(|word| word.trim_end_matches(',').parse().ok());
@@ -339,7 +339,7 @@ fn established(ours: &Ours) -> bool {
     state["sessions"].as_array().is_some_and(|all| all.iter().any(|s| s["phase"] == "established"))
 }
 
-/// On a bad wire something was replayed, and refused.
+/// Counts refused replays, and fails if a bad wire caused none.
 fn replays(ours: &Ours, faults: Faults) -> Result<u64, String> {
     let state = ours.status()?;
     let refused = &state["refused"];
@@ -350,7 +350,7 @@ fn replays(ours: &Ours, faults: Faults) -> Result<u64, String> {
     Ok(count)
 }
 
-/// What goes over the loopback interface, in a file.
+/// A capture of the loopback interface in a file.
 struct Capture {
     process: Background,
     file: PathBuf,
@@ -369,9 +369,9 @@ impl Capture {
         Ok(Self { process, file })
     }
 
-    /// Each of our messages is found in what Wireshark makes of the records, given the key.
+    /// Checks that Wireshark, with the key, finds each of our messages in the records.
     fn read(self) -> Result<String, String> {
-        // What is still in the kernel's buffer when dumpcap ends is not in the file.
+        // Waits for the packets in the kernel's buffer, which dumpcap drops when it ends.
         sleep(Duration::from_millis(1500));
         self.process.stop(5)?;
         let decrypted = dissect(&self.file)?;
@@ -387,7 +387,7 @@ impl Capture {
 fn dissect(file: &Path) -> Result<String, String> {
     let mut tshark = program("tshark");
     let key = format!("dtls.psk:{KEY}");
-    // Whatever is a record of DTLS is taken for one, at whichever port.
+    // Recognizes DTLS records on all ports.
     tshark.args(["-n", "-o", &key, "--enable-heuristic", "dtls_udp", "-Y", "dtls", "-T", "fields"]);
     let text = tshark.args(["-e", "data.data", "-r"]).arg(file).read(120)?;
     let octets: Vec<u8> = text

@@ -1,4 +1,5 @@
-//! libiec61850's GOOSE publisher and subscriber talk through two gateways (IEC 61850-8-1, clause 18).
+//! libiec61850's GOOSE publisher and subscriber communicate through two gateways (IEC 61850-8-1,
+//! clause 18).
 
 use super::python;
 use crate::daemon::Pair;
@@ -13,7 +14,6 @@ use xtask::shell::{Run, antedate, cache, until};
 const EVENTS: u64 = 12;
 const REPEATS: u64 = 5;
 
-/// Makes the Python environment.
 pub(crate) fn prepare() -> Result<(), Stop> {
     python()?;
     Ok(())
@@ -23,7 +23,7 @@ fn python() -> Result<PathBuf, String> {
     python::environment("goose", &["pyiec61850-ng==1.6.1.10"])
 }
 
-/// Every message arrives, in order, with its values, state and sequence numbers.
+/// Checks that all messages arrive, in order, with their values, state and sequence numbers.
 pub(crate) fn run() -> StepResult {
     let python = python()?;
     net::cell()?;
@@ -60,14 +60,14 @@ pub(crate) fn run() -> StepResult {
             return Err(format!("expected {expected}, came {message}").into());
         }
     }
-    // GOOSE is one-way, so only the subscriber's gateway has validated anything.
+    // GOOSE is one-way, so only the subscriber's gateway has validated frames.
     pair.finish_one_way()?;
     net::remove_cell();
     let ours = with_ours(&python)?;
     Ok(format!("{count} messages, {EVENTS} state changes: values, stNum and sqNum right; {ours}"))
 }
 
-/// libiec61850 subscribes to our authenticated messages, and our subscriber reads its.
+/// libiec61850 subscribes to our authenticated messages, and our subscriber reads its messages.
 fn with_ours(python: &Path) -> Result<String, String> {
     for space in ["publisher", "subscriber"] {
         net::namespace(space)?;
@@ -90,7 +90,7 @@ fn with_ours(python: &Path) -> Result<String, String> {
         Err(e) => Some(Err(e)),
         Ok(()) => subscriber.output().contains("listening").then_some(Ok(())),
     })??;
-    // One message alone first: the subscriber's first call-back loads half of Python.
+    // A single message comes first: the subscriber's first call-back loads much of Python.
     for (events, repeats) in [(1, 0), (events, repeats)] {
         let mut publisher = net::inside("publisher", antedate());
         publisher.args(["goose", "publish", "eth0", "--key"]).arg(&key).arg("--state").arg(&state);

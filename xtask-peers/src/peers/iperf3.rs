@@ -1,5 +1,5 @@
-//! TCP and UDP through two gateways with the offloads of veth left on: partial checksums,
-//! super-frames, VLAN tags.
+//! TCP and UDP through two gateways with veth's offloads on: partial checksums, super-frames, VLAN
+//! tags.
 
 use super::python::script;
 use crate::daemon::Pair;
@@ -13,20 +13,20 @@ use xtask::sandbox;
 use xtask::shell::{Run, cache, until};
 
 const FILE_OCTETS: usize = 64 << 20;
-/// Bits of datagrams a second: Linux's receive buffer of a socket holds those of 50 ms, in which a
+/// Bits of datagrams a second: a socket's receive buffer in Linux holds 50 ms of them, for which a
 /// core may be withheld.
 const RATE: &str = "20M";
-/// Percent of the datagrams that may get lost, and series in which none lost fewer.
+/// Percentage of datagrams that may be lost, and the tries to stay below it.
 const LOST_PERCENT: f64 = 1.0;
 const TRIES: u32 = 3;
 
-/// Needs packages only.
+/// Does nothing: packages suffice.
 pub(crate) fn prepare() -> Result<(), Stop> {
     Ok(())
 }
 
-/// IPv4 and IPv6, untagged and in a VLAN: a file arrives whole, both directions carry TCP, no UDP
-/// datagram is damaged.
+/// Checks IPv4 and IPv6, untagged and in a VLAN: a file arrives whole, both directions carry TCP,
+/// no UDP datagram is damaged.
 pub(crate) fn run() -> StepResult {
     let dir = cache("peers/run")?;
     let sent = dir.join("sent");
@@ -77,7 +77,7 @@ pub(crate) fn run() -> StepResult {
 }
 
 fn make_file(path: &Path) -> Result<(), String> {
-    // A xorshift generator: no two blocks alike, and nothing that depends on the machine.
+    // A xorshift generator: all blocks differ, and all machines produce the same ones.
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let mut bytes = Vec::with_capacity(FILE_OCTETS);
     while bytes.len() < FILE_OCTETS {
@@ -89,7 +89,6 @@ fn make_file(path: &Path) -> Result<(), String> {
     std::fs::write(path, bytes).map_err(|e| format!("{}: {e}", path.display()))
 }
 
-/// Sends the file from `plc` to `dev`.
 fn carry(sent: &Path, received: &Path, address: &str) -> Result<(), String> {
     let at = |space, verb, file: &Path| {
         let mut command = net::inside(space, "/usr/bin/python3");
@@ -126,7 +125,7 @@ fn offloads_are_on(space: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// All that the namespace sends goes into VLAN 7, and what it receives comes out of it.
+/// Puts all traffic that the namespace sends into VLAN 7, and takes received traffic out of it.
 fn vlan(space: &str) -> Result<(), String> {
     net::inside(space, "/usr/bin/python3")
         .arg(script("iperf3/vlan.py"))
@@ -135,8 +134,8 @@ fn vlan(space: &str) -> Result<(), String> {
         .map(drop)
 }
 
-/// Percent of the datagrams that got lost. A machine whose cores are taken away for a while loses
-/// some through no fault of a gateway, so a bad series is told and done again.
+/// The percentage of lost datagrams. A machine that withholds its cores loses some without a
+/// gateway's fault, so a bad series is reported and repeated.
 fn datagrams(address: &str, kind: &str) -> Result<f64, String> {
     let mut lost = 100.0;
     for _ in 0..TRIES {

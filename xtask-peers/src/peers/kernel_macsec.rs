@@ -1,10 +1,10 @@
 //! The Linux kernel's MACsec, in a QEMU guest, is the far end of a real gateway.
 //!
 //! The guest's network card is a TAP device, which is the gateway's uplink. A host behind the
-//! gateway and the guest ping each other with small and full frames for every cipher suite,
-//! encrypted and integrity only, and with each way of naming the secure channel. The counters of
-//! both sides, by the standard's names (IEEE 802.1AE-2018, 10.7.9 and
-//! 10.7.18), must show nothing invalid; with a foreign key nothing may pass, and both sides must count why.
+//! gateway and the guest ping each other with small and full frames for each cipher suite,
+//! encrypted and integrity only, and with each identification of the secure channel. The counters
+//! of both sides, by the standard's names (IEEE 802.1AE-2018, 10.7.9 and 10.7.18), must show no
+//! invalid frame. With a wrong key no frame may pass, and both sides must count the reason.
 
 use crate::daemon::{Gateway, INVALID, Keys, Options, SALT, SUITES};
 use crate::guest::{self, Guest};
@@ -15,26 +15,26 @@ use xtask::shell::Run;
 
 const HOST: &str = "10.9.0.2";
 const PEER: &str = "10.9.0.1";
-/// The guest's address.
 const PEER_MAC: u8 = 0x0f;
-/// The host's, which stays in the frame as its source while the SCI is the gateway's.
+/// The host's address, the frames' source; the SCI is the gateway's.
 const HOST_MAC: u8 = 0x01;
-/// ICMP payloads: the smallest, around the short-length bound, usual, and a full frame of 1500 octets.
+/// ICMP payloads: the smallest, around the short-length bound, usual, and a full frame of 1500
+/// octets.
 const SIZES: [u32; 6] = [0, 4, 6, 56, 576, 1472];
 
-/// How the SecTAG names the secure channel in each direction.
+/// Identification of the secure channel by the SecTAG in each direction.
 #[derive(Clone, Copy, PartialEq)]
 enum Naming {
     /// The SCI in every frame.
     Explicit,
-    /// The guest is an end station: its SCI is its address and port 1, and stays out of the frame.
+    /// The guest is an end station: its SCI is its address and port 1, and is absent from the
+    /// frame.
     EndStation,
-    /// The gateway is one too: it stands for the one host behind it, and its SCI is that host's
-    /// address and port 1.
+    /// The gateway is an end station too: it acts for the one host behind it, and its SCI is that
+    /// host's address and port 1.
     BothEndStations,
 }
 
-/// Builds the guest.
 pub(crate) fn prepare() -> Result<(), Stop> {
     let tun = OpenOptions::new().read(true).write(true).open("/dev/net/tun");
     tun.map_err(|e| {
@@ -44,7 +44,7 @@ pub(crate) fn prepare() -> Result<(), Stop> {
     Ok(())
 }
 
-/// Boots the guest once and goes through all combinations.
+/// Boots the guest once and tests all combinations.
 pub(crate) fn run() -> StepResult {
     let image = guest::build()?;
     net::namespace("gw")?;
@@ -137,7 +137,7 @@ impl Case {
         Gateway::start("gw", &options)
     }
 
-    /// The kernel's end with the same key for both directions: the SCI is in the nonce.
+    /// Configures the kernel's end with the same key for both directions: the SCI is in the nonce.
     fn configure(&self, guest: &mut Guest, key: &str) -> Result<(), String> {
         let encrypt = if self.encrypt { "on" } else { "off" };
         let naming = match self.naming {
@@ -164,7 +164,8 @@ impl Case {
         Ok(())
     }
 
-    /// Nothing invalid on either side, and each side accepted what the other says it protected.
+    /// Checks that no side counts invalid frames, and that each accepted the frames that the other
+    /// protected.
     fn check(&self, shown: &str, gateway: &Gateway) -> Result<(), String> {
         for name in INVALID {
             if let Some(count @ 1..) = kernel_counter(shown, name) {
@@ -190,13 +191,13 @@ impl Case {
     }
 }
 
-/// The guest has another key than the gateway.
+/// Gives the guest another key than the gateway.
 fn foreign_key(guest: &mut Guest, suite: (&'static str, usize)) -> Result<(), String> {
     let case = Case { keys: keys(suite, Naming::Explicit), encrypt: true, naming: Naming::Explicit };
     let foreign = Keys::new(suite, 0x33, case.keys.members.clone());
     let gateway = case.start()?;
     case.configure(guest, &foreign.key)?;
-    // Both sides know the other's address, so that what is sent is not ARP alone.
+    // Both sides know the other's address, so that they send more than ARP.
     guest.run(&format!("ip neigh replace {HOST} lladdr {} dev macsec0 nud permanent", net::mac(HOST_MAC)))?;
     net::ip(&[
         "-n",
@@ -239,8 +240,8 @@ fn ping_from_host(size: u32) -> Result<(), String> {
         .map(drop)
 }
 
-/// A counter in what `ip -s macsec show` prints: a line of names, and below it one of values. The
-/// first line with that name is the secure channel's, which holds those of its associations too.
+/// A counter in the output of `ip -s macsec show`: a line of names above a line of values. The
+/// first match is the secure channel's, which includes its associations.
 pub(crate) fn kernel_counter(shown: &str, name: &str) -> Option<u64> {
     let lines: Vec<&str> = shown.lines().collect();
     lines.windows(2).find_map(|pair| {

@@ -1,10 +1,10 @@
 //! The Linux kernel's WireGuard, in a QEMU guest, with kernel VXLAN and a bridge, is the far end of
 //! an overlay.
 //!
-//! The guest has two network cards: one on the wire to the gateway, one on the far field. So the
-//! lab's machines stand on both sides as they do elsewhere. Each end begins a handshake, with and
-//! without a preshared key; frames of EtherType 0x8892 from the shortest to the longest, pings of
-//! all lengths, TCP, PROFINET and DCP cross, and new sessions are made meanwhile.
+//! The guest has two network cards: one on the wire to the gateway, one on the far field, so the
+//! lab's machines are on both sides. Each end starts a handshake, with and without a preshared key.
+//! Frames of EtherType 0x8892 of all lengths, pings of all lengths, TCP, PROFINET and DCP cross the
+//! tunnel, also while sessions change.
 
 use super::wireguard_go::{Gateway, keygen, stations};
 use crate::guest::{self, Guest};
@@ -18,12 +18,11 @@ use std::path::Path;
 use xtask::report::{StepResult, Stop};
 use xtask::shell::{Background, Run, cache, program, root, until};
 
-/// The cards of the guest: on the wire, and on the far field.
+/// The guest's cards: on the wire, and on the far field.
 const CARDS: [(&str, u8); 2] = [("wire", 0x0e), ("site", 0x0f)];
-/// What is sent across without fragments of the datagrams: full frames are cut inside the tunnel.
+/// The overlay's MTU without IP fragmentation: full frames are fragmented inside the tunnel.
 const MTU: &str = "1500";
 
-/// Builds the guest.
 pub(crate) fn prepare() -> Result<(), Stop> {
     let tun = OpenOptions::new().read(true).write(true).open("/dev/net/tun");
     tun.map_err(|e| {
@@ -33,7 +32,7 @@ pub(crate) fn prepare() -> Result<(), Stop> {
     Ok(())
 }
 
-/// Boots the guest, and goes through all of it without and with a preshared key.
+/// Boots the guest, and runs all tests without and with a preshared key.
 pub(crate) fn run() -> StepResult {
     let image = guest::build()?;
     let dir = cache("peers/run")?.join("kernel-wireguard");
@@ -45,8 +44,8 @@ pub(crate) fn run() -> StepResult {
     net::address("gwa", "uplink", "192.0.2.1/24", None)?;
     net::address("plc", "eth0", "10.7.0.1/24", None)?;
     net::address("dev", "eth0", "10.7.0.2/24", None)?;
-    // The guest stands where the far gateway would be: each of its cards is bridged to one of that
-    // one's ports.
+    // The guest replaces the far gateway: each of its cards is bridged to one of that gateway's
+    // ports.
     for ((tap, _), port) in CARDS.iter().zip(["uplink", "field"]) {
         let bridge = format!("br-{tap}");
         net::ip(&["-n", "gwb", "tuntap", "add", "dev", tap, "mode", "tap"])?;
@@ -80,7 +79,7 @@ pub(crate) fn run() -> StepResult {
     Ok(said.join("; "))
 }
 
-/// The far end, by the recipe of the manual.
+/// Configures the far end by the manual's recipe.
 fn configure(guest: &mut Guest, dir: &Path, ours: &str, psk: Option<&str>) -> Result<(), String> {
     let key = fs::read_to_string(dir.join("theirs")).map_err(|e| e.to_string())?;
     let preshared = psk.map_or(String::new(), |_| "preshared-key /tmp/psk".into());
@@ -114,12 +113,12 @@ fn preshared_key(dir: &Path) -> Result<String, String> {
     Ok(fs::read_to_string(file).map_err(|e| e.to_string())?.trim().to_owned())
 }
 
-/// Everything that has to cross, with one key or the other.
+/// Runs all traffic with one kind of key.
 fn judge(guest: &mut Guest, gateway: &Gateway, dir: &Path, preshared: bool) -> Result<String, String> {
     let count = |gateway: &Gateway| -> Result<u64, String> {
         Ok(gateway.status()?["overlay"]["peers"][0]["handshakes"].as_u64().unwrap_or(0))
     };
-    // Begun by us: nothing was sent from over there yet.
+    // Our side starts the handshake: the far end has sent nothing yet.
     ping("plc", "10.7.0.2", "56")?;
     let by_us = count(gateway)?;
     let latest = guest.run("wg show wg0 latest-handshakes")?;
@@ -131,7 +130,7 @@ fn judge(guest: &mut Guest, gateway: &Gateway, dir: &Path, preshared: bool) -> R
     for size in ["0", "1344", "1364", "1365", "1472"] {
         ping("plc", "10.7.0.2", size)?;
     }
-    // Begun by the kernel, which forgets its session when the interface goes down.
+    // The kernel starts this handshake; it forgets its session when the interface goes down.
     guest.run("ip link set wg0 down; ip link set wg0 up")?;
     ping("dev", "10.7.0.1", "56")?;
     let by_both = count(gateway)?;
@@ -141,7 +140,7 @@ fn judge(guest: &mut Guest, gateway: &Gateway, dir: &Path, preshared: bool) -> R
     if preshared {
         return Ok("with a preshared key handshakes from both sides, all frames".into());
     }
-    // New sessions under traffic lose nothing. Two initiations of ours are five seconds apart
+    // New sessions during traffic lose no packet. Our initiations are at least five seconds apart
     // (WireGuard paper, section 6.4).
     let mut flow = net::inside("plc", "ping");
     flow.args(["-q", "-n", "-c", "350", "-i", "0.02", "-W", "2", "10.7.0.2"]);
@@ -178,11 +177,12 @@ fn ping(space: &str, to: &str, size: &str) -> Result<(), String> {
     ping.read(20).map(drop)
 }
 
-/// Frames of EtherType 0x8892 of all lengths from one machine to the other.
+/// Sends frames of EtherType 0x8892, from the shortest to the longest, from one machine to the
+/// other.
 fn frames(from: &str, to: &str, dir: &Path) -> Result<(), String> {
     let script = root().join("peers/kernel-wireguard/frames.py");
-    // A machine on one side is believed to be on the other one only after it was silent here, so
-    // each has an address of its own.
+    // Each machine has its own address: a source that was heard on one side moves to the other only
+    // after a silence.
     let source = if from == "plc" { "c1" } else { "c2" };
     let run = |space: &str, verb: &str| {
         let mut command = net::inside(space, "python3");

@@ -1,12 +1,11 @@
 //! The Linux kernel's IEEE 802.15.4 link-layer security (mac802154), in a QEMU guest with two
 //! simulated radios.
 //!
-//! One radio is the kernel's own device; the other is a monitor, over which the frames that our
-//! side secures reach the air, and over which it hears what the kernel sends. For all levels, 1 to
-//! 7, and all four key identifier modes our side opens the kernel's frames and the kernel delivers
-//! ours to a socket, and each refuses replays, damaged frames and foreign keys; ours other levels
-//! and unsecured frames too, which Linux lets pass. The kernel knows no TSCH, so nonces are of
-//! frame counters.
+//! One radio is the kernel's own device; the other is a monitor, which sends the frames that our
+//! side secures and receives the kernel's. For levels 1 to 7 and all four key identifier modes, our
+//! side opens the kernel's frames and the kernel delivers ours to a socket. Each side refuses
+//! replays, damaged frames and wrong keys. Ours also refuses other levels and unsecured frames,
+//! which Linux accepts. The kernel has no TSCH, so nonces contain frame counters.
 
 use super::dot15d4::{End, KEY, MODES, Own, header, hex, key, octets};
 use crate::guest::{self, Guest};
@@ -18,16 +17,15 @@ use xtask::report::{StepResult, Stop};
 const KERNEL: End = End::new(1);
 const OURS: End = End::new(2);
 const ADDRESS: &str = "02:00:00:00:00:00:00:0a";
-/// Our device as the kernel is told: extended address, short address, PAN.
+/// Our device as given to the kernel: extended address, short address, PAN.
 const PEER: &str = "020000000000000b 0002 abcd";
 
-/// Builds the guest.
 pub(crate) fn prepare() -> Result<(), Stop> {
     guest::build()?;
     Ok(())
 }
 
-/// Boots the guest and goes through all levels and modes.
+/// Boots the guest and tests all levels and modes.
 pub(crate) fn run() -> StepResult {
     let mut guest = Guest::boot_alone(&guest::build()?)?;
     guest.load_radios()?;
@@ -46,7 +44,7 @@ pub(crate) fn run() -> StepResult {
     let mut cases = 0;
     for level in &SecurityLevel::ALL[1..] {
         for mode in MODES {
-            // Numbers that no other case has: the key is the same in all.
+            // Each case has its own frame counters, because all cases share the key.
             let case = Case { level: *level, mode, from: 100 * (1 + cases) };
             case.run(&mut guest).map_err(|e| format!("{level}, key identifier mode {}: {e}", mode.mode()))?;
             cases += 1;
@@ -59,7 +57,6 @@ pub(crate) fn run() -> StepResult {
     ))
 }
 
-/// A level and a key identifier mode.
 struct Case {
     level: SecurityLevel,
     mode: KeyIdentifier,
@@ -80,7 +77,7 @@ impl Case {
         Own::new([OURS, KERNEL], level, self.mode, key, (NonceKind::FrameCounter, self.from))
     }
 
-    /// The kernel secures and we unsecure.
+    /// Checks the frames that the kernel secures.
     fn opens_the_kernels(&self, guest: &mut Guest) -> Result<(), String> {
         let payloads = [format!("kernel at {}", self.level), "and once more".into()];
         let frames = heard(guest, "secured", &payloads)?;
@@ -118,13 +115,13 @@ impl Case {
         expect("the kernel's second frame", own.unsecure(second, None), Ok(payloads[1].as_bytes()))
     }
 
-    /// Another level than this one.
+    /// A level other than this one.
     fn other(&self) -> SecurityLevel {
         if self.level == SecurityLevel::EncMic32 { SecurityLevel::Mic32 } else { SecurityLevel::EncMic32 }
     }
 
-    /// We secure and the kernel delivers, or not. A frame at another level is not among them: Linux
-    /// takes it although its table of levels has no such one (6.1, `mac802154_llsec_decrypt`
+    /// Checks the kernel's delivery of our frames. Frames at another level are not tested: Linux
+    /// accepts them although its table of levels lacks them (6.1, `mac802154_llsec_decrypt`
     /// compares the table for level 0 alone).
     fn is_delivered(&self, guest: &mut Guest) -> Result<(), String> {
         let header = |sequence| Header { version: FrameVersion::V2006, ..header([OURS, KERNEL], sequence) };
@@ -141,7 +138,8 @@ impl Case {
             foreign.secure(&header(3), b"skipped", None)?;
             frames.push(foreign.secure(&header(3), b"of a foreign key", None)?);
         }
-        // The kernel raises its counter for what it then refuses, so ours goes past the foreign one's.
+        // The kernel also counts frames that it then refuses, so our counter skips the foreign
+        // one's.
         own.secure(&header(4), b"skipped", None)?;
         own.secure(&header(4), b"skipped", None)?;
         frames.push(own.secure(&header(4), good[1], None)?);
@@ -157,7 +155,7 @@ impl Case {
     }
 }
 
-/// What the kernel sends unsecured is refused by our policy.
+/// Checks that our policy refuses unsecured frames of the kernel.
 fn unsecured(guest: &mut Guest) -> Result<(), String> {
     let frames = heard(guest, "plain", &["in the clear".into()])?;
     let [frame] = &frames[..] else { return Err(format!("{} frames heard of one", frames.len())) };
@@ -166,7 +164,7 @@ fn unsecured(guest: &mut Guest) -> Result<(), String> {
     expect("unsecured", own?.unsecure(frame, None), Err(Status::ImproperSecurityLevel))
 }
 
-/// The frames that the kernel sends, without their FCS, which is checked.
+/// The frames that the kernel sends; checks and removes their FCS.
 fn heard(guest: &mut Guest, how: &str, payloads: &[String]) -> Result<Vec<Vec<u8>>, String> {
     let payloads: Vec<String> = payloads.iter().map(|payload| hex(payload.as_bytes())).collect();
     let said = guest.run(&format!("wpan send mon0 abcd 0001 0002 {how} {}", payloads.join(" ")))?;

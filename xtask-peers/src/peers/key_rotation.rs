@@ -1,17 +1,17 @@
-//! How late a change of keys makes a frame where no machine takes cores away: `antedate lab
-//! fragmentation-keys` in a guest that counts instructions.
+//! Delay of frames by a change of keys, without withheld cores: `antedate lab fragmentation-keys`
+//! in a guest that counts instructions.
 
 use crate::experiment::experiment;
 use xtask::report::StepResult;
 
-/// At p99.9, against the same frames under one key.
+/// At p99.9, compared with the same frames under one key.
 const GOAL_US: f64 = 100.0;
 
-/// Runs the experiment; its quick form, unless `ANTEDATE_KEY_ROTATION` is `full`.
+/// Runs the experiment in its quick form, unless `ANTEDATE_KEY_ROTATION` is `full`.
 pub(crate) fn run() -> StepResult {
     let found = experiment("fragmentation-keys", "ANTEDATE_KEY_ROTATION")?;
     let [case] = found.cases()[..] else { return Err("the experiment has one case".to_string().into()) };
-    // All frames: here no stall is nobody's fault.
+    // All frames: this guest has no stalls of the machine.
     let times = |column: &str| {
         ["p50", "p99", "p99.9", "longest"].map(|name| {
             found.number(case, &format!("one way, {name}, stalls of the machine included"), column)

@@ -1,21 +1,22 @@
-//! Frames of 1500 octets over a wire of 1500: L2TPv3 over the kernel's MACsec, which fragments
-//! beneath in IP, against two of our gateways, which fragment in MACsec (Lackorzynski et al. 2020,
+//! Frames of 1500 octets over a wire of 1500: L2TPv3 over the kernel's MACsec, which fragments in
+//! IP, compared with two of our gateways, which fragment in MACsec (Lackorzynski et al. 2020,
 //! section IV-C).
 //!
-//! Both join the same two field networks in one QEMU guest: a machine on either side, a box between
-//! machine and wire. In one case the box is a kernel bridge of the field port and an L2TPv3
+//! Both connect the same two field networks in one QEMU guest: a machine on each side, and a box
+//! between machine and wire. In one case the box is a kernel bridge of the field port and an L2TPv3
 //! pseudowire (`encap ip`) whose IP packets leave over a MACsec interface; in the other it is our
 //! gateway, which sleeps until the kernel wakes it. Keys and cipher are the same (GCM-AES-128,
-//! encrypted). The guest's clock counts instructions (`-icount shift=0`), so the times are work
-//! done on one CPU, the kernel's and the gateways', and hold no cache misses and no waiting. Kernel
-//! bridges without protection stand beside them.
+//! encrypted). The guest's clock counts instructions (`-icount shift=0`), so the times measure the
+//! work of the kernel and the gateways on one CPU, without cache misses and waiting. Kernel bridges
+//! without protection are the baseline.
 
 use crate::guest::{self, Guest, Image};
 use serde_json::{Value, json};
 use xtask::report::{StepResult, Stop};
 use xtask::shell::antedate;
 
-/// Octets behind the Ethernet header: the smallest frame, the longest that fits whole, and a full one.
+/// Octets behind the Ethernet header: the smallest frame, the longest without fragments, and a full
+/// one.
 const SIZES: [u64; 3] = [46, 1468, 1500];
 /// Round trips of each size in one block, and blocks of each path in turn.
 /// `ANTEDATE_L2TP_ROUND_TRIPS` sets the first.
@@ -26,7 +27,6 @@ const SA: &str = "000102030405060708090a0b0c0d0e0f";
 const MACS: [&str; 2] = ["02:00:00:00:0b:01", "02:00:00:00:0b:02"];
 const DEVICE: &str = "02:00:00:00:0d:02";
 
-/// Builds the guest.
 pub(crate) fn prepare() -> Result<(), Stop> {
     guest::build()?;
     Ok(())
@@ -55,7 +55,7 @@ fn image() -> Result<Image, String> {
     guest::build()?.with(&antedate(), &files)
 }
 
-/// What joins the two field networks.
+/// The connection between the two field networks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Path {
     Bridges,
@@ -98,7 +98,7 @@ impl Path {
                 ] {
                     let inside = format!("ip netns exec {space} ip");
                     let [send, receive] = number;
-                    // The keys differ by direction, as the kernel wants it of static ones.
+                    // Static keys differ by direction, because the kernel requires it.
                     let key = |number: &str| format!("key {number} {number}{}", &SA[2..]);
                     for line in [
                         format!(
@@ -143,7 +143,7 @@ impl Path {
         }
     }
 
-    /// A bridge of the field port and what leads to the other side, in either box.
+    /// Bridges the field port and the port to the other side, in both boxes.
     fn bridge(guest: &mut Guest, other: &str) -> Result<(), String> {
         for space in ["a", "b"] {
             guest.run(&format!("ip -n {space} link add br0 type bridge"))?;
@@ -165,7 +165,7 @@ impl Path {
     }
 }
 
-/// Round trips of one size over one path, in nanoseconds of the guest, and how often each occurred.
+/// Round-trip times of one size over one path, in nanoseconds of the guest, with their counts.
 #[derive(Default, Clone)]
 struct Times(Vec<(u64, u64)>);
 
@@ -187,7 +187,7 @@ impl Times {
     }
 }
 
-/// Measures all sizes over a path that stands.
+/// Measures all sizes over a path that is up.
 fn measure(guest: &mut Guest, count: u64, times: &mut [Times; 3]) -> Result<(), String> {
     let still = json!({ "wanted": false });
     let echo = json!({ "interface": "eth0", "realtime": still });
@@ -219,7 +219,7 @@ fn measure(guest: &mut Guest, count: u64, times: &mut [Times; 3]) -> Result<(), 
     guest.run("kill $(cat /run/echo.pid); sleep 1").map(drop)
 }
 
-/// Boots the guest and measures the paths in turns.
+/// Boots the guest and measures the paths in turn.
 pub(crate) fn run() -> StepResult {
     let set = std::env::var("ANTEDATE_L2TP_ROUND_TRIPS").ok();
     let block = match set.as_deref().map(str::parse) {
@@ -249,8 +249,11 @@ pub(crate) fn run() -> StepResult {
     compare(&times, block * BLOCKS as u64).map_err(Stop::from)
 }
 
-/// What came of it, and whether that is what was aimed at; an error if not all round trips of each
-/// size are there over each path.
+/// The result and the goal's verdict.
+///
+/// # Errors
+///
+/// If a path lacks round trips of a size.
 fn compare(times: &[[Times; 3]; 3], count: u64) -> Result<String, String> {
     if let Some(other) = times.iter().flatten().map(Times::count).find(|found| *found != count) {
         return Err(format!("of {count} round trips of a size over a path {other} were told"));

@@ -1,8 +1,8 @@
 //! `cargo xtask peers`: independent implementations judge the gateway and the channels on real
 //! frames.
 //!
-//! Each peer is one file here, and a folder in `peers/` with what runs as the partner. All of them
-//! run in a sandbox.
+//! Each peer is one file here, and a folder in `peers/` with the partner's program. All of them run
+//! in a sandbox.
 
 use crate::experiment;
 use clap::builder::PossibleValuesParser;
@@ -37,16 +37,16 @@ mod wpa_supplicant;
 pub(crate) struct Peer {
     /// Its name on the command line.
     pub(crate) name: &'static str,
-    /// What it shows.
+    /// A description of the test.
     pub(crate) about: &'static str,
-    /// How long it may take, in seconds.
+    /// Time limit in seconds.
     pub(crate) limit: u64,
-    /// Fetches and builds what it needs; runs outside the sandbox, which has no way to a mirror.
+    /// Fetches and builds the partner; runs outside the sandbox, which has no access to a mirror.
     prepare: fn() -> Result<(), Stop>,
     run: fn() -> StepResult,
 }
 
-/// All of them, quick ones first.
+/// All peers, quick ones first.
 pub(crate) const PEERS: [Peer; 16] = [
     Peer {
         name: "scapy",
@@ -197,7 +197,7 @@ impl Single {
     }
 }
 
-/// Runs all peers or those named.
+/// Runs all peers or the named ones.
 pub(crate) fn main(arguments: &Arguments) -> Result<bool, String> {
     if arguments.list {
         for peer in &PEERS {
@@ -224,7 +224,7 @@ pub(crate) fn step(single: &Single) -> Result<bool, String> {
 /// The command that runs one prepared peer in a sandbox.
 pub(crate) const INNER: &str = "peer-inside";
 
-/// Fetches what the peer needs, then runs it in a process and a sandbox of its own.
+/// Prepares the peer, then runs it in its own process and sandbox.
 fn run(peer: &Peer) -> StepResult {
     sandbox::possible().map_err(Stop::Skipped)?;
     (peer.prepare)()?;
@@ -249,7 +249,7 @@ pub(crate) fn inside(single: &Single) -> Result<bool, String> {
 mod tests {
     use super::*;
 
-    /// Peers that measure for minutes and judge nothing, which `cargo xtask test` leaves out.
+    /// Peers that measure for minutes without a verdict; `cargo xtask test` leaves them out.
     const ALONE: [&str; 2] = ["l2tp", "key-rotation"];
 
     #[test]

@@ -1,19 +1,19 @@
-//! Mosquitto between our client and paho-mqtt, and our envelopes in the hands of pycose: both ways,
-//! forged, repeated, after kills.
+//! Mosquitto between our client and paho-mqtt, and our envelopes read by pycose: in both
+//! directions, forged, repeated, after kills.
 
 use super::python;
 use std::path::PathBuf;
 use xtask::report::{StepResult, Stop};
 use xtask::shell::{Run, antedate, cache, cargo, program, target};
 
-/// How often the publisher is killed.
+/// The number of kills of the publisher.
 const KILLS: &str = "200";
 
 /// Makes the Python environment and the broker's plugin.
 pub(crate) fn prepare() -> Result<(), Stop> {
     python()?;
     cargo().args(["build", "--release", "--package", "antedate-mosquitto-plugin"]).bounded(600)?;
-    // The layouts that the plugin takes for granted, by Mosquitto's own headers.
+    // Checks the layouts that the plugin assumes against Mosquitto's own headers.
     program("cc")
         .args(["-std=c11", "-Wall", "-Werror", "-fsyntax-only"])
         .arg(python::script("mqtt/layout.c"))
@@ -28,7 +28,7 @@ fn python() -> Result<PathBuf, String> {
     )
 }
 
-/// All parts of the script, each with a broker of its own.
+/// Runs all parts of the script, each with its own broker.
 pub(crate) fn run() -> StepResult {
     let work = cache("peers")?.join("mqtt-run");
     let _ = std::fs::remove_dir_all(&work);

@@ -1,11 +1,10 @@
-//! PPMP messages of ours against their schema, by the Python package jsonschema.
+//! Our PPMP messages against their schema, by the Python package jsonschema.
 
 use super::python;
 use std::path::PathBuf;
 use xtask::report::{StepResult, Stop};
 use xtask::shell::{Run, antedate, cache, program};
 
-/// Makes the Python environment.
 pub(crate) fn prepare() -> Result<(), Stop> {
     python()?;
     Ok(())
@@ -15,7 +14,7 @@ fn python() -> Result<PathBuf, String> {
     python::environment("ppmp", &["jsonschema==4.26.0"])
 }
 
-/// Both kinds of message are valid.
+/// Checks that both kinds of message are valid.
 pub(crate) fn run() -> StepResult {
     let python = python()?;
     let mut lines = String::new();

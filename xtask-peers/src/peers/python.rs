@@ -4,8 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use xtask::shell::{Run, cache, program, root};
 
-/// The Python of an environment with these packages, made where it is not there yet. It is Debian's
-/// own interpreter: one of another origin may not find the wheels' system libraries.
+/// The Python of an environment with these packages, made if it is missing. The interpreter is
+/// Debian's: another may not find the system libraries of the wheels.
 pub(crate) fn environment(name: &str, packages: &[&str]) -> Result<PathBuf, String> {
     let dir = cache("peers")?.join(format!("venv-{name}"));
     let python = dir.join("bin/python");

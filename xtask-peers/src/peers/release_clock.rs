@@ -1,19 +1,19 @@
-//! The overlay's release clock where no machine takes cores away: `antedate lab overlay-release` in
-//! a guest that counts instructions.
+//! The overlay's release clock without withheld cores: `antedate lab overlay-release` in a guest
+//! that counts instructions.
 
 use crate::experiment::experiment;
 use xtask::report::StepResult;
 
 const GOAL_US: f64 = 30.0;
 
-/// Runs the experiment; its quick form, unless `ANTEDATE_RELEASE_CLOCK` is `full`.
+/// Runs the experiment in its quick form, unless `ANTEDATE_RELEASE_CLOCK` is `full`.
 pub(crate) fn run() -> StepResult {
     let found = experiment("overlay-release", "ANTEDATE_RELEASE_CLOCK")?;
     let mut worst: f64 = 0.0;
     let cases = found.cases();
     for case in &cases {
         let number = |metric: &str| found.number(case, metric, "antedated");
-        // All intervals: here no stall is nobody's fault.
+        // All intervals: this guest has no stalls of the machine.
         let [median, p99, p999] = ["median", "p99", "p99.9"]
             .map(|name| number(&format!("jitter left, stalls of the machine too, {name}")));
         println!(

@@ -1,5 +1,5 @@
-//! scapy's MACsecSA opens our frames, and the gateway opens its: all cipher suites, encrypted and
-//! integrity only.
+//! scapy's MACsecSA opens our frames, and the gateway opens scapy's: all cipher suites, encrypted
+//! and integrity only.
 
 use super::python;
 use crate::daemon::{Gateway, Keys, Options, SALT, SUITES};
@@ -9,18 +9,16 @@ use std::path::PathBuf;
 use xtask::report::{StepResult, Stop};
 use xtask::shell::Run;
 
-/// Makes the Python environment.
 pub(crate) fn prepare() -> Result<(), Stop> {
     python()?;
     Ok(())
 }
 
-/// The Python with scapy.
 pub(super) fn python() -> Result<PathBuf, String> {
     python::environment("scapy", &["scapy==2.8.0", "cryptography==50.0.2"])
 }
 
-/// One gateway, and scapy on both sides of it.
+/// Runs one gateway with scapy on both sides of it.
 pub(crate) fn run() -> StepResult {
     let python = python()?;
     for space in ["gw", "far"] {
@@ -45,7 +43,7 @@ pub(crate) fn run() -> StepResult {
                 format!("{}, encrypt {encrypt}: {e}\n{:#}", suite.0, gateway.status().unwrap_or_default())
             })?;
             println!("   {} encrypt {encrypt}: {}", suite.0, said.trim());
-            // Six forgeries: four break the ICV, one its SCI, one its packet number.
+            // Six forgeries: one changes the SCI, one the packet number, four other octets.
             let refused: u64 = ["InPktsNotValid", "InPktsUnknownSCI", "InPktsNoSCI", "InPktsLate"]
                 .iter()
                 .map(|name| gateway.counter(name).unwrap_or(0))

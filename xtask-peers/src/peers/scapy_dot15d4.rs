@@ -1,6 +1,5 @@
-//! scapy takes our secured IEEE 802.15.4 frames apart and we read those that it lays out: all
-//! levels, all key identifier modes. The cipher on its side is AES-CCM of the Python package
-//! `cryptography`.
+//! scapy parses our secured IEEE 802.15.4 frames and we read frames that it builds: all levels, all
+//! key identifier modes. Its cipher is AES-CCM of the Python package `cryptography`.
 
 use super::dot15d4::{End, KEY, MODES, Own, header, hex, key, octets};
 use super::{python, scapy};
@@ -13,7 +12,7 @@ use xtask::shell::{Run, program};
 const SCAPY: End = End::new(1);
 const OURS: End = End::new(2);
 
-/// One run of scapy over all combinations.
+/// Runs scapy once over all combinations.
 pub(crate) fn run() -> StepResult {
     let python = scapy::python()?;
     let (mut ours, mut frames) = (Vec::new(), Vec::new());
@@ -47,7 +46,7 @@ pub(crate) fn run() -> StepResult {
     Ok(format!("{} combinations of level and key identifier mode, both ways", ours.len()))
 }
 
-/// Ours opens a frame of scapy's once, and none that is damaged.
+/// Checks that our side opens a frame of scapy once, and refuses damaged ones.
 fn opens(own: &mut Own, made: &Value) -> Result<(), String> {
     let field = |name: &str| octets(made[name].as_str().unwrap_or_default());
     let (frame, payload) = (field("frame")?, field("payload")?);

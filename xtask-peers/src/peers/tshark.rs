@@ -1,6 +1,5 @@
-//! Wireshark's dissector reads what the lab's PLC and IO device exchange through two gateways, as
-//! PROFINET and without an expert warning: the fields of IEC 61158-6-10 are where others look for
-//! them.
+//! Wireshark's dissector reads the traffic of the lab's PLC and IO device through two gateways as
+//! PROFINET, without an expert warning: an independent check of the fields of IEC 61158-6-10.
 
 use crate::daemon::Pair;
 use crate::net;
@@ -10,12 +9,12 @@ use std::path::Path;
 use xtask::report::{StepResult, Stop};
 use xtask::shell::{Run, antedate, cache, program, until};
 
-/// Needs packages only.
+/// Does nothing: packages suffice.
 pub(crate) fn prepare() -> Result<(), Stop> {
     Ok(())
 }
 
-/// Captures on both field sides while the two stations run for a while.
+/// Captures on both field sides while the two stations run.
 pub(crate) fn run() -> StepResult {
     let dir = cache("peers/run")?;
     net::cell()?;
@@ -23,7 +22,7 @@ pub(crate) fn run() -> StepResult {
     let mut captures = Vec::new();
     for space in ["plc", "dev"] {
         let file = dir.join(format!("{space}.pcap"));
-        // Wireshark's own: tcpdump would first become another user, which a user namespace does not have.
+        // dumpcap, because tcpdump changes to another user, which a user namespace lacks.
         let mut command = net::inside(space, "dumpcap");
         command.args(["-q", "-i", "eth0", "-w"]).arg(&file);
         let mut capture = command.background(&dir.join(format!("dumpcap-{space}.log")))?;
@@ -52,8 +51,8 @@ pub(crate) fn run() -> StepResult {
     Ok(notes.join("; "))
 }
 
-/// Every frame must be one of the lab's kinds, each kind must occur, and no frame may carry a
-/// warning or an error.
+/// Checks that each frame is of a kind of the lab, that each kind occurs, and that no frame carries
+/// a warning or an error.
 fn dissect(file: &Path) -> Result<String, String> {
     let mut tshark = program("tshark");
     tshark.args([
@@ -74,7 +73,7 @@ fn dissect(file: &Path) -> Result<String, String> {
         let protocols = fields.next().unwrap_or_default();
         let severities = fields.next().unwrap_or_default();
         let message = fields.next().unwrap_or_default();
-        // Wireshark's PI_WARN; below it are chats and notes, which every conversation has.
+        // Wireshark's PI_WARN; lower severities are chats and notes, which every conversation has.
         const WARNING: u64 = 0x0060_0000;
         if severities.split(',').filter_map(|s| s.parse::<u64>().ok()).any(|s| s >= WARNING) {
             return Err(format!("frame {}: {message} ({protocols})", number + 1));
@@ -87,8 +86,8 @@ fn dissect(file: &Path) -> Result<String, String> {
         };
         *kinds.entry(kind).or_default() += 1;
     }
-    // Of some 6,000 cyclic frames; a machine that withholds its cores loses the rest, and what is
-    // asked here is how they read.
+    // Of some 6,000 cyclic frames; a machine that withholds its cores loses the others, which does
+    // not matter here.
     match (kinds.get("DCP"), kinds.get("cyclic PROFINET"), kinds.get("LLDP")) {
         (Some(_), Some(1000..), Some(_)) => {
             Ok(kinds.iter().map(|(k, n)| format!("{n} {k}")).collect::<Vec<_>>().join(", "))

@@ -1,9 +1,8 @@
 //! Stock Linux as the far end of an overlay: kernel VXLAN over wireguard-go, bridged to the field.
 //!
 //! The lab's PLC and IO device exchange PROFINET through it, DCP finds the device, pings of all
-//! lengths and TCP cross, and new sessions are made meanwhile. With the key log that the gateway
-//! writes, Wireshark's dissector must read every datagram on the wire, down to the PROFINET frames
-//! in VXLAN.
+//! lengths and TCP cross, also while sessions change. With the gateway's key log, Wireshark's
+//! dissector must read each datagram on the wire, down to the PROFINET frames in VXLAN.
 
 use crate::net;
 use crate::traffic::{station_report, transfer};
@@ -15,12 +14,12 @@ use std::process::Command;
 use xtask::report::{StepResult, Stop};
 use xtask::shell::{Background, Run, antedate, cache, program, until};
 
-/// What may be cut: full frames on a path of 1500.
+/// The overlay's MTU: full frames on a path of 1500 are fragmented.
 const MTU: &str = "1500";
-/// The far end's interface. The name is also that of a socket in the file system.
+/// The far end's interface, which also names a socket in the file system.
 const TUNNEL: &str = "antedate-wg";
 
-/// Needs packages only, and a TUN device.
+/// Checks for a TUN device; packages suffice otherwise.
 pub(crate) fn prepare() -> Result<(), Stop> {
     let tun = Path::new("/dev/net/tun").exists();
     if tun {
@@ -30,7 +29,7 @@ pub(crate) fn prepare() -> Result<(), Stop> {
     }
 }
 
-/// Builds the path, and goes through all of it.
+/// Builds the path and runs all tests.
 pub(crate) fn run() -> StepResult {
     let dir = cache("peers/run")?.join("overlay");
     let _ = fs::remove_dir_all(&dir);
@@ -47,7 +46,7 @@ pub(crate) fn run() -> StepResult {
     let theirs = keygen(&dir, "theirs")?;
     let _stock = stock(&dir, &ours)?;
     let capture_file = dir.join("uplink.pcap");
-    // At the far end: what our gateway sends goes past the taps of its own interface.
+    // The far end captures: our gateway's frames bypass the taps of its own interface.
     let mut capture = net::inside("gwb", "dumpcap");
     capture.args(["-q", "-i", "uplink", "-w"]).arg(&capture_file);
     let mut capture = capture.background(&dir.join("dumpcap.log"))?;
@@ -62,8 +61,8 @@ pub(crate) fn run() -> StepResult {
         ping.args(["-q", "-n", "-c", "3", "-i", "0.05", "-W", "2", "-M", "do", "-s", size, "10.7.0.2"]);
         ping.read(15)?;
     }
-    // The protocol allows one initiation in five seconds: the new session comes while the stations
-    // talk, or, where the machine is slow, its answer is lost once, soon after.
+    // The protocol allows one initiation in five seconds: the new session starts during the
+    // stations' traffic, or soon after if its answer is lost once on a slow machine.
     gateway.command("rekey")?;
     stations(&dir, 4000)?;
     until("a second session", 30.0, || match gateway.peer() {
@@ -71,7 +70,7 @@ pub(crate) fn run() -> StepResult {
         other => Some(other.map(drop)),
     })??;
     net::inside("plc", "ping").args(["-q", "-n", "-c", "3", "-i", "0.05", "-W", "2", "10.7.0.2"]).read(15)?;
-    // What follows is too much for the dissector.
+    // The dissector cannot handle the traffic that follows.
     capture.stop(5)?;
     let rate = |v: &Value| v["end"]["sum_received"]["bits_per_second"].as_f64().unwrap_or(0.0) / 1e6;
     let there = rate(&transfer("10.7.0.2", &["-t", "1"])?);
@@ -96,14 +95,14 @@ pub(crate) fn run() -> StepResult {
     ))
 }
 
-/// A private key in a file, and its public key.
+/// Writes a private key to a file, and returns its public key.
 pub(super) fn keygen(dir: &Path, name: &str) -> Result<String, String> {
     let mut command = program(antedate());
     let text = command.args(["keygen", "wireguard", "--out"]).arg(dir.join(name)).read(10)?;
     Ok(text.trim().to_string())
 }
 
-/// The far end, by the recipe of the manual.
+/// Starts the far end by the manual's recipe.
 fn stock(dir: &Path, ours: &str) -> Result<Background, String> {
     let mut command = net::inside("gwb", "wireguard-go");
     command.args(["--foreground", TUNNEL]).env("LOG_LEVEL", "error");
@@ -122,19 +121,18 @@ fn stock(dir: &Path, ours: &str) -> Result<Background, String> {
     net::ip(&words)?;
     net::ip(&["-n", "gwb", "link", "set", "vx0", "mtu", "1500", "up"])?;
     net::bridge("gwb", &["field", "vx0"])?;
-    // LLDP's nearest bridge, which a bridge drops otherwise.
+    // Forwards LLDP's nearest-bridge address, which a bridge drops by default.
     net::ip(&["-n", "gwb", "link", "set", "br0", "type", "bridge", "group_fwd_mask", "0x4000"])?;
     Ok(process)
 }
 
-/// Our end.
 pub(super) struct Gateway {
     pub(super) process: Background,
     socket: PathBuf,
 }
 
 impl Gateway {
-    /// Starts it, with more lines about its peer.
+    /// Starts our end, with further lines about its peer.
     pub(super) fn start(dir: &Path, theirs: &str, peer: &str) -> Result<Gateway, String> {
         let (file, socket) = (dir.join("gateway.toml"), dir.join("s"));
         let text = format!(
@@ -159,7 +157,7 @@ impl Gateway {
         Command::new(antedate()).args(["gateway", verb, "--socket"]).arg(&self.socket).read(10).map(drop)
     }
 
-    /// What the status says of the far end.
+    /// The status of the far end.
     fn peer(&self) -> Result<Value, String> {
         Ok(self.status()?["overlay"]["peers"][0].take())
     }
@@ -171,7 +169,7 @@ impl Gateway {
     }
 }
 
-/// PROFINET with this update time (the paper's is 4 ms), found by DCP.
+/// Runs PROFINET with this update time (the paper's is 4 ms), found by DCP.
 pub(super) fn stations(dir: &Path, cycle_us: u32) -> Result<(), String> {
     let station = |space, options: Value| {
         let mut command = net::inside(space, antedate());
@@ -187,28 +185,29 @@ pub(super) fn stations(dir: &Path, cycle_us: u32) -> Result<(), String> {
     Ok(())
 }
 
-/// All transport data on the wire must be readable with the key log, and PROFINET and DCP be in it.
+/// Checks that the key log opens all transport data on the wire, and that PROFINET and DCP occur in
+/// it.
 fn dissect(file: &Path, keys: &Path) -> Result<String, String> {
     let mut tshark = program("tshark");
     tshark.args(["-n", "-o", &format!("wg.keylog_file:{}", keys.display())]);
     tshark.args(["-T", "fields", "-E", "separator=|", "-e", "wg.type", "-e", "frame.protocols", "-r"]);
     let text = tshark.arg(file).read(120)?;
     let mut all = 0;
-    // The first name that fits counts: DCP lies in PROFINET's real-time frames.
+    // The first matching name counts: DCP is inside PROFINET's real-time frames.
     let mut found =
         [("DCP", ":pn_dcp", 0), ("PROFINET", ":pn_rt", 0), ("ICMP", ":icmp", 0), ("fragments", "", 0)];
     for line in text.lines() {
         let Some(("4", protocols)) = line.split_once('|') else { continue };
         all += 1;
         let Some((_, inside)) = protocols.split_once(":wg:ip") else { continue };
-        // The first part of a packet that was cut has nothing in it that could be dissected.
+        // The first fragment of a packet contains nothing that could be dissected.
         let kind = found.iter_mut().find(|(_, name, _)| name.is_empty() || inside.contains(name));
         if let Some((.., count)) = kind {
             *count += 1;
         }
     }
     let read: u64 = found.iter().map(|(.., count)| count).sum();
-    // Signs of life and our own question are no IP packets.
+    // Keepalives and our announcement of capabilities are no IP packets.
     if read + 20 < all || all < 1000 {
         return Err(format!("{read} of {all} transport messages were read with the key log: {found:?}"));
     }

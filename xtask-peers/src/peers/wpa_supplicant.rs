@@ -1,11 +1,11 @@
-//! Debian's wpa_supplicant, over the Linux kernel's MACsec in a QEMU guest, agrees on keys with
-//! gateways of ours (IEEE 802.1X-2020 clause 9), as key server and as client, with a CAK of 128 and
-//! of 256 bits.
+//! Debian's wpa_supplicant, over the Linux kernel's MACsec in a QEMU guest, agrees on keys with our
+//! gateways (IEEE 802.1X-2020 clause 9), as key server and as client, with CAKs of 128 and 256
+//! bits.
 //!
 //! The guest and two gateways are on one bridge. A host behind the first gateway floods the guest
-//! with pings while keys change: by the timer where a gateway is the key server, and no ping may be
-//! lost; by the second gateway that comes where wpa_supplicant is. In the end all three are members
-//! and reach each other. Wireshark's dissector reads all that was said, without an expert warning.
+//! with pings while keys change. A gateway as key server changes them by its timer, and no ping may
+//! be lost; wpa_supplicant changes them when the second gateway joins. At the end all three are
+//! members and reach each other. Wireshark's dissector reads all MKPDUs without an expert warning.
 
 use crate::daemon::{Gateway, Options};
 use crate::guest::{self, Guest};
@@ -19,18 +19,17 @@ const HOST: &str = "10.9.0.2";
 const OTHER: &str = "10.9.0.3";
 const PEER: &str = "10.9.0.1";
 const PEER_MAC: u8 = 0x0f;
-/// Sixteen octets, and as many more for the longer key.
+/// Sixteen octets, and sixteen more for the longer key.
 const CAK: [&str; 2] = ["000102030405060708090a0b0c0d0e0f", "101112131415161718191a1b1c1d1e1f"];
 const CKN: &str = "6162636465666768696a6b6c6d6e6f707172737475767778797a303132333435";
-/// Pings of the flood: some twelve seconds, so that the shortest timer runs out once.
+/// Pings of the flood: some twelve seconds, so that the shortest timer expires once.
 const PINGS: u32 = 2400;
 
-/// Builds the guest.
 pub(crate) fn prepare() -> Result<(), Stop> {
     super::kernel_macsec::prepare()
 }
 
-/// Boots the guest once and goes through both roles with both lengths of the key.
+/// Boots the guest once and tests both roles with both key lengths.
 pub(crate) fn run() -> StepResult {
     let image = guest::build()?;
     for space in ["wire", "gwa", "host", "gwb", "other"] {
@@ -44,7 +43,7 @@ pub(crate) fn run() -> StepResult {
     net::ip(&["-n", "wire", "tuntap", "add", "dev", "guest", "mode", "tap"])?;
     net::ip(&["-n", "wire", "link", "set", "guest", "mtu", &net::WIRE_MTU.to_string(), "up"])?;
     net::bridge("wire", &["pa", "pb", "guest"])?;
-    // Bit 3 lets the group address of MKA pass, which wpa_supplicant cannot be told to change.
+    // Bit 3 forwards MKA's group address, which is fixed in wpa_supplicant.
     net::ip(&["-n", "wire", "link", "set", "br0", "type", "bridge", "group_fwd_mask", "0x8"])?;
     net::address("host", "eth0", &format!("{HOST}/24"), None)?;
     net::address("other", "eth0", &format!("{OTHER}/24"), None)?;
@@ -65,7 +64,7 @@ pub(crate) fn run() -> StepResult {
 
 struct Case {
     bits: usize,
-    /// The key server is a gateway of ours.
+    /// The key server is one of our gateways.
     ours: bool,
 }
 
@@ -130,15 +129,15 @@ impl Case {
             net::FIELD_MTU
         ))?;
         until("a ping", 30.0, || ping("host", 1, "0.2").is_ok().then_some(()))?;
-        // Everything before was without the other's addresses; now nothing may be lost.
+        // Earlier packets waited for addresses; from now on none may be lost.
         let first = key(&gateway.status()?)?;
         let log = cache("peers/run")?.join("flood.log");
         let mut flood = net::inside("host", "ping");
         flood.args(["-q", "-n", "-i", "0.005", "-W", "2", "-c", &PINGS.to_string(), PEER]);
         let flood = flood.background(&log)?;
-        // A gateway changes keys by its timer, wpa_supplicant when a member comes. A third member
-        // makes wpa_supplicant choose a new member identifier, so it is gone for a moment; that is
-        // not held against the change of keys.
+        // A gateway changes keys by its timer, wpa_supplicant when a member joins. A third member
+        // makes wpa_supplicant choose a new member identifier, which interrupts it for a moment;
+        // the test allows for these losses.
         let (second, lost) = if self.ours {
             let lost = losses(&flood.finish(60)?)?;
             if key(&gateway.status()?)? == first || lost > 0 {
@@ -161,9 +160,9 @@ impl Case {
             (key != first).then_some(key)
         })?;
         until("a ping from the first host", 10.0, || ping("host", 3, "0.05").is_ok().then_some(()))?;
-        // wpa_supplicant has a new member identifier, and may find the second gateway live only
-        // after it was given the key. It receives from that one with the next key then, which the
-        // timer brings.
+        // wpa_supplicant has a new member identifier, and may consider the second gateway live only
+        // after the distribution of the key. It then receives from that gateway with the next key,
+        // which the timer brings.
         until("a ping from the second gateway's host", 25.0, || {
             ping("other", 1, "0.2").is_ok().then_some(())
         })?;
@@ -191,7 +190,7 @@ impl Case {
     }
 }
 
-/// The key that frames are protected with.
+/// The key that protects transmitted frames.
 fn key(status: &Value) -> Result<String, String> {
     let keys = status["macsec"]["agreement"]["keys"].as_array().cloned().unwrap_or_default();
     let used = keys.iter().find(|key| key["transmits"] == true);
@@ -203,7 +202,7 @@ fn ping(space: &str, count: u32, interval: &str) -> Result<(), String> {
     ping.args(["-q", "-n", "-W", "1", "-i", interval, "-c", &count.to_string(), PEER]).read(15).map(drop)
 }
 
-/// Sent and not answered, from ping's last lines.
+/// Sent pings without an answer, from ping's last lines.
 fn losses(output: &str) -> Result<u32, String> {
     let line = output.lines().find(|line| line.contains("packets transmitted"));
     let mut numbers =
@@ -214,7 +213,7 @@ fn losses(output: &str) -> Result<u32, String> {
     }
 }
 
-/// Every frame must be an MKPDU without a warning or an error.
+/// Checks that each frame is an MKPDU without a warning or an error.
 fn dissect(file: &Path) -> Result<String, String> {
     let mut tshark = program("tshark");
     tshark.args([

@@ -1,5 +1,5 @@
-//! pion/dtls, a DTLS of its own in Go, as client and server of ours with connection IDs (RFC 9146):
-//! addresses change, and sessions do not.
+//! pion/dtls, an independent DTLS in Go, as client and server of ours with connection IDs (RFC
+//! 9146): addresses change, and sessions continue.
 
 use super::relay::{Faults, Relay};
 use super::{Echo, IDENTITY, KEY, MESSAGES, Place, device, free, listening};
@@ -8,8 +8,8 @@ use xtask::shell::{Run, cache, program, root, until};
 
 const SUITE: &str = "TLS_PSK_WITH_AES_128_CCM_8";
 
-/// Builds the program, with the modules that its go.sum names. Not every machine reaches Go's
-/// module proxy: without the modules there is no program, and that is said.
+/// Builds the program with the modules of its go.sum. On a machine without access to Go's module
+/// proxy there is no program, and the report says so.
 pub(super) fn build() -> Result<(), String> {
     let out = cache("peers")?.join("pion");
     let _ = std::fs::remove_file(&out);
@@ -27,13 +27,13 @@ pub(super) fn build() -> Result<(), String> {
     go.env("GOFLAGS", "").env("CGO_ENABLED", "0").echoed(240)
 }
 
-/// Whether there is a program.
+/// True if the program is built.
 pub(super) fn is_there() -> Result<bool, String> {
     Ok(cache("peers")?.join("pion").exists())
 }
 
-/// The session's count of handshakes and the reasons for which records were refused say that
-/// nothing was begun anew.
+/// Checks that the session continued: by its count of handshakes, and by the reasons for refused
+/// records.
 fn one_session(what: &str, state: &serde_json::Value) -> Result<(), String> {
     let unknown = state["refused"]["unknown_connection"].as_u64().unwrap_or(0);
     if state["counters"]["handshakes"] == 1 && unknown == 0 {
@@ -42,7 +42,7 @@ fn one_session(what: &str, state: &serde_json::Value) -> Result<(), String> {
     Err(format!("{what}: not one session throughout:\n{state:#}"))
 }
 
-/// pion's client sends from another port after half of its messages.
+/// pion's client changes its port after half of its messages.
 pub(super) fn client(place: &Place) -> Result<String, String> {
     let echo = Echo::start()?;
     let server = place.ours("listen", free()?, echo.at, &["--suite", SUITE])?;
@@ -57,7 +57,7 @@ pub(super) fn client(place: &Place) -> Result<String, String> {
     Ok(format!("pion's client with connection IDs: {MESSAGES} of {MESSAGES} answered, its port changed"))
 }
 
-/// Our side seems to send from another port after half of the messages, for the wire between does.
+/// The relay changes its port after half of our messages, so our address seems to change.
 pub(super) fn server(place: &Place) -> Result<String, String> {
     let at = free()?;
     let mut pion = program(cache("peers")?.join("pion"));

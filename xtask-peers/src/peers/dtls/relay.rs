@@ -1,5 +1,5 @@
-//! A wire between two UDP addresses that loses, doubles, delays and replays datagrams, the same way
-//! for the same seed.
+//! A wire between two UDP addresses that loses, doubles, delays and replays datagrams, repeatably
+//! for each seed.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
@@ -7,23 +7,23 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// What the wire does, each to so many datagrams in a thousand.
+/// The wire's faults, each per thousand datagrams.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Faults {
     pub(super) lose: u64,
     pub(super) duplicate: u64,
-    /// Delayed by up to 30 ms, so that later ones overtake it.
+    /// Delays by up to 30 ms, so that later datagrams overtake.
     pub(super) delay: u64,
-    /// One of the last 64 datagrams comes once more.
+    /// Sends one of the last 64 datagrams again.
     pub(super) replay: u64,
 }
 
-/// The wire; it ends when dropped.
+/// A wire; it ends when dropped.
 pub(super) struct Relay {
-    /// Where the client sends to.
+    /// The client's destination.
     pub(super) at: SocketAddr,
     stop: Arc<AtomicBool>,
-    /// The server shall see another address from now on.
+    /// The server sees another source address from now on.
     moves: Arc<AtomicBool>,
     done: Arc<AtomicU64>,
     thread: Option<JoinHandle<()>>,
@@ -43,7 +43,6 @@ impl Rng {
 }
 
 impl Relay {
-    /// A wire to this address.
     pub(super) fn to(server: SocketAddr, faults: Faults, seed: u64) -> Result<Self, String> {
         let text = |e: std::io::Error| format!("the relay: {e}");
         let (front, back) = (socket().map_err(text)?, socket().map_err(text)?);
@@ -56,12 +55,12 @@ impl Relay {
         Ok(Self { at, stop, moves, done, thread: Some(thread) })
     }
 
-    /// Sends to the server from another port, as a translation of addresses does after a while.
+    /// Changes the port towards the server, as network address translation does after a while.
     pub(super) fn move_on(&self) {
         self.moves.store(true, Ordering::Relaxed);
     }
 
-    /// How many datagrams were lost, doubled, delayed or replayed.
+    /// The number of lost, doubled, delayed and replayed datagrams.
     pub(super) fn done(&self) -> u64 {
         self.done.load(Ordering::Relaxed)
     }
