@@ -1,8 +1,8 @@
-//! `cargo xtask ci`: as `test`, on a machine that must be able to run everything.
+//! `cargo xtask ci`: `test` on a machine that must be able to run all steps.
 
 use crate::test;
 
-/// Runs all steps; one that is skipped counts as failed.
+/// Runs all steps; a skipped step counts as failed.
 pub(crate) fn main() -> Result<bool, String> {
     let report = test::run(&[])?;
     let passed = report.finish();

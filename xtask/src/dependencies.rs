@@ -4,7 +4,7 @@ use xtask::report::StepResult;
 use xtask::setup::tools;
 use xtask::shell::{Run, program};
 
-/// Bans, licences and sources always; advisories where their database can be fetched.
+/// Checks bans, licences and sources, and advisories if their database can be fetched.
 pub(crate) fn check() -> StepResult {
     let tool = tools::cargo_deny()?;
     let deny = |words: &[&str]| {

@@ -7,7 +7,7 @@ use xtask::report::StepResult;
 use xtask::setup::{self, Purpose};
 use xtask::shell::{Run, antedate, build_release, cache, line, program, root};
 
-/// What is built: package, target, profile, programs. The profiles are in the workspace's `Cargo.toml`.
+/// The builds: package, target, profile, programs. The workspace's `Cargo.toml` has the profiles.
 const BUILDS: [(&str, &str, &str, &[&str]); 4] = [
     (
         "antedate-mote-cortex-m3",
@@ -110,8 +110,8 @@ pub(crate) fn main() -> Result<bool, String> {
     Ok(met)
 }
 
-/// As a step of `cargo xtask test`, after the release build: all is built, and every program's
-/// known answers come out.
+/// The step of `cargo xtask test`, after the release build: builds everything, and checks the known
+/// answers of all programs.
 pub(crate) fn check() -> StepResult {
     setup::ensure(Purpose::Firmware)?;
     build()?;
@@ -128,8 +128,8 @@ pub(crate) fn check() -> StepResult {
     Ok(said.join(", "))
 }
 
-/// Runs the programs; whether all goals were met. That is status 0 or 1; anything else means that
-/// there is no result.
+/// Runs the programs; true if all goals were met. Statuses 0 and 1 are verdicts; all others mean
+/// that there is no result.
 fn measure(experiment: &str, json: &Path) -> Result<bool, String> {
     let mut command = program(antedate());
     command.args(["lab", experiment, "--json"]).arg(json);
@@ -147,7 +147,7 @@ fn build() -> Result<(), String> {
     let target = cache("firmware")?;
     for (package, triple, profile, programs) in BUILDS {
         let mut command = nostd::debian_cargo()?;
-        // `.cargo/config.toml` of the workspace says how its targets are compiled and linked.
+        // The workspace's `.cargo/config.toml` configures compiler and linker of its targets.
         command.current_dir(root().join("firmware")).env("CARGO_TARGET_DIR", &target).env_remove("RUSTFLAGS");
         command.args(["build", "--locked", "--profile", profile, "--package", package, "--target", triple]);
         programs.iter().for_each(|program| {

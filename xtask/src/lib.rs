@@ -1,7 +1,7 @@
-//! What `xtask` and `xtask-peers` share.
+//! The common parts of `xtask` and `xtask-peers`.
 //!
 //! [`shell`] runs programs with a time bound, [`report`] times steps and prints their table,
-//! [`sandbox`] gives a private network, [`setup`] installs Debian packages, [`peers`] names the
+//! [`sandbox`] gives a private network, [`setup`] installs Debian packages, [`peers`] lists the
 //! peers of `cargo xtask test`.
 
 pub mod peers;
@@ -12,7 +12,7 @@ pub mod shell;
 
 use std::process::ExitCode;
 
-/// Runs a command with signals caught. Exit status: 0 it passed, 1 it failed, 2 it could not run.
+/// Runs a command with signals caught. Exit status: 0 passed, 1 failed, 2 could not run.
 pub fn run(command: impl FnOnce() -> Result<bool, String>) -> ExitCode {
     if let Err(message) = shell::end_with_signals() {
         eprintln!("xtask: {message}");

@@ -1,7 +1,7 @@
 //! `cargo xtask COMMAND`: set-up, demo, tests and CI of the workspace. One file per command.
 //!
 //! `peers`, `bench` and `cross` need the engine and are commands of the package `xtask-peers`,
-//! which is started for them.
+//! which this program starts.
 
 use clap::{CommandFactory, Parser, Subcommand};
 use std::ffi::OsString;
@@ -38,7 +38,7 @@ Exit status: 0 all passed, 1 something failed, 2 a usage error or a machine that
 
 #[derive(Subcommand)]
 enum Command {
-    /// Install Debian packages, told before; without a purpose those of demo, test and bench
+    /// List, then install Debian packages; without a purpose, those of demo, test and bench
     Setup {
         /// The command that needs the packages
         #[arg(long = "for", value_name = "PURPOSE")]

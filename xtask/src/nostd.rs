@@ -1,4 +1,4 @@
-//! The `no_std` crates and the library for C, compiled for CPUs without an operating system.
+//! The `no_std` crates and the C library, compiled for CPUs without an operating system.
 
 use std::path::Path;
 use std::process::Command;
@@ -7,15 +7,15 @@ use xtask::setup;
 use xtask::setup::targets::{fetch_core, has_core};
 use xtask::shell::{Run, cargo, program, target};
 
-/// A Cortex-M3, and ARM with 64 bits, whose words and pointers are another size.
+/// A Cortex-M3, and ARM with 64 bits, whose words and pointers have another size.
 const TARGETS: [&str; 2] = ["thumbv7m-none-eabi", "aarch64-unknown-none"];
 const CRATES: [&str; 3] = ["antedate-wire", "antedate-aead", "antedate-channel"];
-/// The library for C programs, and the suites it is built with.
+/// The C library, and its sets of suites.
 const LIBRARY: &str = "antedate-capi";
 const SUITES: [&str; 2] = ["ccm", "aegis,ascon,ccm,chacha20-poly1305,gcm,ocb3"];
 
-/// Builds each crate alone, and the library for C: with the running toolchain where it has or can
-/// fetch the target's `core`, else with Debian's compiler and its packaged sources.
+/// Builds each crate alone, and the C library: with the running toolchain if it has or can fetch
+/// the target's `core`, otherwise with Debian's compiler and its packaged sources.
 pub(crate) fn check() -> StepResult {
     let mut done = Vec::new();
     for target in TARGETS {
@@ -41,7 +41,7 @@ fn build(to: &str, own: bool, arguments: &[&str]) -> Result<(), String> {
     command.env_remove("RUSTFLAGS").echoed(300)
 }
 
-/// Debian's `rustc-web` is current enough, and its packaged sources are what `-Zbuild-std` needs.
+/// Debian's `rustc-web`, which is current enough and has the packaged sources for `-Zbuild-std`.
 pub(crate) fn debian_cargo() -> Result<Command, String> {
     if !Path::new("/usr/bin/cargo").exists() || debian_sources().is_none() {
         let why = "compiles `core` for a microcontroller";
@@ -51,7 +51,7 @@ pub(crate) fn debian_cargo() -> Result<Command, String> {
     }
     let mut command = program("/usr/bin/cargo");
     command.env("RUSTC", "/usr/bin/rustc").env("RUSTC_BOOTSTRAP", "1");
-    // What the running cargo set for its own children would lead Debian's to another toolchain.
+    // Variables of the running cargo would redirect Debian's cargo to another toolchain.
     for name in ["CARGO", "RUSTUP_TOOLCHAIN", "RUSTUP_HOME", "RUSTDOC"] {
         command.env_remove(name);
     }

@@ -1,4 +1,4 @@
-//! The program `xtask-peers`, which links the engine and is built only for the commands that need it.
+//! The program `xtask-peers`, which links the engine and is built only for its own commands.
 
 use crate::report::{self, StepResult};
 use crate::shell::{Run, cache, cargo, line, program, target};
@@ -27,10 +27,11 @@ pub const TESTED: [&str; 14] = [
 /// The command of `xtask-peers` that runs one peer and writes its outcome to a file.
 pub const STEP: &str = "peer-step";
 
-/// Seconds after which a peer's step ends, its preparation included.
+/// Time limit of a peer's step in seconds, including its preparation.
 const STEP_LIMIT: u64 = 2400;
 
-/// Replaces this process with `xtask-peers COMMAND ARGS...`, so that signals and the exit status are its own.
+/// Replaces this process with `xtask-peers COMMAND ARGS...`, which so receives signals and sets the
+/// exit status.
 pub fn replace_with(command: &str, args: &[OsString]) -> String {
     let mut peers = cargo();
     peers.args(["run", "--quiet", "--package", "xtask-peers", "--", command]).args(args);
@@ -38,7 +39,7 @@ pub fn replace_with(command: &str, args: &[OsString]) -> String {
     format!("{}: {error}", line(&peers))
 }
 
-/// Builds `xtask-peers` where it is not current, and gives its path.
+/// Builds `xtask-peers` if it is out of date, and returns its path.
 pub fn built() -> Result<PathBuf, String> {
     cargo().args(["build", "--quiet", "--locked", "--package", "xtask-peers"]).bounded(900)?;
     Ok(target().join("debug/xtask-peers"))

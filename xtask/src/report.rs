@@ -1,12 +1,12 @@
-//! Steps with a name, a time and an outcome, and the table that ends a run.
+//! Steps with a name, a time and an outcome, and the table at the end of a run.
 
 use std::time::Instant;
 
-/// Why a step did not pass.
+/// The reason why a step did not pass.
 pub enum Stop {
-    /// Something did not hold.
+    /// A check failed.
     Failed(String),
-    /// This machine cannot run it, for the reason given.
+    /// This machine cannot run the step, for this reason.
     Skipped(String),
 }
 
@@ -22,7 +22,7 @@ impl From<&str> for Stop {
     }
 }
 
-/// What a step gives: a note where it passed.
+/// The result of a step; a passed step has a note.
 pub type StepResult = Result<String, Stop>;
 
 struct Row {
@@ -60,26 +60,26 @@ impl Report {
         passed
     }
 
-    /// Counts of passed, failed and skipped.
+    /// Counts of passed, failed and skipped steps.
     pub fn counts(&self) -> (usize, usize, usize) {
         let count = |word| self.rows.iter().filter(|r| words(&r.outcome).0 == word).count();
         (count(PASSED), count(FAILED), count(SKIPPED))
     }
 
-    /// Prints the table and the closing line; true if nothing failed.
+    /// Prints the table and the closing line; true if no step failed.
     pub fn finish(&self) -> bool {
         let width = self.rows.iter().map(|r| r.name.chars().count()).max().unwrap_or(0);
         println!("\n{:width$}  {:>8}  outcome", "step", "seconds");
         for row in &self.rows {
             let (word, text) = words(&row.outcome);
-            // One line a step: the whole reason stands where the step ran.
+            // One line a step: the whole reason was printed when the step ran.
             let first = text.lines().next().unwrap_or_default();
             let colon = if first.is_empty() { "" } else { ": " };
             println!("{:width$}  {:>8.1}  {word}{colon}{first}", row.name, row.seconds);
         }
         let total: f64 = self.rows.iter().map(|r| r.seconds).sum();
         println!("{:width$}  {total:>8.1}", "in all");
-        // What failed stands at the end too: of a long output, often only that is kept.
+        // Failures are printed at the end too: logs often keep only the end of a long output.
         for row in self.rows.iter().filter(|row| matches!(row.outcome, Err(Stop::Failed(_)))) {
             println!("\n{}: {}", row.name, words(&row.outcome).1.trim_end());
         }
@@ -107,7 +107,7 @@ pub fn write(outcome: &StepResult) -> String {
     format!("{word}\n{text}")
 }
 
-/// The outcome that `write` gave in another process.
+/// The outcome that `write` produced in another process.
 pub fn read(text: &str) -> StepResult {
     match text.split_once('\n') {
         Some((PASSED, note)) => Ok(note.to_string()),

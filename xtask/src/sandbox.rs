@@ -1,20 +1,20 @@
-//! A private network, mount and process namespace for everything that builds networks.
+//! A private network, mount and process namespace for commands that build networks.
 //!
-//! The command starts itself again under `unshare`. Whatever it builds there — namespaces, links,
-//! daemons — ends with it, however it ends, and no name in it can clash with the machine's. Without
-//! root a user namespace gives the same, apart from real-time scheduling.
+//! The command starts itself again under `unshare`. Its namespaces, links and daemons end with it,
+//! also after a crash, and their names cannot clash with the machine's. Without root, a user
+//! namespace gives the same except real-time scheduling.
 
 use crate::shell::{Run, is_root, program};
 use std::process::{Command, Stdio};
 
 const MARK: &str = "ANTEDATE_XTASK_SANDBOX";
 
-/// Inside a sandbox: prepares it and gives `Ok(None)`. Outside: runs this very command in one and
-/// gives its verdict.
+/// Inside a sandbox: prepares it and returns `Ok(None)`. Outside: runs this command in a sandbox
+/// and returns its verdict.
 pub fn enter() -> Result<Option<bool>, String> {
     if inside() {
-        // `ip netns` and wireguard-go keep their names below /run, where nothing of the machine is
-        // hidden by an own mount.
+        // `ip netns` and wireguard-go keep their names below /run; a mount of our own there hides
+        // nothing else of the machine.
         let places: &[&str] = if is_mapped_user() { &["/run"] } else { &["/run/netns", "/run/wireguard"] };
         for place in places {
             std::fs::create_dir_all(place).map_err(|e| format!("{place}: {e}"))?;
@@ -35,7 +35,7 @@ pub fn enter() -> Result<Option<bool>, String> {
     }
 }
 
-/// True in a sandbox that an ordinary user made: root there is not root.
+/// True in a sandbox of an ordinary user, whose root has fewer rights.
 pub fn is_mapped_user() -> bool {
     std::env::var(MARK).is_ok_and(|v| v == "user")
 }
@@ -45,7 +45,7 @@ pub fn inside() -> bool {
     std::env::var_os(MARK).is_some()
 }
 
-/// Whether this machine allows a sandbox; the error says what it lacks.
+/// Checks that this machine allows a sandbox; the error names the missing part.
 pub fn possible() -> Result<(), String> {
     unshare().arg("true").read(10).map(drop).map_err(|_| {
         "this machine forbids network namespaces: run as root, or allow user namespaces (kernel.unprivileged_userns_clone=1)"

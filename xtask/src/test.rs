@@ -1,4 +1,4 @@
-//! `cargo xtask test`: everything that CI runs.
+//! `cargo xtask test`: all checks that CI runs.
 
 use crate::{book, dependencies, firmware, house, nostd};
 use serde_json::Value;
@@ -10,7 +10,7 @@ use xtask::shell::{Run, antedate, build_release, cache, cargo, program};
 
 struct Step {
     name: String,
-    /// It builds networks of its own, which some machines forbid.
+    /// The step builds its own networks, which some machines forbid.
     networks: bool,
     run: Box<dyn FnOnce() -> StepResult>,
 }
@@ -21,7 +21,7 @@ pub(crate) fn list() -> bool {
     true
 }
 
-/// Runs the steps named, or all. A name may be the first word of several: `house`, `demo`, `peer`.
+/// Runs the named steps, or all. A name may be the first word of several: `house`, `demo`, `peer`.
 pub(crate) fn run(only: &[String]) -> Result<Report, String> {
     let steps = steps();
     if let Some(wrong) = only.iter().find(|o| !steps.iter().any(|s| is_named(&s.name, o))) {
@@ -47,18 +47,19 @@ pub(crate) fn run(only: &[String]) -> Result<Report, String> {
 }
 
 impl Step {
-    /// True if the step needs no packages but those of a build.
+    /// True if the step needs only the packages of a build.
     fn is_light(&self) -> bool {
         ["format", "clippy", "docs", "book"].contains(&self.name.as_str()) || self.name.starts_with("house ")
     }
 }
 
-/// Whether a name of `--only` means a step.
+/// True if a name of `--only` covers a step.
 fn is_named(step: &str, only: &str) -> bool {
     step.strip_prefix(only).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
 }
 
-/// Whether a step is among those named, if any are. Steps that start the product have it built first.
+/// True if a step is selected, or if none is named. Steps that start the product select its build
+/// too.
 fn is_wanted(name: &str, only: &[String]) -> bool {
     let starts_it = |name: &&str| *name == "firmware" || on_networks(&format!("{name} "));
     let named = || only.iter().map(String::as_str);
@@ -67,7 +68,7 @@ fn is_wanted(name: &str, only: &[String]) -> bool {
         || (name == RELEASE_BUILD && named().any(|o| starts_it(&o)))
 }
 
-/// Whether a step starts the product's program on networks of its own.
+/// True if a step starts the product's program on its own networks.
 fn on_networks(name: &str) -> bool {
     ["demo ", "peer ", "bench "].iter().any(|kind| name.starts_with(kind))
 }
@@ -143,14 +144,14 @@ fn tests(command: &mut std::process::Command, seconds: u64) -> StepResult {
     Ok(String::new())
 }
 
-/// Runs every fuzz body on its seeds, as unit tests: the fuzz targets are a workspace of their own.
+/// Runs each fuzz body on its seeds, as unit tests: the fuzz targets are their own workspace.
 fn fuzz_seeds() -> StepResult {
     let mut command = cargo();
     command.args(["test", "--locked", "--manifest-path", "fuzz/Cargo.toml"]);
     tests(command.env("CARGO_TARGET_DIR", cache("fuzz")?), 600)
 }
 
-/// Compiles the programs for libFuzzer, whose own runtime is not needed for that.
+/// Compiles the programs for libFuzzer, which needs no libFuzzer runtime.
 fn fuzz_targets() -> StepResult {
     let mut command = cargo();
     command.args([
@@ -166,15 +167,15 @@ fn fuzz_targets() -> StepResult {
     quiet(command.env("CARGO_TARGET_DIR", cache("fuzz")?), 600)
 }
 
-/// Compiles the benchmark of ciphers, a workspace of its own, with the system's OpenSSL in place of
-/// one built for it.
+/// Compiles the benchmark of ciphers, which is its own workspace, with the system's OpenSSL instead
+/// of a bundled build.
 fn cipher_bench() -> StepResult {
     let mut command = cargo();
     command.args(["check", "--locked", "--manifest-path", "bench/Cargo.toml"]).env("OPENSSL_NO_VENDOR", "1");
     quiet(command.env("CARGO_TARGET_DIR", cache("bench-aead")?), 900)
 }
 
-/// Checks each package without the features that its neighbours switch on in it.
+/// Checks each package without the features that other packages enable in it.
 fn each_alone() -> StepResult {
     let metadata = cargo().args(["metadata", "--format-version=1", "--no-deps"]).read(60)?;
     let metadata: Value = serde_json::from_str(&metadata).map_err(|e| format!("cargo metadata: {e}"))?;
@@ -190,8 +191,8 @@ fn each_alone() -> StepResult {
     Ok(names.join(", "))
 }
 
-/// The demo in its short form, at the cycle of hohmann2020, which any machine keeps; shorter ones
-/// are the bench's. Its JSON verdict stays in the target directory.
+/// Runs the short demo, at the cycle of hohmann2020, which any machine keeps; shorter ones belong
+/// to the bench. Its JSON verdict stays in the target directory.
 fn demo(name: &str, args: &[&str]) -> StepResult {
     let json = cache("demo")?.join(format!("{name}.json"));
     let mut command = program(antedate());
@@ -207,8 +208,8 @@ fn demo(name: &str, args: &[&str]) -> StepResult {
     Ok(facts.into_iter().filter(|f| !f.is_empty()).collect::<Vec<_>>().join(", "))
 }
 
-/// The gateway's benchmark in its short form: that it runs to its end. What it measures beside
-/// whatever else runs here decides nothing.
+/// Checks that the gateway's short benchmark completes. Other load here makes its measurements
+/// meaningless.
 fn bench() -> StepResult {
     if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
         return Err(Stop::Skipped("it needs two cores".into()));

@@ -1,4 +1,4 @@
-//! Links of Markdown: inline links, images and definitions; their files and the headings that they name.
+//! Links of Markdown (inline links, images and definitions): their target files and headings.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,7 +11,7 @@ pub(super) struct Link {
     pub(super) target: String,
 }
 
-/// The links of a document. Code is left out.
+/// The links of a document, without those in code.
 pub(super) fn links(text: &str) -> Vec<Link> {
     let mut links = Vec::new();
     for (line, prose) in prose(text) {
@@ -67,13 +67,13 @@ fn prose(text: &str) -> Vec<(usize, String)> {
 
 fn without_code(line: &str) -> String {
     let parts: Vec<&str> = line.split('`').collect();
-    // A mark without its second one is text.
+    // A backtick without its partner is text.
     let whole = parts.len() % 2 == 1;
     let kept = parts.iter().enumerate().filter(|(at, _)| !whole || at % 2 == 0);
     kept.map(|(_, part)| *part).collect::<Vec<_>>().join("``")
 }
 
-/// What is wrong with a link in a document; nothing of links to other hosts.
+/// The fault of a link in a document; `None` for links to other hosts.
 pub(super) fn fault(file: &Path, text: &str, target: &str) -> Option<String> {
     let is_elsewhere = ["http:", "https:", "mailto:"].iter().any(|scheme| target.starts_with(scheme));
     if is_elsewhere {
@@ -95,7 +95,7 @@ pub(super) fn fault(file: &Path, text: &str, target: &str) -> Option<String> {
     (!known.iter().any(|name| name == anchor)).then(|| format!("`{target}`: there is no heading `{anchor}`"))
 }
 
-/// The anchors of a document: those of its headings as mdBook and GitHub name them, and those of its HTML.
+/// The anchors of a document: its headings as mdBook and GitHub name them, and its HTML anchors.
 fn anchors(text: &str) -> Vec<String> {
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
     let mut anchors = Vec::new();
@@ -124,7 +124,7 @@ fn anchors(text: &str) -> Vec<String> {
 }
 
 fn slug(title: &str) -> String {
-    // Of a link its text counts.
+    // A link in a heading counts as its text.
     let mut text = String::new();
     let mut rest = title;
     while let Some((before, after)) = rest.split_once("](") {

@@ -8,7 +8,7 @@ use xtask::shell::{Run, program, root, target};
 
 mod links;
 
-/// Documents beside the chapters of the book. Those that do not exist are left out.
+/// Documents beside the chapters of the book; missing ones are left out.
 const DOCUMENTS: [&str; 7] = [
     "README.md",
     "ARCHITECTURE.md",

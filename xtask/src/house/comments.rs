@@ -1,10 +1,10 @@
-//! Comment lines fit beside code: at most 110 columns.
+//! The length of comment lines: at most 110 columns.
 
 use super::{Fault, Source};
 
 /// The longest comment line.
 const MAX: usize = 110;
-/// A word of this length (an address, say) cannot be broken.
+/// A word of this length (such as an address) cannot be broken.
 const UNBREAKABLE: usize = 80;
 
 pub(super) const REMEDY: &str = "break the comment at 100 columns, or say it in fewer words";

@@ -1,4 +1,4 @@
-//! `docs/capabilities.md` stays readable: at most 200 characters a line.
+//! The line length of `docs/capabilities.md`: at most 200 characters.
 
 use super::{Fault, verdict};
 use xtask::report::StepResult;

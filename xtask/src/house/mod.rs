@@ -1,4 +1,4 @@
-//! House rules as steps of `cargo xtask test`: each names file and line of a fault, and the remedy.
+//! House rules as steps of `cargo xtask test`: each fault comes with file, line and remedy.
 
 use std::fmt;
 use xtask::report::{StepResult, Stop};
@@ -37,13 +37,12 @@ impl fmt::Display for Fault {
     }
 }
 
-/// Faults that a check shows.
+/// The most faults that a check prints.
 const SHOWN: usize = 60;
 
 /// A step's name and its check.
 type Check = (&'static str, fn() -> StepResult);
 
-/// The checks.
 pub(crate) const CHECKS: [Check; 9] = [
     ("house comments", || over_sources(comments::faults, comments::REMEDY)),
     ("house test names", || over_sources(test_names::faults, test_names::REMEDY)),
@@ -61,7 +60,7 @@ fn over_sources(faults: fn(&[Source]) -> Vec<Fault>, remedy: &str) -> StepResult
     verdict(&faults(&sources), remedy, format!("{} files", sources.len()))
 }
 
-/// Passes without faults; else lists them and the remedy.
+/// Passes without faults; otherwise lists them and the remedy.
 fn verdict(faults: &[Fault], remedy: &str, note: String) -> StepResult {
     if faults.is_empty() {
         return Ok(note);

@@ -1,4 +1,4 @@
-//! Dependencies go one way: the table of ARCHITECTURE.md against `cargo metadata`.
+//! The direction of dependencies: the table of ARCHITECTURE.md against `cargo metadata`.
 //!
 //! The table has the columns `crate | package | purpose | may use`. The last one holds package
 //! names (the prefix `antedate-` may be left out; words in round brackets are notes), or `all`, or
@@ -12,10 +12,10 @@ use xtask::shell::{Run, cargo, root};
 
 const FILE: &str = "ARCHITECTURE.md";
 const REMEDY: &str = "remove the dependency, or change the table of ARCHITECTURE.md after thinking twice";
-/// The packages that are no part of the product, and may be left out of the table.
+/// The packages outside the product, which the table may omit.
 const TOOLS: [&str; 2] = ["xtask", "xtask-peers"];
 
-/// A row of the table: its line, and the packages that may be used; `None`: all.
+/// A row of the table: its line, and the packages that may be used; `None` for all.
 struct Row {
     line: usize,
     may_use: Option<BTreeSet<String>>,
@@ -30,7 +30,7 @@ pub(super) fn check() -> StepResult {
     verdict(&faults(&table, &packages), REMEDY, format!("{} packages", packages.len()))
 }
 
-/// The workspace's packages with the packages of it that they use.
+/// The workspace's packages, each with the workspace packages that it uses.
 fn packages(metadata: &Value) -> BTreeMap<String, BTreeSet<String>> {
     let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
     let name = |value: &Value| value["name"].as_str().unwrap_or_default().to_string();

@@ -1,4 +1,4 @@
-//! Each `#[allow]` and `#[expect]` says why: by `reason = "..."`, or by a comment above it or behind it.
+//! Each `#[allow]` and `#[expect]` has a reason: `reason = "..."`, or a comment above or behind it.
 
 use super::{Fault, Source};
 

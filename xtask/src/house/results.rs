@@ -19,20 +19,20 @@ pub(super) fn faults(sources: &[Source]) -> Vec<Fault> {
     faults
 }
 
-/// Programs that print their errors and end, and tests.
+/// True for tests, and for programs that print their errors and end.
 fn may_have_strings(path: &str) -> bool {
     let tools = ["xtask", "bench/"];
     let is_test = path.contains("/tests/") || path.ends_with("/tests.rs");
     is_test || tools.iter().any(|tool| path.starts_with(tool))
 }
 
-/// The second of the type arguments that follow `<`.
+/// The second of the type arguments after `<`.
 fn last_argument(arguments: &str) -> Option<&str> {
     let (mut depth, mut from) = (0_i32, None);
     for (at, c) in arguments.char_indices() {
         match c {
             '<' | '(' | '[' => depth += 1,
-            // The arrow of a function type closes nothing.
+            // The arrow of a function type closes no bracket.
             '>' if arguments[..at].ends_with('-') => {}
             '>' if depth == 0 => {
                 return from.map(|from: usize| arguments[from..at].trim().trim_end_matches(','));

@@ -1,4 +1,4 @@
-//! The Rust files of the workspace, with their comments and literals told apart from code.
+//! The Rust files of the workspace, with comments and literals separated from code.
 
 use std::fs;
 use std::path::Path;
@@ -6,13 +6,12 @@ use std::path::Path;
 /// The folders with Rust code.
 const FOLDERS: [&str; 8] = ["crates", "xtask", "xtask-peers", "bench", "fuzz", "firmware", "python", "node"];
 
-/// A Rust file.
 pub(super) struct Source {
     /// Its path below the workspace's root.
     pub(super) path: String,
-    /// Its text.
     pub(super) text: String,
-    /// The text with spaces for comments and dots for the contents of literals; lines and columns stay.
+    /// The text with spaces for comments and dots for the contents of literals; lines and columns
+    /// are unchanged.
     pub(super) code: String,
 }
 
@@ -21,7 +20,7 @@ impl Source {
         Self { path: path.to_string(), text: text.to_string(), code: code(text) }
     }
 
-    /// The line of an offset, from 1.
+    /// The line of an offset, counted from 1.
     pub(super) fn line(&self, offset: usize) -> usize {
         1 + self.code[..offset].matches('\n').count()
     }
@@ -41,7 +40,7 @@ pub(super) fn is_word(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
-/// All Rust files, in the order of their paths. Build products and hidden folders are left out.
+/// All Rust files, in the order of their paths, without build products and hidden folders.
 pub(super) fn all(root: &Path) -> Result<Vec<Source>, String> {
     let mut sources = Vec::new();
     let mut folders: Vec<_> = FOLDERS.iter().map(|name| root.join(name)).filter(|dir| dir.is_dir()).collect();
@@ -138,7 +137,7 @@ fn string(rest: &[u8]) -> usize {
     (at + 1).min(rest.len())
 }
 
-/// The lengths of the opening of a raw string, and of all of it.
+/// The lengths of a raw string's opening and of the whole raw string.
 fn raw_string(rest: &[u8]) -> Option<(usize, usize)> {
     let hashes = rest[1..].iter().take_while(|byte| **byte == b'#').count();
     let open = hashes + 2;

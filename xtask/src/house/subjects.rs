@@ -1,16 +1,16 @@
-//! Subjects of commits fit a line: at most 72 characters.
+//! The length of commit subjects: at most 72 characters.
 
 use super::{Fault, verdict};
 use xtask::report::{StepResult, Stop};
 use xtask::shell::{Run, program};
 
 const MAX: usize = 72;
-/// Commits up to this one are older than the rule.
+/// This commit and its ancestors are older than the rule.
 const FIRST: &str = "beed340";
 
 const REMEDY: &str = "shorten the subject and say the rest in the body (`git rebase -i`, reword)";
 
-/// The commits after the first one that the rule holds for.
+/// Checks the commits after [`FIRST`].
 pub(super) fn check() -> StepResult {
     let git = |words: &[&str]| program("git").args(words).read(20);
     match git(&["rev-parse", "--is-shallow-repository"]) {

@@ -1,4 +1,4 @@
-//! Names of tests are short sentences: at most 60 characters.
+//! The length of test names: at most 60 characters.
 
 use super::source::is_word;
 use super::{Fault, Source};
@@ -24,7 +24,7 @@ pub(super) fn faults(sources: &[Source]) -> Vec<Fault> {
     faults
 }
 
-/// True if the attributes before a function hold `test`.
+/// True if the attributes before a function contain `test`.
 fn is_test(before: &str) -> bool {
     let mut before = before.trim_end();
     for word in ["async", "unsafe"] {

@@ -1,16 +1,16 @@
-//! `unsafe` only in cipher backends, system calls, borders to C, `bench/`, `firmware/`, and tests
-//! that read raw memory.
+//! The places of `unsafe`: cipher backends, system calls, C interfaces, `bench/`, `firmware/`, and
+//! tests that read raw memory.
 
 use super::{Fault, Source};
 
 pub(super) const REMEDY: &str = "move it below `backend/` or `sys/`, behind a safe function";
 
-/// Parts of the paths where it is allowed.
+/// Parts of allowed paths.
 const PLACES: [&str; 4] = ["/backend/", "/sys/", "/tests/", "/examples/"];
-/// Folders where it is allowed: borders to C, and programs that are not the product.
+/// Allowed folders: C interfaces, and programs outside the product.
 const FOLDERS: [&str; 7] =
     ["crates/capi/", "crates/mosquitto-plugin/", "crates/python/", "python/", "node/", "bench/", "firmware/"];
-/// Files where it is allowed: the addresses that kernels for holes get.
+/// Allowed files: the addresses of the sparse kernels.
 const FILES: [&str; 2] = ["crates/aead/src/sparse.rs", "crates/aead/src/holes/values.rs"];
 
 /// `unsafe` in other places.

@@ -1,19 +1,19 @@
-//! The space on the disk, checked before a command builds.
+//! The free disk space, checked before a command builds.
 
 use crate::shell::target;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// Refuses a command for which less than `gibibytes` are free. What is built already counts as
-/// free; a disk that tells nothing is not refused.
+/// Refuses a command if less than `gibibytes` are free. Existing build products count as free; an
+/// unknown size is accepted.
 pub(super) fn check(gibibytes: u64) -> Result<(), String> {
     let target = target();
     fs::create_dir_all(&target).map_err(|e| format!("cannot make {}: {e}", target.display()))?;
     let (Some(free), needed) = (ask("df", &["--output=avail", "-k"], &target), gibibytes << 20) else {
         return Ok(());
     };
-    // Counting takes a moment, so it comes last.
+    // `du` is slow, so it comes last.
     if free >= needed || ask("du", &["-s", "-D", "-k"], &target).is_none_or(|built| free + built >= needed) {
         return Ok(());
     }
@@ -25,13 +25,13 @@ pub(super) fn check(gibibytes: u64) -> Result<(), String> {
     ))
 }
 
-/// KiB of a place by `df` or `du`. Both print a number and fail where a file goes away meanwhile.
+/// KiB of a path by `df` or `du`. Both print a number even if they fail because a file disappears.
 fn ask(name: &str, arguments: &[&str], place: &Path) -> Option<u64> {
     let said = Command::new(name).args(arguments).arg(place).output().ok()?;
     kibibytes(&String::from_utf8_lossy(&said.stdout))
 }
 
-/// The first number of their output.
+/// The first number of the output.
 fn kibibytes(said: &str) -> Option<u64> {
     said.split_whitespace().find_map(|word| word.parse().ok())
 }

@@ -1,4 +1,5 @@
-//! `cargo xtask setup`: what a fresh Debian machine with Rust lacks, told before it is installed.
+//! `cargo xtask setup`: the missing packages of a fresh Debian machine with Rust, announced before
+//! installation.
 
 use crate::shell::{Run, has_program, is_root, line, program};
 use std::path::Path;
@@ -7,7 +8,7 @@ mod disk;
 pub mod targets;
 pub mod tools;
 
-/// The command that a set-up is for.
+/// The command that needs the set-up.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Purpose {
     /// `cargo xtask demo`
@@ -39,7 +40,7 @@ impl Purpose {
 
 use Purpose::{Bench, Ciphers, Demo, Firmware, Peers, Test};
 
-/// The sign of a package that is installed.
+/// The evidence of an installed package.
 enum Sign {
     Program(&'static str),
     File(&'static str),
@@ -236,7 +237,7 @@ impl Need {
     }
 }
 
-/// Installs what a purpose needs; without one what demo, test and bench need.
+/// Installs the packages of a purpose; without one, those of demo, test and bench.
 pub fn set_up(purpose: Option<Purpose>) -> Result<bool, String> {
     let purposes = purpose.map_or(vec![Demo, Test, Bench], |purpose| vec![purpose]);
     for purpose in purposes {
@@ -246,7 +247,7 @@ pub fn set_up(purpose: Option<Purpose>) -> Result<bool, String> {
     Ok(true)
 }
 
-/// Installs what `purpose` lacks; does nothing where nothing is missing.
+/// Installs the packages that `purpose` lacks, if any.
 pub fn ensure(purpose: Purpose) -> Result<(), String> {
     disk::check(purpose.gibibytes())?;
     let needs = || NEEDS.iter().filter(|n| n.purposes.contains(&purpose) && n.missing());
@@ -263,7 +264,7 @@ pub fn ensure(purpose: Purpose) -> Result<(), String> {
     }
 }
 
-/// Installs Debian packages, each given with its use, after saying so.
+/// Announces Debian packages, each with its use, then installs them.
 pub fn packages(wanted: &[(&str, &str)]) -> Result<(), String> {
     println!("This needs Debian packages that are not here:");
     for (package, why) in wanted {
@@ -284,7 +285,7 @@ pub fn packages(wanted: &[(&str, &str)]) -> Result<(), String> {
     } else {
         return Err(format!("neither root nor sudo; ask an administrator for:\n  {by_hand}"));
     };
-    // A stale index is the usual reason for a failing download, so a second try follows an update.
+    // A stale index is the usual reason for a failed download, so a second try follows an update.
     if apt(sudo, &install(&names)).is_err() {
         apt(sudo, &["update"])?;
         apt(sudo, &install(&names)).map_err(|e| format!("{e}\nby hand: {by_hand}"))?;
@@ -304,7 +305,7 @@ fn apt(sudo: &[&str], words: &[&str]) -> Result<(), String> {
     let mut command = program(all[0]);
     command.args(&all[1..]).args(words);
     println!("$ {}", line(&command));
-    // Standard input stays open for sudo's question.
+    // Standard input stays open for sudo's prompt.
     let status = command.status().map_err(|e| format!("{}: {e}", line(&command)))?;
     if status.success() { Ok(()) } else { Err(format!("{}: {status}", line(&command))) }
 }

