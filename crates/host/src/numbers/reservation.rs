@@ -49,8 +49,12 @@ impl Reservation {
             }
         }
         let raised = |this: &Self| this.limit.max(this.next.saturating_add(count).min(this.end));
+        // A fleeting reservation never reaches the file.
+        these.retain(|this| raised(this) > this.limit);
         let limits: Vec<(KeyId, u64)> = these.iter().map(|this| (this.key, raised(this))).collect();
-        file.reserve(&limits)?;
+        if !limits.is_empty() {
+            file.reserve(&limits)?;
+        }
         these.into_iter().for_each(|this| this.limit = raised(this));
         Ok(())
     }
