@@ -116,12 +116,21 @@ impl Supervisor {
         let rules = config.policy.rules.len();
         let (out, inward) = (Arc::new(PathCounters::new(rules)), Arc::new(PathCounters::new(rules)));
         let shown = Arc::new(Shown::default());
-        let bypass = config.run.qdisc_bypass;
         let mtus = (checked.uplink_mtu(), checked.field.mtu);
-        let mut outbound =
-            channels::ports(&config.file, (&checked.field, MACHINES_HEAD), &checked.uplink, mtus.0, bypass)?;
-        let mut inbound =
-            channels::ports(&config.file, (&checked.uplink, PROTECTED_HEAD), &checked.field, mtus.1, bypass)?;
+        let mut outbound = channels::ports(
+            &config.file,
+            (&checked.field, MACHINES_HEAD),
+            &checked.uplink,
+            mtus.0,
+            &config.run,
+        )?;
+        let mut inbound = channels::ports(
+            &config.file,
+            (&checked.uplink, PROTECTED_HEAD),
+            &checked.field,
+            mtus.1,
+            &config.run,
+        )?;
         let cpus = setup::cpus(config.run.threads);
         let unmade = |error: std::io::Error| Fault::of_thread(&config.file, &error);
         let new = |_| Mailbox::new().map(Arc::new).map_err(unmade);
@@ -139,7 +148,8 @@ impl Supervisor {
         if let (Some(settings), Some(transmit)) = (&config.express, installed.express) {
             let mbit = channels::rate(checked, settings.rate);
             link_rate = (settings.rate == Rate::OfLink).then_some(mbit);
-            outbound.express = Some(Box::new(Express::new(transmit, settings.clone(), mbit)));
+            outbound.express =
+                Some(Box::new(Express::new(transmit, settings.clone(), mbit, config.run.max_age)));
         }
         if let Some(Flows { tables, shapes }) = &config.flows
             && (*tables == FlowTables::On || *tables == FlowTables::Auto && fastest::tables_pay())

@@ -87,6 +87,8 @@ struct Exit {
     built: Box<[u8]>,
     /// Segments of super-frames.
     scratch: Box<[u8]>,
+    /// Whether the current frame is too old for a cyclic one.
+    late: bool,
 }
 
 fn buffer() -> Box<[u8]> {
@@ -97,7 +99,7 @@ impl Outbound {
     /// A direction with these counters.
     #[must_use]
     pub fn new(ports: Ports, gate: Arc<Gate>, counters: Arc<PathCounters>, protector: Protector) -> Self {
-        let exit = Exit { way: Way::Out, gate, counters, built: buffer(), scratch: buffer() };
+        let exit = Exit { way: Way::Out, gate, counters, built: buffer(), scratch: buffer(), late: false };
         Self { ports, protector, fragments: None, express: None, exit }
     }
 
@@ -130,7 +132,9 @@ impl Outbound {
         let now = thread::now();
         let Exit { built, counters, .. } = exit;
         let bulk = Bulk { transmit, fragments: *fragments, longest, scratch: &mut built[..] };
-        match express.pump(now, bulk, |fragment| put(counters, &ports.to, fragment)) {
+        let pumped = express.pump(now, bulk, |fragment| put(counters, &ports.to, fragment));
+        counters.stale.add(express.take_stale());
+        match pumped {
             Ok(sent) => done + usize::from(sent),
             Err(ProtectError::Unsplittable) => {
                 counters.too_long.count();
@@ -197,7 +201,7 @@ impl Inbound {
     /// A direction with these counters.
     #[must_use]
     pub fn new(ports: Ports, gate: Arc<Gate>, counters: Arc<PathCounters>, validator: Validator) -> Self {
-        let exit = Exit { way: Way::In, gate, counters, built: buffer(), scratch: buffer() };
+        let exit = Exit { way: Way::In, gate, counters, built: buffer(), scratch: buffer(), late: false };
         Self { ports, validator, exit }
     }
 
@@ -252,6 +256,7 @@ fn turn(
             Next::Truncated => exit.counters.truncated.count(),
             Next::Frame(received) => {
                 heard(flow(received.frame()));
+                exit.late = received.late;
                 exit.counters.received.count();
                 exit.counters.octets_received.add(received.frame().len() as u64);
                 let (checksum, segmentation) =
@@ -303,14 +308,14 @@ impl Exit {
     /// The class of the frame, if the policy passes it.
     #[inline]
     fn passes_as(&self, frame: &[u8]) -> Option<Class> {
-        admit(&self.gate, self.way, &self.counters, frame)
+        admit(&self.gate, self.way, &self.counters, self.late, frame)
     }
 
     /// Sends an express frame at once, and queues any other.
     fn sorted(&mut self, frame: &[u8], express: &mut Express, to: &Sender, longest: usize) {
         let Some(class) = self.passes_as(frame) else { return };
         if !express.picks(class, frame, longest) {
-            if !express.enqueue(frame) {
+            if !express.enqueue(thread::coarse_now(), frame) {
                 self.counters.bulk_full.count();
             }
             return;
@@ -390,10 +395,10 @@ impl Exit {
 
     #[inline]
     fn inbound(&mut self, frame: &mut [u8], receive: &mut Receive, to: &Sender, mtu: usize) {
-        let Self { gate, counters, way, built, .. } = self;
+        let Self { gate, counters, way, built, late, .. } = self;
         // The channel counts refused frames by reason.
         let Some(opened) = accept(receive, frame, &mut built[..]) else { return };
-        if admit(gate, *way, counters, opened).is_some() {
+        if admit(gate, *way, counters, *late, opened).is_some() {
             send(counters, to, mtu, opened);
         }
     }

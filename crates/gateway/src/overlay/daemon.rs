@@ -141,6 +141,7 @@ impl Supervisor {
             second,
             device,
             overlay: overlay.clone(),
+            max_age: config.run.max_age,
             gate,
             counters: [Arc::clone(&out), Arc::clone(&inward)],
             jobs,
@@ -285,13 +286,11 @@ fn device(
 ///
 /// # Errors
 /// When the kernel refuses, with a remedy where there is one.
-fn both_ways(config: &FilePath, port: &Interface, bypass: bool) -> Result<(Receiver, Delivery), Fault> {
-    let open = || io::Result::Ok((Receiver::open(port, 0)?, Delivery::open(port, bypass)?));
-    open().map_err(|error| no_socket(config, [port, port], &error))
-}
-
-fn field_port(config: &Config, field: &Interface) -> Result<(Receiver, Delivery), Fault> {
-    both_ways(&config.file, field, config.run.qdisc_bypass)
+fn field_port(config: &Config, port: &Interface) -> Result<(Receiver, Delivery), Fault> {
+    let run = &config.run;
+    let receiver = || io::Result::Ok(Receiver::open(port, 0)?.bounded(run.max_age));
+    let open = || io::Result::Ok((receiver()?, Delivery::open(port, run.qdisc_bypass, run.max_age)?));
+    open().map_err(|error| no_socket(&config.file, [port, port], &error))
 }
 
 /// The file with the keys of all sessions, in the format of tshark's WireGuard dissector.

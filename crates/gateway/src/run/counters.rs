@@ -63,6 +63,8 @@ pub struct PathCounters {
     pub joined: Counter,
     /// Frames with an unknown kind of offload.
     pub unsupported_offload: Counter,
+    /// Frames older than their bound when their turn came.
+    pub stale: Counter,
     /// Frames truncated for lack of space in the kernel.
     pub truncated: Counter,
     /// Frames that the kernel dropped because this thread was too slow.
@@ -98,6 +100,7 @@ impl PathCounters {
             super_frames: Counter::default(),
             joined: Counter::default(),
             unsupported_offload: Counter::default(),
+            stale: Counter::default(),
             truncated: Counter::default(),
             overruns: Counter::default(),
             queue_full: Counter::default(),

@@ -58,6 +58,7 @@ fn defaults_are_as_documented() {
             priority: None,
             prepare: 16,
             qdisc_bypass: true,
+            max_age: Bounds::new(Some(Duration::from_secs(1)), Some(Duration::from_millis(100))),
         }
     );
     assert_eq!(config.state, State { directory: "/var/lib/antedate".into(), reserve: 1 << 20 });
