@@ -26,6 +26,12 @@ wire_enum! {
         Vlan = 0x8100,
         /// IPv6
         Ipv6 = 0x86dd,
+        /// a service tag of equipment older than IEEE 802.1ad
+        OldServiceVlan = 0x9100,
+        /// a service tag of equipment older than IEEE 802.1ad
+        OldServiceVlan2 = 0x9200,
+        /// a service tag of equipment older than IEEE 802.1ad
+        OldServiceVlan3 = 0x9300,
         /// the Slow Protocols of IEEE 802.3 (link aggregation among them)
         SlowProtocols = 0x8809,
         /// EAP over LAN, which carries MACsec Key Agreement (IEEE 802.1X)
@@ -60,13 +66,24 @@ wire_enum! {
         Hsr = 0x892f,
         /// CC-Link IE
         CcLinkIe = 0x890f,
+        /// OPC UA PubSub (UADP)
+        Uadp = 0xb62c,
+        /// the redundancy tag of IEEE 802.1CB
+        Redundancy = 0xf1c1,
     }
 }
 
 impl EtherType {
     /// Whether a VLAN tag follows.
     pub const fn is_vlan(self) -> bool {
-        matches!(self, Self::Vlan | Self::ServiceVlan)
+        matches!(
+            self,
+            Self::Vlan
+                | Self::ServiceVlan
+                | Self::OldServiceVlan
+                | Self::OldServiceVlan2
+                | Self::OldServiceVlan3
+        )
     }
 }
 

@@ -20,8 +20,8 @@ use antedate_channel::macsec::{ProtectError, Transmit};
 use antedate_wire::{EtherType, VlanTagStack};
 
 use crate::config::Express as Settings;
-use crate::config::policy::Class;
-use crate::config::policy::Traffic;
+use crate::config::policy::Policy;
+use crate::frames::gate::{Gate, Way};
 use crate::sys::age::Bounds;
 
 /// Octets that the medium adds to a frame: preamble, frame check sequence and gap (IEEE 802.3).
@@ -42,29 +42,22 @@ const QUEUE_FRAMES: usize = 1024;
 /// Selects express frames.
 #[derive(Debug)]
 pub struct Selector {
-    classes: [bool; Class::COUNT],
+    /// Passes the named kinds of traffic.
+    named: Gate,
     settings: Settings,
 }
 
 impl Selector {
     fn new(settings: Settings) -> Self {
-        let mut classes = [false; Class::COUNT];
-        for traffic in &settings.traffic {
-            if let Some(class) = classes.get_mut(Class::Named(*traffic).index()) {
-                *class = true;
-            }
-            if *traffic == Traffic::All {
-                classes = [true; Class::COUNT];
-            }
-        }
-        Self { classes, settings }
+        let named = Gate::new(&Policy { allow: settings.traffic.clone(), rules: Vec::new() });
+        Self { named, settings }
     }
 
-    /// Whether a frame of this class is express.
+    /// Whether a frame is express.
     #[inline]
     #[must_use]
-    pub fn picks(&self, class: Class, frame: &[u8]) -> bool {
-        self.classes.get(class.index()).copied().unwrap_or(false) || self.picks_by_header(frame)
+    pub fn picks(&self, frame: &[u8]) -> bool {
+        self.named.decide(Way::Out, frame).passes || self.picks_by_header(frame)
     }
 
     fn picks_by_header(&self, frame: &[u8]) -> bool {
@@ -186,8 +179,8 @@ impl Express {
     /// Whether the frame is express and fits the uplink whole.
     #[inline]
     #[must_use]
-    pub fn picks(&self, class: Class, frame: &[u8], longest: usize) -> bool {
-        self.selector.picks(class, frame) && self.transmit.protected_len(frame.len()) <= longest
+    pub fn picks(&self, frame: &[u8], longest: usize) -> bool {
+        self.selector.picks(frame) && self.transmit.protected_len(frame.len()) <= longest
     }
 
     /// Records that an express frame of `len` octets was handed to the kernel.
@@ -291,6 +284,7 @@ impl Express {
 mod tests {
     use super::*;
     use crate::config::express::{express_sci, express_ssci};
+    use crate::config::policy::Traffic;
     use antedate_channel::macsec::{An, CipherSuite, Sak, TransmitConfig};
     use antedate_wire::Sci;
 
@@ -330,27 +324,26 @@ mod tests {
     #[test]
     fn frames_are_picked_by_each_criterion() {
         let selector = Selector::new(settings());
-        assert!(selector.picks(Class::Named(Traffic::ProfinetRt), &frame(0, 64)));
-        assert!(!selector.picks(Class::Named(Traffic::Ipv4), &frame(0, 64)));
+        let mut cyclic = frame(0, 64);
+        cyclic[12..15].copy_from_slice(&[0x88, 0x92, 0x80]);
+        assert!(selector.picks(&cyclic) && !selector.picks(&frame(0, 64)));
         let mut ethercat = frame(0, 64);
         ethercat[12..14].copy_from_slice(&[0x88, 0xa4]);
-        assert!(selector.picks(Class::Other, &ethercat));
+        assert!(selector.picks(&ethercat));
         for (priority, picked) in [(5u8, false), (6, true), (7, true)] {
             let mut tagged = frame(0, 12);
             tagged.extend([0x81, 0x00, priority << 5, 1, 0x08, 0x00]);
             tagged.resize(64, 0);
-            assert_eq!(selector.picks(Class::Other, &tagged), picked, "{priority}");
+            assert_eq!(selector.picks(&tagged), picked, "{priority}");
         }
         let all = Selector::new(Settings { traffic: vec![Traffic::All], vlan_priority: None, ..settings() });
-        for class in [Class::Other, Class::Named(Traffic::ProfinetRt), Class::Named(Traffic::Ipv4)] {
-            assert!(all.picks(class, &frame(0, 64)), "{class:?}");
-        }
+        assert!(all.picks(&cyclic) && all.picks(&frame(0, 64)));
         let ids =
             Selector::new(Settings { frame_ids: Some(0x8000..=0x80ff), vlan_priority: None, ..settings() });
         for (id, picked) in [(0x7f, false), (0x80, true), (0x81, false)] {
             let mut rt = frame(0, 64);
             rt[12..15].copy_from_slice(&[0x88, 0x92, id]);
-            assert_eq!(ids.picks(Class::Other, &rt), picked);
+            assert_eq!(ids.picks(&rt), picked);
         }
     }
 

@@ -14,7 +14,6 @@ use antedate_wire::ethernet::HEADER_LEN as HEADER;
 use antedate_wire::macsec::TAG_LEN_LONG;
 
 use super::warm::{accept, protect_in_place};
-use crate::config::policy::Class;
 use crate::frames::gate::{Gate, Way};
 use crate::frames::offload;
 use crate::frames::port::{admit, exceeds, flow, put};
@@ -302,19 +301,15 @@ impl Exit {
 
     #[inline]
     fn passes(&self, frame: &[u8]) -> bool {
-        self.passes_as(frame).is_some()
-    }
-
-    /// The class of the frame, if the policy passes it.
-    #[inline]
-    fn passes_as(&self, frame: &[u8]) -> Option<Class> {
-        admit(&self.gate, self.way, &self.counters, self.late, frame)
+        admit(&self.gate, self.way, &self.counters, self.late, frame).is_some()
     }
 
     /// Sends an express frame at once, and queues any other.
     fn sorted(&mut self, frame: &[u8], express: &mut Express, to: &Sender, longest: usize) {
-        let Some(class) = self.passes_as(frame) else { return };
-        if !express.picks(class, frame, longest) {
+        if !self.passes(frame) {
+            return;
+        }
+        if !express.picks(frame, longest) {
             if !express.enqueue(thread::coarse_now(), frame) {
                 self.counters.bulk_full.count();
             }

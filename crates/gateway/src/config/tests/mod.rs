@@ -7,9 +7,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use antedate_channel::macsec::CipherSuite;
-use antedate_wire::{EtherType, EthernetAddress, Sci};
+use antedate_wire::{EthernetAddress, Sci};
 
-use super::policy::{Action, Direction, Rule, Traffic, Vlan};
+use super::policy::conditions::UNTAGGED;
+use super::policy::{Action, AddressMatch, Conditions, Direction, Ranges, Rule, Traffic};
 use super::*;
 
 const SMALLEST: &str = "\
@@ -94,16 +95,17 @@ fn every_key_is_read() {
         Rule {
             line: 16,
             direction: Direction::In,
-            ethertype: Some(EtherType::Profinet),
-            source: deny.source,
-            destination: None,
-            vlan: Some(Vlan::Untagged),
-            frame_id: Some(0x8000..=0x80ff),
+            conditions: Conditions {
+                source: vec![AddressMatch { address: EthernetAddress([1, 0x0e, 0xcf, 0, 0, 0]), prefix: 24 }],
+                vlan: Ranges::one(UNTAGGED),
+                frame_id: Ranges(vec![0x8000..=0x80ff]),
+                ..Conditions::default()
+            },
             action: Action::Deny,
         }
     );
-    assert!(deny.source.unwrap().matches(EthernetAddress([1, 0x0e, 0xcf, 1, 2, 3])));
-    assert_eq!((allow.ethertype, allow.vlan, allow.line), (Some(EtherType::Goose), Some(Vlan::Id(7)), 22));
+    let Conditions { ethertype, vlan, .. } = &allow.conditions;
+    assert_eq!((ethertype, vlan, allow.line), (&Ranges::one(0x88b8), &Ranges::one(7), 22));
     assert_eq!(config.run.threads, Threads::Two([Some(0), Some(1)]));
     assert_eq!((config.run.poll, config.run.priority), (Poll::Block, Some(20)));
     assert_eq!(config.state.directory, Path::new("/etc/antedate/s"));
