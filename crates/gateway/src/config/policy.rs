@@ -76,6 +76,13 @@ impl Traffic {
         ("all", Self::All),
     ];
 
+    /// Whether its frames go to 01-80-C2-00-00-0E, which no switch forwards (IEEE 802.1Q-2018, table
+    /// 8-1): LLDP, and the link delays of Profinet.
+    #[must_use]
+    pub const fn ends_at_switches(self) -> bool {
+        matches!(self, Self::Lldp | Self::Ptcp)
+    }
+
     /// The name in the configuration.
     #[must_use]
     pub fn name(self) -> &'static str {

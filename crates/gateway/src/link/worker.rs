@@ -226,9 +226,19 @@ impl Worker {
                     express.set_rate(mbit);
                 }
             }
+            Message::Echo(frame) => {
+                if let Some(outbound) = &mut self.outbound {
+                    outbound.send_echo(&frame);
+                }
+            }
+            Message::PathMtu(mtu) => {
+                if let Some(outbound) = &mut self.outbound {
+                    outbound.set_path(mtu);
+                }
+            }
             Message::Outbound(ports) => {
                 if let Some(outbound) = &mut self.outbound {
-                    outbound.ports = ports;
+                    outbound.replace_ports(ports);
                 }
             }
             Message::Inbound(ports) => {
