@@ -226,10 +226,20 @@ impl Worker {
                     express.set_rate(mbit);
                 }
             }
+            Message::Echo(frame) => {
+                if let Some(outbound) = &mut self.outbound {
+                    outbound.send_echo(&frame);
+                }
+            }
+            Message::PathMtu(mtu) => {
+                if let Some(outbound) = &mut self.outbound {
+                    outbound.set_path(mtu);
+                }
+            }
             Message::Outbound(ports) => {
                 self.census();
                 if let Some(outbound) = &mut self.outbound {
-                    outbound.ports = ports;
+                    outbound.replace_ports(ports);
                 }
             }
             Message::Inbound(ports) => {

@@ -75,6 +75,10 @@ pub struct PathCounters {
     pub link_down: Counter,
     /// Frames that could not be sent for another reason.
     pub send_failed: Counter,
+    /// Frames that look forged, and the source address of the last one.
+    pub forged: Counter,
+    /// See [`Self::forged`].
+    pub forger: Counter,
     /// Frames that the policy passed, by class.
     pub passed: [Counter; Class::COUNT],
     /// Frames that the policy refused, by class.
@@ -106,6 +110,8 @@ impl PathCounters {
             queue_full: Counter::default(),
             link_down: Counter::default(),
             send_failed: Counter::default(),
+            forged: Counter::default(),
+            forger: Counter::default(),
             passed: Default::default(),
             refused: Default::default(),
             rules: (0..rules).map(|_| Counter::default()).collect(),
