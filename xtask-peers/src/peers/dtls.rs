@@ -290,7 +290,7 @@ fn restarted(place: &Place) -> Result<String, String> {
     let echo = Echo::start()?;
     let at = free()?;
     let mut server = place.ours("listen", at, echo.at, &[])?;
-    let client = place.ours("connect", free()?, at, &[])?;
+    let client = place.ours("connect", free()?, at, &["--resend"])?;
     let device = device()?;
     device.connect(listening(&client)?).map_err(|e| e.to_string())?;
     let mut buffer = [0; 2000];
