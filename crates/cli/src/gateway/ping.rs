@@ -24,7 +24,7 @@ const TRIES: usize = 2;
 
 #[derive(Args)]
 pub(crate) struct Ping {
-    /// The peer: its SCI, its address on the uplink, or its name in the key file or the overlay.
+    /// The peer: its SCI, its address on the uplink, or its name in the key file.
     /// All by default.
     #[arg(value_name = "PEER")]
     peer: Option<String>,
