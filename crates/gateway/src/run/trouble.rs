@@ -227,7 +227,7 @@ impl Trouble {
     /// Whether it may last in a healthy network: it does not count for `status --check`.
     #[must_use]
     pub const fn is_notice(self) -> bool {
-        matches!(self, Self::StrangeMkpdus | Self::StrangeDatagrams)
+        matches!(self, Self::StrangeMkpdus | Self::NotCarried | Self::StrangeDatagrams)
     }
 }
 
