@@ -1,6 +1,8 @@
 //! The command as a user calls it: output and exit status.
 
 mod folder;
+#[path = "../../wire/tests/skip/mod.rs"]
+mod skip;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -8,6 +10,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use folder::Folder;
+use skip::skipped;
 
 impl Folder {
     fn write(&self, name: &str, text: &str) {
@@ -35,7 +38,7 @@ impl Folder {
         if call("true").status() == 0 {
             return Some(call(script));
         }
-        println!("SKIPPED: this machine forbids namespaces");
+        skipped("a command in namespaces: this machine forbids them");
         None
     }
 }
@@ -636,6 +639,7 @@ fn short_demo_writes_text_and_json() {
         called.out()
     );
     assert_eq!(called.status() == 0, verdict["passed"] == true, "{}{}{report}", called.out(), called.err());
+    assert_eq!(verdict["holds"], true, "{}{}{report}", called.out(), called.err());
     assert!(
         report.contains("\"nonce_reuse\": 0") && report.contains("\"plaintext_frames_on_wire\": 0"),
         "{report}"

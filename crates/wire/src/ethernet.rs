@@ -26,6 +26,12 @@ wire_enum! {
         Vlan = 0x8100,
         /// IPv6
         Ipv6 = 0x86dd,
+        /// a service tag of equipment older than IEEE 802.1ad
+        OldServiceVlan = 0x9100,
+        /// a service tag of equipment older than IEEE 802.1ad
+        OldServiceVlan2 = 0x9200,
+        /// a service tag of equipment older than IEEE 802.1ad
+        OldServiceVlan3 = 0x9300,
         /// the Slow Protocols of IEEE 802.3 (link aggregation among them)
         SlowProtocols = 0x8809,
         /// EAP over LAN, which carries MACsec Key Agreement (IEEE 802.1X)
@@ -60,13 +66,24 @@ wire_enum! {
         Hsr = 0x892f,
         /// CC-Link IE
         CcLinkIe = 0x890f,
+        /// OPC UA PubSub (UADP)
+        Uadp = 0xb62c,
+        /// the redundancy tag of IEEE 802.1CB
+        Redundancy = 0xf1c1,
     }
 }
 
 impl EtherType {
     /// Whether a VLAN tag follows.
     pub const fn is_vlan(self) -> bool {
-        matches!(self, Self::Vlan | Self::ServiceVlan)
+        matches!(
+            self,
+            Self::Vlan
+                | Self::ServiceVlan
+                | Self::OldServiceVlan
+                | Self::OldServiceVlan2
+                | Self::OldServiceVlan3
+        )
     }
 }
 
@@ -99,6 +116,12 @@ impl Address {
     /// The six octets.
     pub const fn as_bytes(&self) -> &[u8; 6] {
         &self.0
+    }
+
+    /// Whether this is a group that no customer bridge forwards (IEEE 802.1Q-2018, tables 8-1 to 8-3):
+    /// 01-80-C2-00-00-00 to -0F.
+    pub const fn is_link_local(&self) -> bool {
+        matches!(self.0, [0x01, 0x80, 0xc2, 0x00, 0x00, 0x00..=0x0f])
     }
 
     /// Whether this is a group address. Broadcast is one.

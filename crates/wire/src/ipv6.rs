@@ -9,8 +9,8 @@ pub use core::net::Ipv6Addr as Address;
 
 /// Octets of the fixed header.
 pub const HEADER_LEN: usize = 40;
-/// The most extension headers that [`Packet::upper_layer`] follows.
-const MAX_EXTENSIONS: usize = 8;
+/// The most extension headers that are followed.
+pub const MAX_EXTENSIONS: usize = 8;
 
 mod field {
     pub(super) const VERSION: usize = 0;

@@ -1,5 +1,5 @@
 //! Profinet real-time frames (IEC 61158-6-10): the FrameID of every frame, and the cyclic data of
-//! RT class 1.
+//! RT class 1. Among UDP datagrams: the calls to Profinet's interfaces.
 //!
 //! A cyclic frame, behind the EtherType 0x8892 (and usually a VLAN tag of priority 6):
 //!
@@ -15,10 +15,12 @@
 
 mod cyclic;
 mod frame_id;
+mod interfaces;
 mod status;
 
 pub use cyclic::{
     CYCLE_UNIT_NS, CyclicFrame, CyclicRepr, Layout, MAX_C_SDU_LEN, MIN_C_SDU_LEN, OVERHEAD, cycle_counter,
 };
 pub use frame_id::{FrameId, FrameIdRange, frame_id};
+pub use interfaces::{RPC_HEADER_LEN, is_rpc};
 pub use status::{DataStatus, Iocs, Iops, Ioxs};

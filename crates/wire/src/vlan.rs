@@ -61,7 +61,7 @@ impl Tci {
 /// One tag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tag {
-    /// [`EtherType::Vlan`] or [`EtherType::ServiceVlan`]
+    /// [`EtherType::Vlan`] or a service tag's ([`EtherType::is_vlan`])
     pub protocol: EtherType,
     /// priority, drop eligible, identifier
     pub tci: Tci,
@@ -171,6 +171,15 @@ mod tests {
         assert_eq!(stack.vlan(), Some(100));
         assert!(stack.tags()[0].tci.drop_eligible());
         assert_eq!((stack.ethertype, stack.payload), (EtherType::Ipv4, 22));
+    }
+
+    #[test]
+    fn old_service_tags_are_read() {
+        for protocol in [0x91, 0x92, 0x93] {
+            let stack = TagStack::parse(&frame(&[protocol, 0, 0, 1, 0x81, 0, 0, 7, 0x08, 0])).unwrap();
+            let ids: std::vec::Vec<_> = stack.tags().iter().map(|tag| tag.tci.id()).collect();
+            assert_eq!((ids, stack.ethertype), (std::vec![1, 7], EtherType::Ipv4));
+        }
     }
 
     #[test]

@@ -13,14 +13,16 @@
 //! - [`Express`]: the channel, and the queue of bulk
 
 use std::collections::VecDeque;
+use std::mem;
 
 use antedate_channel::fragment::Marks;
 use antedate_channel::macsec::{ProtectError, Transmit};
 use antedate_wire::{EtherType, VlanTagStack};
 
 use crate::config::Express as Settings;
-use crate::config::policy::Class;
-use crate::config::policy::Traffic;
+use crate::config::policy::Policy;
+use crate::frames::gate::{Gate, Way};
+use crate::sys::age::Bounds;
 
 /// Octets that the medium adds to a frame: preamble, frame check sequence and gap (IEEE 802.3).
 const MEDIUM: usize = 8 + 4 + 12;
@@ -40,29 +42,22 @@ const QUEUE_FRAMES: usize = 1024;
 /// Selects express frames.
 #[derive(Debug)]
 pub struct Selector {
-    classes: [bool; Class::COUNT],
+    /// Passes the named kinds of traffic.
+    named: Gate,
     settings: Settings,
 }
 
 impl Selector {
     fn new(settings: Settings) -> Self {
-        let mut classes = [false; Class::COUNT];
-        for traffic in &settings.traffic {
-            if let Some(class) = classes.get_mut(Class::Named(*traffic).index()) {
-                *class = true;
-            }
-            if *traffic == Traffic::All {
-                classes = [true; Class::COUNT];
-            }
-        }
-        Self { classes, settings }
+        let named = Gate::new(&Policy { allow: settings.traffic.clone(), rules: Vec::new() });
+        Self { named, settings }
     }
 
-    /// Whether a frame of this class is express.
+    /// Whether a frame is express.
     #[inline]
     #[must_use]
-    pub fn picks(&self, class: Class, frame: &[u8]) -> bool {
-        self.classes.get(class.index()).copied().unwrap_or(false) || self.picks_by_header(frame)
+    pub fn picks(&self, frame: &[u8]) -> bool {
+        self.named.decide(Way::Out, frame).passes || self.picks_by_header(frame)
     }
 
     fn picks_by_header(&self, frame: &[u8]) -> bool {
@@ -123,8 +118,8 @@ pub struct Express {
     pub transmit: Box<Transmit>,
     selector: Selector,
     pacer: Pacer,
-    /// Whole frames, and their total octets.
-    queue: VecDeque<Vec<u8>>,
+    /// Whole frames with their arrival, and their total octets.
+    queue: VecDeque<(u64, Vec<u8>)>,
     octets: usize,
     /// Buffers for reuse.
     spare: Vec<Vec<u8>>,
@@ -135,6 +130,11 @@ pub struct Express {
     at: usize,
     /// The time of the next fragment even if the wire is not idle.
     latest: u64,
+    /// The arrival of the current frame.
+    since: u64,
+    max_age: Bounds,
+    /// Frames dropped for their age since the last call of [`Self::take_stale`].
+    stale: u64,
 }
 
 /// The other secure channel with its settings.
@@ -153,7 +153,7 @@ pub struct Bulk<'a> {
 impl Express {
     /// An empty queue before a wire of this rate.
     #[must_use]
-    pub fn new(transmit: Box<Transmit>, settings: Settings, mbit: u64) -> Self {
+    pub fn new(transmit: Box<Transmit>, settings: Settings, mbit: u64, max_age: Bounds) -> Self {
         Self {
             transmit,
             selector: Selector::new(settings),
@@ -165,6 +165,9 @@ impl Express {
             lengths: VecDeque::new(),
             at: 0,
             latest: 0,
+            since: 0,
+            max_age,
+            stale: 0,
         }
     }
 
@@ -176,8 +179,8 @@ impl Express {
     /// Whether the frame is express and fits the uplink whole.
     #[inline]
     #[must_use]
-    pub fn picks(&self, class: Class, frame: &[u8], longest: usize) -> bool {
-        self.selector.picks(class, frame) && self.transmit.protected_len(frame.len()) <= longest
+    pub fn picks(&self, frame: &[u8], longest: usize) -> bool {
+        self.selector.picks(frame) && self.transmit.protected_len(frame.len()) <= longest
     }
 
     /// Records that an express frame of `len` octets was handed to the kernel.
@@ -186,8 +189,13 @@ impl Express {
         self.pacer.sent(now, len);
     }
 
+    /// Frames dropped for their age since the last call.
+    pub const fn take_stale(&mut self) -> u64 {
+        mem::replace(&mut self.stale, 0)
+    }
+
     /// Queues a frame of bulk. False if the queue is full.
-    pub fn enqueue(&mut self, frame: &[u8]) -> bool {
+    pub fn enqueue(&mut self, now: u64, frame: &[u8]) -> bool {
         if self.octets + frame.len() > QUEUE || self.queue.len() >= QUEUE_FRAMES {
             return false;
         }
@@ -195,7 +203,7 @@ impl Express {
         copy.clear();
         copy.extend_from_slice(frame);
         self.octets += copy.len();
-        self.queue.push_back(copy);
+        self.queue.push_back((now, copy));
         true
     }
 
@@ -215,8 +223,13 @@ impl Express {
         if self.due().is_none_or(|due| due > now) {
             return Ok(false);
         }
+        if self.max_age.is_stale(now.saturating_sub(self.since)) && !self.lengths.is_empty() {
+            // Its receiver drops the rest.
+            self.lengths.clear();
+            self.stale += 1;
+        }
         if self.lengths.is_empty() {
-            self.cut(bulk)?;
+            self.cut(now, bulk)?;
         }
         let Some(len) = self.lengths.pop_front() else { return Ok(false) };
         if let Some(fragment) = self.fragments.get(self.at..self.at + len) {
@@ -230,9 +243,17 @@ impl Express {
 
     /// Protects the next frame of bulk: all its fragments with adjacent packet numbers, whatever is
     /// sent between them.
-    fn cut(&mut self, bulk: Bulk<'_>) -> Result<(), ProtectError> {
-        let Some(frame) = self.queue.pop_front() else { return Ok(()) };
-        self.octets -= frame.len();
+    fn cut(&mut self, now: u64, bulk: Bulk<'_>) -> Result<(), ProtectError> {
+        let frame = loop {
+            let Some((since, frame)) = self.queue.pop_front() else { return Ok(()) };
+            self.octets -= frame.len();
+            if !self.max_age.is_stale(now.saturating_sub(since)) {
+                self.since = since;
+                break frame;
+            }
+            self.stale += 1;
+            self.spare.push(frame);
+        };
         let Self { fragments, lengths, .. } = self;
         fragments.clear();
         self.at = 0;
@@ -263,6 +284,7 @@ impl Express {
 mod tests {
     use super::*;
     use crate::config::express::{express_sci, express_ssci};
+    use crate::config::policy::Traffic;
     use antedate_channel::macsec::{An, CipherSuite, Sak, TransmitConfig};
     use antedate_wire::Sci;
 
@@ -302,27 +324,26 @@ mod tests {
     #[test]
     fn frames_are_picked_by_each_criterion() {
         let selector = Selector::new(settings());
-        assert!(selector.picks(Class::Named(Traffic::ProfinetRt), &frame(0, 64)));
-        assert!(!selector.picks(Class::Named(Traffic::Ipv4), &frame(0, 64)));
+        let mut cyclic = frame(0, 64);
+        cyclic[12..15].copy_from_slice(&[0x88, 0x92, 0x80]);
+        assert!(selector.picks(&cyclic) && !selector.picks(&frame(0, 64)));
         let mut ethercat = frame(0, 64);
         ethercat[12..14].copy_from_slice(&[0x88, 0xa4]);
-        assert!(selector.picks(Class::Other, &ethercat));
+        assert!(selector.picks(&ethercat));
         for (priority, picked) in [(5u8, false), (6, true), (7, true)] {
             let mut tagged = frame(0, 12);
             tagged.extend([0x81, 0x00, priority << 5, 1, 0x08, 0x00]);
             tagged.resize(64, 0);
-            assert_eq!(selector.picks(Class::Other, &tagged), picked, "{priority}");
+            assert_eq!(selector.picks(&tagged), picked, "{priority}");
         }
         let all = Selector::new(Settings { traffic: vec![Traffic::All], vlan_priority: None, ..settings() });
-        for class in [Class::Other, Class::Named(Traffic::ProfinetRt), Class::Named(Traffic::Ipv4)] {
-            assert!(all.picks(class, &frame(0, 64)), "{class:?}");
-        }
+        assert!(all.picks(&cyclic) && all.picks(&frame(0, 64)));
         let ids =
             Selector::new(Settings { frame_ids: Some(0x8000..=0x80ff), vlan_priority: None, ..settings() });
         for (id, picked) in [(0x7f, false), (0x80, true), (0x81, false)] {
             let mut rt = frame(0, 64);
             rt[12..15].copy_from_slice(&[0x88, 0x92, id]);
-            assert_eq!(ids.picks(Class::Other, &rt), picked);
+            assert_eq!(ids.picks(&rt), picked);
         }
     }
 
@@ -339,7 +360,7 @@ mod tests {
         mut offer: impl FnMut(u64, &mut Express, &mut Vec<(u64, Vec<u8>)>),
     ) -> Vec<(u64, Vec<u8>)> {
         let (mut bulk, mut express) =
-            (channel(SCI), Express::new(channel(express_sci(SCI)), settings(), mbit));
+            (channel(SCI), Express::new(channel(express_sci(SCI)), settings(), mbit, Bounds::NONE));
         let (mut sent, mut scratch) = (Vec::new(), vec![0; 4096]);
         for now in (0..end).step_by(1_000) {
             offer(now, &mut express, &mut sent);
@@ -358,7 +379,7 @@ mod tests {
     fn express_frame_waits_for_one_fragment() {
         let mut number = 0;
         let sent = run(20_000_000, |now, express, sent| {
-            while express.enqueue(&frame(number, 1514)) {
+            while express.enqueue(0, &frame(number, 1514)) {
                 number = number.wrapping_add(1);
             }
             if now % 1_000_000 == 500_000 {
@@ -392,7 +413,7 @@ mod tests {
                 express.set_rate(100);
                 slow = sent.len();
             }
-            while express.enqueue(&frame(1, 1514)) {}
+            while express.enqueue(0, &frame(1, 1514)) {}
         });
         let fast = sent.len() - slow;
         assert!(slow > 40 && (slow * 8..slow * 11).contains(&fast), "{slow} and {fast} fragments in 10 ms");
@@ -401,7 +422,7 @@ mod tests {
     #[test]
     fn express_frames_do_not_starve_bulk() {
         let sent = run(20_000_000, |now, express, sent| {
-            let _ = express.enqueue(&frame(1, 1514));
+            let _ = express.enqueue(0, &frame(1, 1514));
             sent.push((now, vec![0; 64]));
             express.sent(now, 64);
         });
@@ -412,7 +433,8 @@ mod tests {
     #[test]
     fn bulk_does_not_exceed_the_wire_rate() {
         for mbit in [1, 2] {
-            let sent = run_at(mbit, 500_000_000, |_, express, _| while express.enqueue(&frame(1, 1514)) {});
+            let sent =
+                run_at(mbit, 500_000_000, |_, express, _| while express.enqueue(0, &frame(1, 1514)) {});
             let used: u64 = sent.iter().map(|(_, frame)| (frame.len() + MEDIUM) as u64 * 8_000 / mbit).sum();
             assert!((480_000_000..503_000_000).contains(&used), "{used} ns of 500 ms at {mbit} Mbit/s");
         }
@@ -422,7 +444,7 @@ mod tests {
     fn bulk_resumes_after_express_overload() {
         let mut before = 0;
         let sent = run(1_400_000_000, |now, express, sent| {
-            let _ = express.enqueue(&frame(1, 1514));
+            let _ = express.enqueue(0, &frame(1, 1514));
             if now < 1_200_000_000 {
                 // Ten times the rate, which a wire without a link accepts too.
                 express.sent(now, 101);
@@ -436,10 +458,10 @@ mod tests {
 
     #[test]
     fn bulk_queue_is_bounded() {
-        let mut express = Express::new(channel(express_sci(SCI)), settings(), 100);
-        let queued = (0..10_000).filter(|_| express.enqueue(&frame(1, 1514))).count();
+        let mut express = Express::new(channel(express_sci(SCI)), settings(), 100, Bounds::NONE);
+        let queued = (0..10_000).filter(|_| express.enqueue(0, &frame(1, 1514))).count();
         assert_eq!(queued, QUEUE / 1514);
-        let mut express = Express::new(channel(express_sci(SCI)), settings(), 100);
-        assert_eq!((0..10_000).filter(|_| express.enqueue(&frame(1, 60))).count(), QUEUE_FRAMES);
+        let mut express = Express::new(channel(express_sci(SCI)), settings(), 100, Bounds::NONE);
+        assert_eq!((0..10_000).filter(|_| express.enqueue(0, &frame(1, 60))).count(), QUEUE_FRAMES);
     }
 }

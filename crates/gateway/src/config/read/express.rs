@@ -3,7 +3,7 @@
 use antedate_host::document::{Field, Section};
 use antedate_wire::EtherType;
 
-use super::policy::{ethertype, range};
+use super::policy::{ethertype, range, traffic};
 use super::{all, number};
 use crate::config::policy::Traffic;
 use crate::config::{Express, Lines, Rate};
@@ -18,10 +18,8 @@ pub(super) fn express(mut section: Section<'_, '_>, lines: &mut Lines) -> Option
         section.finish();
         return Some(None);
     }
-    let each = |fields: Vec<Field<'_, '_>>| -> Option<Vec<Traffic>> {
-        fields.iter().map(|name| name.one_of("a kind of traffic", &Traffic::NAMES)).collect()
-    };
-    let traffic = section.get("traffic").map(|field| field.array().and_then(each));
+    let each = |fields: Vec<Field<'_, '_>>| -> Option<Vec<Traffic>> { fields.iter().map(traffic).collect() };
+    let kinds = section.get("traffic").map(|field| field.array().and_then(each));
     let vlan_priority = section.get("vlan_priority").map(|field| number(&field, 1..=7));
     let ethertypes = section
         .get("ethertypes")
@@ -45,7 +43,7 @@ pub(super) fn express(mut section: Section<'_, '_>, lines: &mut Lines) -> Option
     });
     section.finish();
     let written = Express {
-        traffic: all(traffic)?.unwrap_or_default(),
+        traffic: all(kinds)?.unwrap_or_default(),
         vlan_priority: all(vlan_priority)?,
         ethertypes: all(ethertypes)?.unwrap_or_default(),
         frame_ids: all(frame_ids)?,

@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use super::*;
 use crate::run::status::{
-    Agreement, AgreementKey, AgreementMember, Macsec, Overlay, OverlayPeer, ReceiveSa, ReleaseClock,
-    SecondUplink, Status, Thread, TransmitSa,
+    Agreement, AgreementKey, AgreementMember, Macsec, Overlay, OverlayPeer, PathMtu, ReceiveSa, ReleaseClock,
+    SecondUplink, Status, Thread, TransmitSa, Warning,
 };
 
 const MANUAL: &str = concat!(
@@ -42,11 +42,51 @@ fn manual_has_every_key() {
     assert!(known >= 50, "{known} of:\n{found}");
 }
 
+/// The table of `policy.allow` has a row for each name, with the rules that it stands for.
 #[test]
 fn manual_has_every_kind_of_traffic() {
-    for (name, _) in Traffic::NAMES {
-        assert!(MANUAL.contains(&format!("| `{name}` |")), "{name}");
+    for (name, traffic) in Traffic::NAMES {
+        let stands_for: Vec<String> = match traffic.parts() {
+            [] => traffic.rules().iter().map(|rule| format!("`{rule}`")).collect(),
+            parts => parts.iter().map(|part| format!("`{}`", part.name())).collect(),
+        };
+        let stands_for = match traffic {
+            Traffic::All => "everything that is a well-formed frame".to_owned(),
+            _ => stands_for.join(" or "),
+        };
+        let row = MANUAL.lines().find(|line| line.starts_with(&format!("| `{name}` |")));
+        let end = format!("| {stands_for} |");
+        assert!(row.is_some_and(|row| row.ends_with(&end)), "`{name}` must end with: {end}\n{row:?}");
     }
+    for (name, traffic) in Traffic::ALIASES {
+        assert!(MANUAL.contains(&format!("`{name}` is another name of `{}`", traffic.name())), "{name}");
+    }
+}
+
+/// A rule reads back the text of its conditions.
+#[test]
+fn conditions_read_back_their_text() {
+    for (name, traffic) in Traffic::NAMES {
+        for conditions in traffic.rules() {
+            let lines: String = split_keys(&conditions.to_string()).join("\n");
+            let text = format!("{SMALLEST}[[policy.rule]]\naction = \"allow\"\n{lines}\n");
+            let read = parse(&text).unwrap_or_else(|faults| panic!("{name}: {lines}\n{faults}"));
+            assert_eq!(read.policy.rules[0].conditions, conditions, "{name}");
+        }
+    }
+}
+
+/// The keys of `a = 1, b = [2, 3]`, one each.
+fn split_keys(text: &str) -> Vec<String> {
+    let (mut keys, mut depth) = (vec![String::new()], 0i32);
+    for letter in text.chars() {
+        depth += i32::from(letter == '[') - i32::from(letter == ']');
+        match letter {
+            ',' if depth == 0 => keys.push(String::new()),
+            other => keys.last_mut().unwrap().push(other),
+        }
+    }
+    keys
 }
 
 #[test]
@@ -59,6 +99,7 @@ fn manual_has_every_status_name() {
             members: vec![AgreementMember::default()],
             ..Agreement::default()
         }),
+        path: Some(PathMtu::default()),
         ..Macsec::default()
     };
     let overlay = Overlay {
@@ -68,7 +109,9 @@ fn manual_has_every_status_name() {
         ..Overlay::default()
     };
     let threads = vec![Thread::default()];
-    let status = Status { macsec: Some(macsec), overlay: Some(overlay), threads, ..Status::default() };
+    let warnings = vec![Warning::default()];
+    let status =
+        Status { macsec: Some(macsec), overlay: Some(overlay), threads, warnings, ..Status::default() };
     let (_, chapter) = MANUAL.split_once("## The state as JSON").unwrap();
     let (chapter, _) = chapter.split_once("\n# ").unwrap();
     let (mut values, mut known) = (vec![serde_json::to_value(&status).unwrap()], 0);
