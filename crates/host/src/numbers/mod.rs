@@ -202,7 +202,9 @@ impl<D: Disk> NumberFile<D> {
     pub fn reserve(&mut self, limits: &[(KeyId, u64)]) -> Result<(), NumbersError> {
         let mut records = self.records.clone();
         for (key, limit) in limits {
-            let next = self.next(key)?.max(*limit);
+            // Of two limits of one key, the higher one counts.
+            let known = records.transmitted.get(&key.key).map_or(1, |known| known.next);
+            let next = self.next(key)?.max(known).max(*limit);
             if !records.transmitted.contains_key(&key.key) {
                 self.room(&records)?;
             }
@@ -298,9 +300,11 @@ impl<D: Disk> NumberFile<D> {
         NumbersError::new(&self.path, kind)
     }
 
+    /// Raises bounds in `records`. Of two bounds of one place, the higher one counts.
     fn note(&self, records: &mut Records, bounds: &[Bound]) -> Result<(), NumbersError> {
         for (key, place, lowest) in bounds {
-            let lowest = self.bound(key, *place).max(*lowest);
+            let known = records.received.get(&(key.key, *place)).map_or(1, |known| known.lowest);
+            let lowest = known.max(*lowest);
             if !records.received.contains_key(&(key.key, *place)) && records.is_full_of_received() {
                 return Err(self.error(NumbersErrorKind::Full));
             }

@@ -1,3 +1,5 @@
+mod rules;
+
 use std::os::unix::fs::PermissionsExt;
 
 use super::medium::{Keep, Medium};
