@@ -338,8 +338,9 @@ mod tests {
         }
         let all = Selector::new(Settings { traffic: vec![Traffic::All], vlan_priority: None, ..settings() });
         assert!(all.picks(&cyclic) && all.picks(&frame(0, 64)));
-        let ids =
-            Selector::new(Settings { frame_ids: Some(0x8000..=0x80ff), vlan_priority: None, ..settings() });
+        let traffic = Vec::new();
+        let by_id = Settings { traffic, frame_ids: Some(0x8000..=0x80ff), vlan_priority: None, ..settings() };
+        let ids = Selector::new(by_id);
         for (id, picked) in [(0x7f, false), (0x80, true), (0x81, false)] {
             let mut rt = frame(0, 64);
             rt[12..15].copy_from_slice(&[0x88, 0x92, id]);

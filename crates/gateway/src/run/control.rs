@@ -296,17 +296,20 @@ mod tests {
     }
 
     #[test]
-    fn surplus_clients_are_refused() {
+    fn longest_waiting_client_makes_room() {
         let (_directory, path, _server) = started();
-        let mut held: Vec<UnixStream> =
-            (0..CLIENTS_MAX).map(|_| UnixStream::connect(&path).unwrap()).collect();
-        let reply = tell(&path, b"");
-        assert!(reply.contains("too many clients at a time"), "{reply}");
-        let mut first = held.remove(0);
-        first.write_all(b"{\"request\":\"status\"}\n").unwrap();
-        let mut line = String::new();
-        BufReader::new(&first).read_line(&mut line).unwrap();
-        assert!(line.starts_with("{\"ok\":true"), "{line}");
+        let held: Vec<UnixStream> = (0..=CLIENTS_MAX).map(|_| UnixStream::connect(&path).unwrap()).collect();
+        let asked = |mut client: &UnixStream| {
+            let _ = client.write_all(b"{\"request\":\"status\"}\n");
+            let mut line = String::new();
+            let _ = BufReader::new(client).read_line(&mut line);
+            line
+        };
+        for last in [&held[CLIENTS_MAX], &held[1]] {
+            let line = asked(last);
+            assert!(line.starts_with("{\"ok\":true"), "{line}");
+        }
+        assert_eq!(asked(&held[0]), "", "it is disconnected");
     }
 
     #[test]

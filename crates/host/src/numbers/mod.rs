@@ -332,11 +332,11 @@ impl<D: Disk> NumberFile<D> {
         self.disk.write_new(&bytes).map_err(NumbersError::io(path, "write the state file"))?;
         self.disk.sync_new().map_err(NumbersError::io(path, "make the state file durable"))?;
         act().map_err(NumbersError::io(path, "pass on what was received"))?;
-        // A renaming that fails may have happened.
+        // A renaming that fails may have happened, and one that is not durable may be undone.
         self.contents.push(Some(content(&bytes)));
         self.disk.replace().map_err(NumbersError::io(path, "replace the state file"))?;
-        self.contents.remove(0);
         self.disk.sync_directory().map_err(NumbersError::io(path, "make the state file durable"))?;
+        self.contents.remove(0);
         self.records = records;
         Ok(())
     }
