@@ -342,7 +342,9 @@ fn introduction_works_over_a_switch() {
         assert_eq!((echo.octets, echo.answer_octets, echo.longest), (60, 60, 1550 + 14 - 32));
         assert_eq!(association.members[number].gateway.warnings(), [""; 0]);
         let agreement = association.members[number].gateway.agreement();
-        assert_eq!(agreement.members[0].hears_by, "ff:ff:ff:ff:ff:ff");
+        // A bridge without spanning tree forwards the group of bridges.
+        let by = &agreement.members[0].hears_by;
+        assert!(["01:80:c2:00:00:00", "ff:ff:ff:ff:ff:ff"].contains(&by.as_str()), "{by}");
     }
     association.crosses(0, 1, 1);
 }
@@ -403,7 +405,8 @@ fn lldp_over_a_switch_speaks() {
     let mut lldp = frame(0, 1, 1);
     lldp[..6].copy_from_slice(&[0x01, 0x80, 0xc2, 0, 0, 0x0e]);
     lldp[12..14].copy_from_slice(&[0x88, 0xcc]);
-    std::thread::sleep(Duration::from_millis(1500));
+    // Key agreement first finds out that it is no cable.
+    std::thread::sleep(Duration::from_secs(13));
     association.members[0].machine.send(&lldp).expect("it is sent");
     until_warned(&association, 0, "not-carried", true);
     assert_eq!(association.next(1, Duration::from_millis(200)), None);

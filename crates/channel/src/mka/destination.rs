@@ -9,6 +9,7 @@
 //! 2. A peer that hears us not yet is answered once by the destination of its own MKPDU.
 //! 3. While such a peer is there, or none at all, the configured destinations follow in turn, the
 //!    first one twice at the start.
+//! 4. The first one is tried again soon after, and now and then, if others are in use.
 
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -46,10 +47,16 @@ impl Places {
     }
 }
 
+/// The MKPDUs from an agreement to the next trial of the first destination, and between trials.
+const SOON: u32 = 3;
+const SELDOM: u32 = 30;
+
 /// The turn of a search.
 #[derive(Debug, Default)]
 pub(super) struct Search {
     tries: usize,
+    /// MKPDUs since the last search.
+    calm: u32,
 }
 
 impl Search {
@@ -69,8 +76,13 @@ impl Search {
         }
         if !Self::is_on(peers, now) {
             self.tries = 0;
+            self.calm += 1;
+            if self.calm == SOON || self.calm.is_multiple_of(SELDOM) {
+                places.add(0);
+            }
             return places;
         }
+        self.calm = 0;
         let mut answers = false;
         for peer in peers.0.iter_mut().filter(|peer| !peer.is_live() && !peer.answered) {
             peer.answered = true;

@@ -287,7 +287,7 @@ impl Speaker {
                 |traffic: Traffic| out.passed.get(Class::Named(traffic).index()).map_or(0, Counter::get);
             let kept = Traffic::NAMES.iter().filter(|(_, traffic)| traffic.ends_at_switches());
             let kept: Vec<_> = kept.map(|(name, traffic)| (*name, passed(*traffic))).collect();
-            self.symptoms.kept_by_switches(&status, &kept, watch);
+            self.symptoms.kept_by_switches(&status, &kept, self.start.elapsed(), watch);
         }
     }
 

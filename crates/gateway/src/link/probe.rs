@@ -16,11 +16,13 @@ const NEAR: usize = 1;
 /// The wait for an answer, and the most tries of a length.
 const PATIENCE: Duration = Duration::from_millis(400);
 const TRIES: u32 = 3;
-/// Intervals: from the arrival of a member to its first probe, of short echoes to a member that never answered, of confirmations of the path MTU, and
-/// of searches for a longer one.
+/// From the arrival of a member to its first probe.
 const SETTLES: Duration = Duration::from_secs(3);
+/// Interval of short echoes to a member that never answered.
 const AGAIN: Duration = Duration::from_secs(5);
+/// Interval of confirmations of the path MTU.
 const CONFIRM: Duration = Duration::from_secs(20);
+/// Interval of searches for a longer path MTU.
 const RAISE: Duration = Duration::from_secs(60);
 
 /// A member to probe.

@@ -14,6 +14,8 @@ use crate::run::watch::Watch;
 const PASSING: Duration = Duration::from_secs(3);
 /// The time for members to install a key: the key server makes the next one after the life time.
 const SLOW: Duration = Duration::from_secs(8);
+/// The time in which key agreement finds out whether the standard's group reaches a member.
+const FINDING: Duration = Duration::from_secs(10);
 /// Sources to remember.
 const SOURCES: usize = 4;
 /// The packet type of an MKPDU in an EAPOL header (IEEE 802.1X-2020, table 11-3).
@@ -54,6 +56,7 @@ pub(super) struct Symptoms {
     /// Passed frames that switches keep: all, and those while a switch was between.
     passed: u64,
     kept: u64,
+    far: Option<Duration>,
     /// A member is live.
     has_members: bool,
     alone: Option<Duration>,
@@ -129,12 +132,24 @@ impl Symptoms {
 
 impl Symptoms {
     /// Notes how many frames the policy has passed, by kind of traffic, that no switch forwards.
-    pub(super) fn kept_by_switches(&mut self, status: &Status, passed: &[(&str, u64)], watch: &Watch) {
+    pub(super) fn kept_by_switches(
+        &mut self,
+        status: &Status,
+        passed: &[(&str, u64)],
+        now: Duration,
+        watch: &Watch,
+    ) {
         let total = passed.iter().map(|(_, count)| count).sum();
         let more = total - std::mem::replace(&mut self.passed, total);
-        let far = |to: EthernetAddress| !to.is_link_local();
+        // What is between keeps the group of the nearest non-TPMR bridge, so it keeps LLDP's too.
+        let near = [EthernetAddress::PAE_GROUP, EthernetAddress::LLDP_NEAREST_BRIDGE];
+        let far = |to: EthernetAddress| !near.contains(&to);
         if !status.members.iter().any(|member| member.live && member.reached_by.is_some_and(far)) {
+            self.far = None;
             return watch.holds(Trouble::NotCarried, "", None);
+        }
+        if now < *self.far.get_or_insert(now) + FINDING {
+            return;
         }
         self.kept += more;
         let names: Vec<&str> = passed.iter().filter(|(_, count)| *count > 0).map(|(name, _)| *name).collect();
@@ -288,12 +303,15 @@ mod tests {
         pair.run(2, [true; 2]);
         let mut status = pair.all[0].status(pair.now);
         assert_eq!(status.members[0].reached_by, Some(EthernetAddress::PAE_GROUP));
-        symptoms.kept_by_switches(&status, &[("lldp", 3)], &watch);
-        assert!(watch.active().is_empty(), "a cable carries it");
+        let mut at = |second, status: &Status, passed: &[(&str, u64)]| {
+            symptoms.kept_by_switches(status, passed, Duration::from_secs(second), &watch);
+            watch.active().len()
+        };
+        assert_eq!(at(0, &status, &[("lldp", 3)]), 0, "a cable carries it");
         status.members[0].reached_by = Some(EthernetAddress::BROADCAST);
-        symptoms.kept_by_switches(&status, &[("lldp", 3)], &watch);
-        assert!(watch.active().is_empty(), "none since");
-        symptoms.kept_by_switches(&status, &[("lldp", 5), ("ptcp", 0)], &watch);
+        assert_eq!(at(1, &status, &[("lldp", 4)]), 0, "it may be a cable");
+        assert_eq!(at(11, &status, &[("lldp", 4)]), 0, "none since");
+        assert_eq!(at(12, &status, &[("lldp", 6), ("ptcp", 0)]), 1);
         let active = watch.active();
         assert_eq!((active[0].name.as_str(), active[0].count), ("not-carried", 2));
         assert!(active[0].what.ends_with("(lldp)"), "{active:?}");
