@@ -31,7 +31,8 @@ pub trait Machine {
     fn may_open_packet_sockets(&self) -> bool;
     /// The CPUs that this process may run on.
     fn cpus(&self) -> Vec<usize>;
-    /// Checks that datagrams can be received at an address of an interface.
+    /// Checks that datagrams can be received at an address of an interface; with port 0, that the
+    /// address is this machine's or one of broadcast.
     ///
     /// # Errors
     /// When another program has the port, or the address does not exist.
