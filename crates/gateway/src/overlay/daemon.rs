@@ -8,7 +8,7 @@ use std::path::Path as FilePath;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use antedate_channel::wireguard::{Device, KeyLogEntry, PREPARED_LEN, PeerError, Settings};
 use antedate_host::control::Server;
@@ -40,6 +40,8 @@ use crate::run::mailbox::Mailbox;
 use crate::run::report::{About, Carries, Place, Shares};
 use crate::run::setup::no_socket;
 use crate::run::setup::{self, Granted};
+use crate::run::surroundings::Surroundings;
+use crate::run::watch::watch_stale;
 use crate::run::{RunError, lock};
 use crate::sys::interface::{self, Interface};
 use crate::sys::packet::Receiver;
@@ -70,6 +72,7 @@ pub fn run(checked: &Checked, key_log: Option<&FilePath>, stop: &AtomicBool) -> 
     let watch = Watch::open()
         .inspect_err(|error| tracing::warn!(%error, "changes of interfaces are noticed twice a second only"))
         .ok();
+    let started = Instant::now();
     let (mut round, mut symptoms) = (0u64, Symptoms::default());
     while !stop.load(Ordering::Acquire) {
         let news = watch.as_ref().map_or_else(
@@ -88,7 +91,9 @@ pub fn run(checked: &Checked, key_log: Option<&FilePath>, stop: &AtomicBool) -> 
         if round.is_multiple_of(ROUNDS_PER_CENSUS)
             && let Some(snapshot) = supervisor.answers.snapshot()
         {
-            symptoms.report(&snapshot.document, ROUND * round as u32, &supervisor.answers.watch);
+            let Answers { watch, out, inward, .. } = &*supervisor.answers;
+            symptoms.report(&snapshot.document, started.elapsed(), watch);
+            watch_stale(watch, [out, inward]);
         }
         if supervisor.thread.is_finished() {
             return Err(RunError::Forwarding);
@@ -118,6 +123,7 @@ struct Supervisor {
     wires: Vec<Wire>,
     key_log: Option<KeyLog>,
     log: Log,
+    surroundings: Surroundings,
     _server: Server,
 }
 
@@ -221,6 +227,7 @@ impl Supervisor {
             wires,
             key_log,
             log,
+            surroundings: Surroundings::new(field, uplink, false),
             _server: server,
             config,
         })
@@ -234,6 +241,12 @@ impl Supervisor {
 
     /// Follows the links. Reopens a port whose interface was replaced or has another MTU.
     fn follow(&mut self) {
+        // A new name first, by which the others ask.
+        let ports =
+            std::iter::once(&mut self.field).chain(self.wires.iter_mut().map(|wire| &mut wire.interface));
+        for port in ports {
+            let _ = port.still_there();
+        }
         let ports = std::iter::once(&self.field).chain(self.wires.iter().map(|wire| &wire.interface));
         for (port, (known, downs)) in ports.zip(&mut *lock(&self.answers.links)) {
             let up = interface::link_up(&port.name) == Some(true);
@@ -247,8 +260,8 @@ impl Supervisor {
                 }
             }
         }
-        if changed(&self.field)
-            && let Ok(field) = Interface::find(&self.field.name)
+        if changed(&mut self.field)
+            && let Ok(field) = self.field.find_again()
         {
             match field_port(&self.config, &field) {
                 Ok((from, to)) => {
@@ -259,6 +272,9 @@ impl Supervisor {
                 }
                 Err(fault) => tracing::error!("{fault:#}"),
             }
+        }
+        if let Some(uplink) = self.wires.first() {
+            self.surroundings.follow(&self.field, &uplink.interface, &self.answers.watch);
         }
         for (at, wire) in self.wires.iter_mut().enumerate() {
             if let Some(mtu) = wire.follow(&self.config, &self.overlay, &self.mailbox)

@@ -77,7 +77,7 @@ impl Wire {
         overlay: &Overlay,
         mailbox: &Mailbox<Message>,
     ) -> Option<usize> {
-        if !changed(&self.interface) {
+        if !changed(&mut self.interface) {
             let address = interface::address(&self.interface.name)?;
             if address == self.interface.address {
                 return None;
@@ -88,7 +88,7 @@ impl Wire {
             tracing::info!(interface = %self.interface.name, %address, "the uplink has another address");
             return Some(config.uplink.carries(self.interface.mtu));
         }
-        let now = Interface::find(&self.interface.name).ok()?;
+        let now = self.interface.find_again().ok()?;
         let mtu = setup::uplink_mtu(config, &now);
         // The socket keeps its port, and is bound to the interface that has the name now.
         let again = self.socket.bind_to(&now.name);
@@ -111,6 +111,6 @@ impl Wire {
 }
 
 /// Whether an interface was replaced, or has another MTU.
-pub(super) fn changed(port: &Interface) -> bool {
+pub(super) fn changed(port: &mut Interface) -> bool {
     !port.still_there() || interface::mtu(&port.name).is_some_and(|mtu| mtu != port.mtu)
 }
