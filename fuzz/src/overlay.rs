@@ -26,7 +26,7 @@ pub fn overlay(data: &[u8]) {
     }
     if data.len() <= 9018 {
         let mut head = [0; HEADER_LEN];
-        Template::new(A, B, PORT, vni).write(&mut head, data.len(), 1);
+        Template::new(A, B, PORT, vni).write(&mut head, data.len(), 1, 0);
         let whole = [&head[..], data].concat();
         let read = packet(&whole).expect("what was written");
         let datagram = &whole[read.payload];

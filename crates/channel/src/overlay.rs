@@ -5,11 +5,16 @@
 //! counters instead.
 //!
 //! - [`encapsulation`]: a frame's headers, prebuilt, and parsing of received packets
-//! - [`message`]: messages between two Antedate ends: capabilities, and pieces of frames
+//! - [`message`]: messages between two Antedate ends: capabilities, pieces of frames, probes
 //! - [`reassembly`]: frames from pieces, and packets from IP fragments
+//! - [`discovery`]: the longest packet that a path carries; [`echo`]: probes to a stock end
+//! - [`ecn`]: congestion marks through the tunnel
 //! - [`clamp`]: lowers the segment size of TCP connections to avoid fragmentation
 
 pub mod clamp;
+pub mod discovery;
+pub mod echo;
+pub mod ecn;
 pub mod encapsulation;
 pub mod message;
 pub mod reassembly;

@@ -408,6 +408,14 @@ impl Device {
         self.peers.get(peer.0).is_some_and(|peer| peer.is_ready(now))
     }
 
+    /// Sets the address of a peer, as its name was resolved. A peer with a persistent keepalive is
+    /// contacted at once.
+    pub fn set_endpoint(&mut self, now: u64, peer: PeerId, to: SocketAddr) {
+        if let Some(peer) = self.peers.get_mut(peer.0) {
+            peer.readdress(now, to);
+        }
+    }
+
     /// The address where a peer was heard last.
     pub fn endpoint(&self, peer: PeerId) -> Option<SocketAddr> {
         self.peers.get(peer.0)?.endpoint

@@ -47,12 +47,13 @@ impl Template {
         Self { octets, sum }
     }
 
-    /// Writes the headers of a whole packet with a frame of `len` octets, at most 65,499.
+    /// Writes the headers of a whole packet with a frame of `len` octets, at most 65,499, and the
+    /// frame's code point for congestion.
     #[inline]
-    pub fn write(&self, out: &mut [u8; HEADER_LEN], len: usize, source_port: u16) {
+    pub fn write(&self, out: &mut [u8; HEADER_LEN], len: usize, source_port: u16, ecn: u8) {
         *out = self.octets;
         self.datagram(out, len, source_port);
-        self.ip(out, HEADER_LEN + len, 0, DONT_FRAGMENT);
+        self.ip(out, HEADER_LEN + len, 0, DONT_FRAGMENT, ecn);
     }
 
     /// Writes the UDP and VXLAN headers of a fragmented packet.
@@ -66,10 +67,18 @@ impl Template {
     /// Writes the IPv4 header of a fragment with `len` octets of the packet from `offset`, a
     /// multiple of 8.
     #[inline]
-    pub fn write_fragment(&self, out: &mut [u8; IP], ident: u16, offset: usize, len: usize, more: bool) {
+    pub fn write_fragment(
+        &self,
+        out: &mut [u8; IP],
+        ident: u16,
+        offset: usize,
+        len: usize,
+        more: bool,
+        ecn: u8,
+    ) {
         out.copy_from_slice(&self.octets[..IP]);
         let flags = if more { MORE_FRAGMENTS } else { 0 };
-        self.ip(out, IP + len, ident, flags | (offset / 8) as u16);
+        self.ip(out, IP + len, ident, flags | (offset / 8) as u16, ecn);
     }
 
     fn datagram(&self, out: &mut [u8; HEADER_LEN], len: usize, source_port: u16) {
@@ -79,9 +88,11 @@ impl Template {
     }
 
     #[inline]
-    fn ip(&self, out: &mut [u8], total: usize, ident: u16, fragment: u16) {
+    fn ip(&self, out: &mut [u8], total: usize, ident: u16, fragment: u16, ecn: u8) {
         let total = total as u16;
+        out[1] = ecn;
         let sum = self.sum.and(Sum::of_u16(total)).and(Sum::of_u16(ident)).and(Sum::of_u16(fragment));
+        let sum = sum.and(Sum::of_u16(ecn.into()));
         out[2..4].copy_from_slice(&total.to_be_bytes());
         out[4..6].copy_from_slice(&ident.to_be_bytes());
         out[6..8].copy_from_slice(&fragment.to_be_bytes());
@@ -111,6 +122,8 @@ pub struct Packet {
     pub payload: Range<usize>,
     /// The fragment, if it is not a whole packet.
     pub fragment: Option<Fragment>,
+    /// Its code point for congestion.
+    pub ecn: u8,
 }
 
 /// A fragment of a packet.
@@ -166,7 +179,13 @@ pub fn packet(octets: &[u8]) -> Result<Packet, Dropped> {
         let offset = usize::from(word & 0x1fff) * 8;
         Fragment { ident: view.ident(), offset, more: word & MORE_FRAGMENTS != 0 }
     });
-    Ok(Packet { from: view.src_addr(), to: view.dst_addr(), payload: header..total, fragment })
+    Ok(Packet {
+        from: view.src_addr(),
+        to: view.dst_addr(),
+        payload: header..total,
+        fragment,
+        ecn: octets[1] & 3,
+    })
 }
 
 /// The range of the frame in a UDP datagram addressed to us.
@@ -213,7 +232,7 @@ mod tests {
 
     fn built(frame: &[u8]) -> Vec<u8> {
         let mut head = [0; HEADER_LEN];
-        Template::new(A, B, vxlan::PORT, vni(42)).write(&mut head, frame.len(), 0xc001);
+        Template::new(A, B, vxlan::PORT, vni(42)).write(&mut head, frame.len(), 0xc001, 2);
         [&head[..], frame].concat()
     }
 
@@ -224,7 +243,7 @@ mod tests {
             let mut octets = built(&frame_in);
             octets.extend([0; 15]);
             let read = packet(&octets).unwrap();
-            assert_eq!((read.from, read.to, read.fragment), (A, B, None));
+            assert_eq!((read.from, read.to, read.fragment, read.ecn), (A, B, None, 2));
             let datagram = &octets[read.payload];
             let place = frame(datagram, (A, B), vxlan::PORT, vni(42)).unwrap();
             assert_eq!(datagram[place], frame_in[..]);
@@ -235,7 +254,7 @@ mod tests {
     fn fragments_belong_to_one_packet() {
         let template = Template::new(A, B, vxlan::PORT, vni(42));
         let mut head = [0; IP];
-        template.write_fragment(&mut head, 7, 1400, 100, false);
+        template.write_fragment(&mut head, 7, 1400, 100, false, 1);
         let octets = [&head[..], &[1; 100]].concat();
         let read = packet(&octets).unwrap();
         assert_eq!(read.fragment, Some(Fragment { ident: 7, offset: 1400, more: false }));

@@ -6,6 +6,8 @@
 //! ```text
 //!   hello   0xa0, version 1, flags, 0, longest frame (2), 0 (2)
 //!   piece   0xa1, index, count, VNI (3), offset in units of 8 octets (2), octets of data (2), data, padding
+//!   probe   0xa2, version 1, path, 0, number (4), padding
+//!   answer  0xa3, version 1, path, 0, number (4)
 //! ```
 //!
 //! All pieces of a frame have adjacent counters in one session, so a piece's counter less its index
@@ -15,12 +17,17 @@ use antedate_wire::vxlan::Vni;
 
 const HELLO: u8 = 0xa0;
 const PIECE: u8 = 0xa1;
+const PROBE: u8 = 0xa2;
+const ANSWER: u8 = 0xa3;
 const VERSION: u8 = 1;
 const WANTS_ANSWER: u8 = 0x01;
 const READS_PIECES: u8 = 0x02;
+const ANSWERS_PROBES: u8 = 0x04;
 
 /// Octets of a hello.
 pub const HELLO_LEN: usize = 8;
+/// Octets of a probe without its padding, and of its answer.
+pub const PROBE_LEN: usize = 8;
 /// Octets before a piece's data.
 pub const PIECE_HEADER_LEN: usize = 10;
 /// The most pieces of a frame.
@@ -35,6 +42,8 @@ pub struct Hello {
     pub reads_pieces: bool,
     /// up to this length.
     pub longest: u16,
+    /// It answers probes.
+    pub answers_probes: bool,
 }
 
 /// The header of a piece.
@@ -57,6 +66,38 @@ pub enum Message<'a> {
     Hello(Hello),
     /// A part of a frame.
     Piece(Piece, &'a [u8]),
+    /// A probe of a path's MTU, to be answered.
+    Probe(Number),
+    /// The answer.
+    Answer(Number),
+}
+
+/// Identifies a probe.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Number {
+    /// The path that it takes, for the asking end.
+    pub path: u8,
+    /// Its number on this path.
+    pub number: u32,
+}
+
+impl Number {
+    /// Encodes a probe, whose size is that of the packet.
+    #[must_use]
+    pub fn probe(self) -> [u8; PROBE_LEN] {
+        self.emit(PROBE)
+    }
+
+    /// Encodes the answer to it.
+    #[must_use]
+    pub fn answer(self) -> [u8; PROBE_LEN] {
+        self.emit(ANSWER)
+    }
+
+    fn emit(self, kind: u8) -> [u8; PROBE_LEN] {
+        let [a, b, c, d] = self.number.to_be_bytes();
+        [kind, VERSION, self.path, 0, a, b, c, d]
+    }
 }
 
 /// Whether a packet is one of ours, valid or not.
@@ -71,7 +112,9 @@ impl Hello {
     #[must_use]
     pub fn emit(self) -> [u8; HELLO_LEN] {
         let flag = |set: bool, flag: u8| if set { flag } else { 0 };
-        let flags = flag(self.wants_answer, WANTS_ANSWER) | flag(self.reads_pieces, READS_PIECES);
+        let flags = flag(self.wants_answer, WANTS_ANSWER)
+            | flag(self.reads_pieces, READS_PIECES)
+            | flag(self.answers_probes, ANSWERS_PROBES);
         let [high, low] = self.longest.to_be_bytes();
         [HELLO, VERSION, flags, 0, high, low, 0, 0]
     }
@@ -103,7 +146,12 @@ pub fn parse(packet: &[u8]) -> Option<Message<'_>> {
             wants_answer: flags & WANTS_ANSWER != 0,
             reads_pieces: flags & READS_PIECES != 0,
             longest: u16::from_be_bytes([high, low]),
+            answers_probes: flags & ANSWERS_PROBES != 0,
         })),
+        [kind @ (PROBE | ANSWER), VERSION, path, _, a, b, c, d] => {
+            let number = Number { path, number: u32::from_be_bytes([a, b, c, d]) };
+            Some(if kind == PROBE { Message::Probe(number) } else { Message::Answer(number) })
+        }
         [PIECE, index, count, a, b, c, high, low] => {
             let legal = (2..=MOST_PIECES).contains(&usize::from(count)) && index < count;
             let offset = usize::from(u16::from_be_bytes([high, low])) * 8;
@@ -140,8 +188,11 @@ mod tests {
 
     #[test]
     fn messages_are_parsed_back() {
-        let hello = Hello { wants_answer: true, reads_pieces: true, longest: 1522 };
+        let hello = Hello { wants_answer: true, reads_pieces: true, longest: 1522, answers_probes: true };
         assert_eq!(parse(&hello.emit()), Some(Message::Hello(hello)));
+        let number = Number { path: 1, number: 0x0102_0304 };
+        assert_eq!(parse(&[&number.probe()[..], &[0; 1400]].concat()), Some(Message::Probe(number)));
+        assert_eq!(parse(&number.answer()), Some(Message::Answer(number)));
         let piece = Piece { index: 1, count: 2, vni: Vni::new(42).unwrap(), offset: 760 };
         let octets = [&piece.emit(3)[..], &[1, 2, 3, 0, 0]].concat();
         assert_eq!(parse(&octets), Some(Message::Piece(piece, &[1, 2, 3])));
@@ -161,6 +212,8 @@ mod tests {
             assert_eq!(parse(&wrong.emit(0)), None, "{wrong:?}");
         }
         assert_eq!(parse(&[HELLO, 2, 0, 0, 0, 0, 0, 0]), None);
+        assert_eq!(parse(&[PROBE, 2, 0, 0, 0, 0, 0, 1]), None);
+        assert_eq!(parse(&[PROBE, 1, 0, 0, 0, 0, 0]), None);
         assert_eq!(parse(&[PIECE, 0, 2]), None);
         assert_eq!(parse(&ok.emit(1)), None, "fewer octets than it says");
     }

@@ -9,6 +9,8 @@ use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
 
+use super::ecn::EXPERIENCED;
+
 /// Octets of the longest whole: a jumbo frame with VLAN tags and VXLAN's headers.
 pub const LONGEST: usize = 9216;
 /// The most incomplete frames: with the parts of 64 frames interleaved, none is given up.
@@ -82,6 +84,8 @@ struct Slot {
     end: usize,
     have: [u64; WORDS],
     units: usize,
+    /// The congestion mark.
+    mark: u8,
     octets: Box<[u8]>,
 }
 
@@ -94,6 +98,7 @@ impl Slot {
             end: 0,
             have: [0; WORDS],
             units: 0,
+            mark: 0,
             octets: vec![0; LONGEST].into_boxed_slice(),
         }
     }
@@ -122,6 +127,11 @@ impl core::fmt::Debug for Reassembly {
 impl Reassembly {
     /// Adds a part that arrived at `now`, in nanoseconds. Returns the whole if it is complete.
     pub fn add(&mut self, now: u64, part: Part<'_>) -> Option<&mut [u8]> {
+        self.add_marked(now, part, 0).map(|(whole, _)| whole)
+    }
+
+    /// Adds a part with its congestion mark. The whole is marked if a part was (RFC 3168, 5.3).
+    pub fn add_marked(&mut self, now: u64, part: Part<'_>, mark: u8) -> Option<(&mut [u8], u8)> {
         self.counters.parts += 1;
         let Part { of, offset, octets, last } = part;
         let end = offset + octets.len();
@@ -141,11 +151,15 @@ impl Reassembly {
             self.counters.contradictory += 1;
             return None;
         }
+        if slot.units == octets.len().div_ceil(UNIT) || mark == EXPERIENCED {
+            slot.mark = mark;
+        }
+        let mark = slot.mark;
         slot.octets[offset..end].copy_from_slice(octets);
         let total = slot.total.filter(|total| slot.units == total.div_ceil(UNIT))?;
         slot.of = None;
         self.counters.whole += 1;
-        slot.octets.get_mut(..total)
+        slot.octets.get_mut(..total).map(|whole| (whole, mark))
     }
 
     /// Gives up wholes past their deadline.
@@ -302,6 +316,20 @@ mod tests {
             assert!(r.add(0, bad).is_none());
         }
         assert_eq!(r.counters().malformed, 3);
+    }
+
+    #[test]
+    fn one_marked_part_marks_the_whole() {
+        let whole = octets(1514);
+        let p = parts(&whole, 512, F);
+        for (marks, expected) in [([2, 2, 2], 2), ([3, 2, 2], 3), ([2, 3, 2], 3), ([2, 2, 3], 3)] {
+            let mut r = Reassembly::default();
+            let came = p
+                .iter()
+                .zip(marks)
+                .filter_map(|(part, mark)| r.add_marked(0, *part, mark).map(|(_, mark)| mark));
+            assert_eq!(came.collect::<Vec<_>>(), [expected]);
+        }
     }
 
     #[test]

@@ -150,6 +150,14 @@ impl Peer {
         moved
     }
 
+    /// Sets the address.
+    pub(super) fn readdress(&mut self, now: u64, to: SocketAddr) {
+        let first = self.endpoint.replace(to).is_none();
+        if first && self.keepalive_every.is_some() {
+            self.want_handshake(now);
+        }
+    }
+
     /// Updates the timers after an authenticated message was sent.
     pub(super) fn anything_sent(&mut self, now: u64) {
         self.keepalive_due = None;

@@ -246,6 +246,21 @@ fn replayed_and_changed_data_is_refused() {
 }
 
 #[test]
+fn peer_without_address_waits_for_one() {
+    let mut pair = Pair::new(|at, settings| {
+        settings.endpoint = None;
+        settings.keepalive_seconds = if at == 0 { 25 } else { 0 };
+    });
+    assert!(pair.due(0).is_empty());
+    let now = pair.world.now;
+    pair.devices[0].set_endpoint(now, PEER, address(2));
+    assert_eq!(pair.devices[0].endpoint(PEER), Some(address(2)));
+    assert_eq!(pair.due(0).len(), 1, "an initiation, because of the keepalive");
+    pair.devices[0].set_endpoint(now, PEER, address(9));
+    assert_eq!(pair.devices[0].endpoint(PEER), Some(address(9)));
+}
+
+#[test]
 fn roaming_peer_is_followed_forger_is_not() {
     let mut pair = Pair::connected();
     let mut forged = pair.sealed(0, b"from elsewhere").unwrap();

@@ -61,7 +61,11 @@ fn summary(checked: &Checked) -> String {
             }
             line("listens", overlay.listen.to_string());
             for peer in &overlay.peers {
-                let place = peer.endpoint.map_or_else(|| "wherever it is".to_owned(), |at| at.to_string());
+                let place = match (peer.endpoint, &peer.host) {
+                    (Some(at), _) => at.to_string(),
+                    (None, Some((host, port))) => format!("{host}:{port}"),
+                    (None, None) => "wherever it is".to_owned(),
+                };
                 line("with", format!("{} ({}) at {place}", peer.name, peer.address));
             }
         }

@@ -130,6 +130,7 @@ impl Page {
             name,
             &format!("passed {} frames, {} octets", direction.forwarded_frames, direction.forwarded_octets),
         );
+        self.count("in datagrams, with handshakes and parts of frames:", direction.datagrams);
         for (reason, count) in &direction.refused {
             self.count(&format!("refused, {reason}:"), *count);
         }
@@ -215,11 +216,9 @@ impl Page {
         }
         self.line("machines", &format!("{} on the field, {} places", overlay.field_macs, overlay.mac_limit));
         self.count("moved:", overlay.macs_moved);
+        self.count("loops:", overlay.loops);
         self.count("frames from machines that there was no room to remember:", overlay.macs_not_learned);
         self.count("handshakes answered by a cookie:", overlay.cookies_sent);
-        for (reason, count) in &overlay.refused {
-            self.count(&format!("dropped, {reason}:"), *count);
-        }
     }
 
     fn peer(&mut self, peer: &OverlayPeer, secured: bool) {
@@ -244,6 +243,12 @@ impl Page {
                 peer.sent_frames, peer.received_frames, peer.macs
             ),
         );
+        if peer.path_mtu > 0 {
+            let age =
+                peer.path_mtu_age_seconds.map_or_else(String::new, |age| format!(", for {}", duration(age)));
+            let (mtu, source) = (peer.path_mtu, &peer.path_mtu_source);
+            self.line("", &format!("path MTU {mtu}, by {source}{age}"));
+        }
         self.line("", &format!("long frames: {}", peer.long_frames));
         self.count("sent in pieces:", peer.frames_in_pieces);
         self.count("sent in IP fragments:", peer.frames_in_fragments);

@@ -38,7 +38,8 @@ pub trait Machine {
     fn host(&self, ports: &[(i32, &str)]) -> Host;
     /// Whether another process of this machine sends with this key and SCI.
     fn sends_elsewhere(&self, key: &KeyId, sci: Sci) -> bool;
-    /// Checks that datagrams can be received at an address of an interface.
+    /// Checks that datagrams can be received at an address of an interface; with port 0, that the
+    /// address is this machine's or one of broadcast.
     ///
     /// # Errors
     /// When another program has the port, or the address does not exist.

@@ -1,10 +1,12 @@
 //! The types of `[overlay]`: frames in VXLAN, through WireGuard, over UDP.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
 use antedate_wire::EthernetAddress;
 use antedate_wire::vxlan::Vni;
+
+use super::uplink::Which;
 
 /// Default port: that of WireGuard's examples.
 pub const PORT: u16 = 51820;
@@ -49,8 +51,17 @@ pub struct Overlay {
     pub mac_limit: usize,
     /// The second uplink, which sends and receives a copy of each datagram.
     pub second_uplink: Option<SecondUplink>,
+    /// The zones of link-local addresses, each with the uplink of its address.
+    pub zones: Vec<(Which, String)>,
     /// The other gateways.
     pub peers: Vec<Peer>,
+}
+
+/// Whether an address can be that of a peer.
+#[must_use]
+pub fn is_one_end(ip: IpAddr) -> bool {
+    let broadcast = matches!(ip, IpAddr::V4(ip) if ip.is_broadcast());
+    !(ip.is_unspecified() || ip.is_multicast() || broadcast)
 }
 
 /// `[overlay.second_uplink]`: the second uplink.
@@ -71,8 +82,10 @@ pub struct Peer {
     pub public_key: [u8; 32],
     /// The file with the preshared key.
     pub preshared_key_file: Option<PathBuf>,
-    /// Its UDP address. `None`: the peer has to start.
+    /// Its UDP address. `None`: it has a host name, or has to start.
     pub endpoint: Option<SocketAddr>,
+    /// Its host name and port, instead of an address.
+    pub host: Option<(String, u16)>,
     /// Its UDP address on the second uplink.
     pub second_endpoint: Option<SocketAddr>,
     /// Its address in the tunnel, the source of its VXLAN packets.

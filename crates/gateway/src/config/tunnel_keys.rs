@@ -88,6 +88,10 @@ pub fn load(file: &Path, user: u32) -> Result<Secret, Fault> {
     let mut text = Zeroizing::new(vec![0; MAX_KEY_FILE_LEN + 1]);
     let length = private_file::read(file, user, &mut text)?;
     let key = text.get(..length).and_then(|octets| std::str::from_utf8(octets).ok()).and_then(decode);
+    if key == Some([0; LEN]) {
+        let what = "is a key of zeros, which everybody knows";
+        return Err(Fault::of_file(file, what, "`antedate keygen wireguard --out FILE` makes one"));
+    }
     key.map(|key| Secret(Zeroizing::new(key))).ok_or_else(|| {
         Fault::of_file(
             file,
@@ -147,6 +151,8 @@ mod tests {
         fs::set_permissions(&file, fs::Permissions::from_mode(0o640)).unwrap();
         assert!(load(&file, user).unwrap_err().to_string().contains("chmod 600"));
         fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+        fs::write(&file, format!("{}=\n", "A".repeat(43))).unwrap();
+        assert!(load(&file, user).unwrap_err().to_string().contains("a key of zeros"));
         fs::write(&file, "no key\n").unwrap();
         let fault = load(&file, user).unwrap_err().to_string();
         assert!(fault.contains("wg genkey") && !fault.contains("no key\n"), "{fault}");

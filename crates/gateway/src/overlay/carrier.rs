@@ -76,6 +76,7 @@ pub(super) fn fragments(
     let mut head = [0; UDP_VXLAN_LEN];
     peer.template.write_datagram(&mut head, frame.len(), port);
     peer.ident = peer.ident.wrapping_add(1);
+    let ecn = carrier.class & 3;
     let room = peer.limit.saturating_sub(IP) / 8 * 8;
     if room <= UDP_VXLAN_LEN {
         return Err(SendError::NoRoom);
@@ -86,7 +87,7 @@ pub(super) fn fragments(
         let end = (offset + room).min(total);
         carrier.carry(peer.id, IP + end - offset, |packet| {
             let Some((ip, rest)) = packet.split_first_chunk_mut() else { return };
-            peer.template.write_fragment(ip, peer.ident, offset, end - offset, end < total);
+            peer.template.write_fragment(ip, peer.ident, offset, end - offset, end < total, ecn);
             let (udp, data) =
                 if offset == 0 { rest.split_at_mut(UDP_VXLAN_LEN) } else { (&mut [][..], rest) };
             udp.copy_from_slice(&head[..udp.len()]);

@@ -1,13 +1,17 @@
 //! Takes a [`Snapshot`] of the forwarding thread.
 
+use std::collections::BTreeMap;
+
 use antedate_channel::wireguard::{Device, SLOTS};
 
 use super::path::Path;
 use super::peers::{Long, Peer};
 use super::release::Release;
+use super::search::Search;
 use super::snapshot::Snapshot;
 use crate::config::overlay::{LongFrames, Overlay};
 use crate::config::tunnel_keys;
+use crate::frames::gate::Way;
 use crate::run::governor::Governor;
 use crate::run::report::Waits;
 use crate::run::status::{Overlay as Document, OverlayPeer, Preparation, ReleaseClock, SecondUplink};
@@ -22,14 +26,18 @@ impl Snapshot {
         let (drops, cookies) = path.drops();
         let table = path.table();
         let (datagrams_by, direct_addresses, damaged) = path.uplink();
-        let mut refused: std::collections::BTreeMap<String, u64> =
-            drops.named().map(|(name, count)| (name.to_owned(), count)).collect();
+        let mut refused: [BTreeMap<String, u64>; 2] = Default::default();
+        for (way, name, count) in drops.named() {
+            *refused[if way == Way::Out { 0 } else { 1 }].entry(name.to_owned()).or_default() += count;
+        }
+        let [out, inward] = &mut refused;
         if let Some(device) = device {
             let wireguard = device.refusals().each();
-            refused.extend(wireguard.map(|(name, count)| (format!("wireguard:{name}"), count)));
+            inward.extend(wireguard.map(|(name, count)| (format!("wireguard:{name}"), count)));
         }
-        *refused.entry("damaged-datagram".to_owned()).or_default() += damaged;
+        *inward.entry("damaged-datagram".to_owned()).or_default() += damaged;
         for peer in path.peers() {
+            *out.entry("no-session".to_owned()).or_default() += peer.traffic.no_session;
             let Some(counters) = peer.reassembly.as_ref().map(|reassembly| *reassembly.counters()) else {
                 continue;
             };
@@ -38,10 +46,14 @@ impl Snapshot {
                 ("parts-contradictory", counters.contradictory),
                 ("parts-malformed", counters.malformed),
             ] {
-                *refused.entry(name.to_owned()).or_default() += count;
+                *inward.entry(name.to_owned()).or_default() += count;
             }
         }
-        refused.retain(|_, count| *count > 0);
+        refused.iter_mut().for_each(|reasons| reasons.retain(|_, count| *count > 0));
+        let mut all = BTreeMap::new();
+        for (name, count) in refused.iter().flatten() {
+            *all.entry(name.clone()).or_default() += count;
+        }
         let peers = path.peers().iter().zip(&behind);
         let document = Document {
             protection: if device.is_some() { "wireguard" } else { "none" }.into(),
@@ -70,8 +82,9 @@ impl Snapshot {
             mac_limit: overlay.mac_limit as u64,
             macs_moved: table.moved,
             macs_not_learned: table.full,
+            loops: table.loops,
             cookies_sent: cookies,
-            refused,
+            refused: all,
         };
         let waits = Waits {
             sleeps: governor.sleeps,
@@ -80,7 +93,7 @@ impl Snapshot {
             flows: governor.flows() as u64,
             cpu: thread::cpu_time(),
         };
-        Self { document, waits }
+        Self { document, refused, waits }
     }
 }
 
@@ -108,6 +121,8 @@ fn row(peer: &Peer, overlay: &Overlay, device: Option<&Device>, macs: usize, now
     let age = |at: u64| (at > 0).then(|| now.saturating_sub(at) as f64 / 1e9);
     let endpoint = device.map_or(peer.endpoint, |device| device.endpoint(peer.id));
     let parts = peer.reassembly.as_ref().map(|reassembly| *reassembly.counters()).unwrap_or_default();
+    // The one that bounds the datagrams.
+    let path = peer.searches.iter().flatten().map(Search::path_mtu).min_by_key(|path| path.octets);
     OverlayPeer {
         name: peer.settings.name.clone(),
         public_key: device
@@ -132,6 +147,9 @@ fn row(peer: &Peer, overlay: &Overlay, device: Option<&Device>, macs: usize, now
         macs: macs as u64,
         antedate: peer.hello.is_some(),
         long_frames: long(peer, overlay, device.is_some()),
+        path_mtu: path.map_or(0, |path| path.octets as u64),
+        path_mtu_source: path.map_or("", |path| path.source).into(),
+        path_mtu_age_seconds: path.and_then(|path| age(path.changed)),
         prepared: Preparation {
             target: SLOTS as u64,
             prepared: device.map_or(0, |device| device.prepared(peer.id)) as u64,

@@ -1,11 +1,12 @@
-//! The DSCP of a datagram, from the frame in it (RFC 2474).
+//! The DSCP of a datagram (RFC 2474) and its ECN (RFC 6040), from the frame in it.
 
+use antedate_channel::overlay::ecn;
 use antedate_wire::{EtherType, VlanTagStack};
 
 use crate::config::overlay::Dscp;
 
-/// The octet with DSCP and ECN of the datagram with this frame. ECN is 0: the tunnel does not
-/// return congestion marks.
+/// The octet with DSCP and ECN of the datagram with this frame. ECN is that of the frame's IP
+/// packet, whatever the DSCP is.
 #[inline]
 #[must_use]
 pub fn of(frame: &[u8], dscp: Dscp) -> u8 {
@@ -13,7 +14,7 @@ pub fn of(frame: &[u8], dscp: Dscp) -> u8 {
         Dscp::Fixed(class) => class,
         Dscp::Copy => copied(frame),
     };
-    class << 2
+    class << 2 | ecn::of(frame)
 }
 
 /// The VLAN priority as class selector; without a tag the IP packet's DSCP; otherwise 0.
@@ -45,10 +46,11 @@ mod tests {
     fn vlan_priority_and_dscp_are_copied() {
         let copy = |behind: &[u8]| of(&frame(behind), Dscp::Copy);
         assert_eq!(copy(&[0x81, 0, 0xc0, 0, 0x88, 0x92]), 48 << 2, "priority 6 is CS6");
-        assert_eq!(copy(&[0x08, 0, 0x45, 0xb9]), 46 << 2, "EF, without ECN");
-        assert_eq!(copy(&[0x86, 0xdd, 0x6b, 0x80]), 46 << 2);
+        assert_eq!(copy(&[0x08, 0, 0x45, 0xb9]), 46 << 2 | 1, "EF, with ECN");
+        assert_eq!(copy(&[0x86, 0xdd, 0x6b, 0xa0]), 46 << 2 | 2);
         assert_eq!(copy(&[0x88, 0x92, 0x80, 1]), 0);
         assert_eq!(of(&frame(&[0x08, 0, 0x45, 0xb8]), Dscp::Fixed(10)), 40);
+        assert_eq!(of(&frame(&[0x08, 0, 0x45, 0xbb]), Dscp::Fixed(0)), 3);
         assert_eq!(of(&[0; 5], Dscp::Copy), 0);
     }
 }

@@ -3,29 +3,32 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
-use std::net::SocketAddrV4;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path as FilePath;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use antedate_channel::wireguard::{Device, KeyLogEntry, PREPARED_LEN, PeerError, Settings};
 use antedate_host::control::Server;
 use antedate_host::fault::Fault;
 
 use super::handshakes;
+use super::hops::Asked;
 use super::message::Message;
+use super::names;
+use super::news::Log;
 use super::path::{Parts, Path};
-use super::peers::limit;
 use super::report::Answers;
+use super::search::limit;
 use super::symptoms::Symptoms;
 use super::uplink::Port;
 use super::wires::{Wire, changed};
 use super::worker::Worker;
 use crate::config::machine::{Machine, ThisMachine};
 use crate::config::overlay::Overlay;
+use crate::config::policy::Traffic;
 use crate::config::tunnel_keys::{Secret, encode};
 use crate::config::uplink::Which;
 use crate::config::{Checked, Config, Keyed};
@@ -42,10 +45,11 @@ use crate::run::watch::watch_stale;
 use crate::run::{RunError, lock};
 use crate::sys::interface::{self, Interface};
 use crate::sys::packet::Receiver;
+use crate::sys::watch::Watch;
 
 /// Interval of the main loop, which checks for the end and writes the key log.
 const ROUND: Duration = Duration::from_millis(100);
-/// Rounds between two checks of the links.
+/// Rounds between two checks of the links, apart from those at news of the kernel.
 const ROUNDS_PER_LOOK: u64 = 5;
 /// Rounds between two looks for what goes wrong, each a pause of the forwarding thread.
 const ROUNDS_PER_CENSUS: u64 = 20;
@@ -65,19 +69,30 @@ pub fn run(checked: &Checked, key_log: Option<&FilePath>, stop: &AtomicBool) -> 
     if let Err(error) = crate::sys::thread::lock_memory() {
         tracing::info!(%error, "memory is not locked: a page fault may delay a frame, and keys may reach the swap");
     }
+    let watch = Watch::open()
+        .inspect_err(|error| tracing::warn!(%error, "changes of interfaces are noticed twice a second only"))
+        .ok();
+    let started = Instant::now();
     let (mut round, mut symptoms) = (0u64, Symptoms::default());
     while !stop.load(Ordering::Acquire) {
-        thread::sleep(ROUND);
+        let news = watch.as_ref().map_or_else(
+            || {
+                thread::sleep(ROUND);
+                false
+            },
+            |watch| watch.wait(ROUND),
+        );
         round += 1;
         supervisor.write_keys();
-        if round.is_multiple_of(ROUNDS_PER_LOOK) {
+        supervisor.log.drain();
+        if news || round.is_multiple_of(ROUNDS_PER_LOOK) {
             supervisor.follow();
         }
         if round.is_multiple_of(ROUNDS_PER_CENSUS)
             && let Some(snapshot) = supervisor.answers.snapshot()
         {
             let Answers { watch, out, inward, .. } = &*supervisor.answers;
-            symptoms.report(&snapshot.document, ROUND * round as u32, watch);
+            symptoms.report(&snapshot.document, started.elapsed(), watch);
             watch_stale(watch, [out, inward]);
         }
         if supervisor.thread.is_finished() {
@@ -107,6 +122,7 @@ struct Supervisor {
     /// The uplink, then the second one, if any.
     wires: Vec<Wire>,
     key_log: Option<KeyLog>,
+    log: Log,
     surroundings: Surroundings,
     _server: Server,
 }
@@ -148,10 +164,20 @@ impl Supervisor {
             wires.push(wire);
             (port, ask, mtu)
         });
+        let (news, came) = mpsc::channel();
+        let log = Log::new(came, overlay);
+        let names = names::start(overlay, &mailbox).map_err(unmade)?;
+        let mut named = config.policy.clone();
+        named.allow.retain(|kind| *kind != Traffic::All);
+        let named = Gate::new(&named);
         let path = Path::new(Parts {
             field: (from, to, field.mtu),
             uplink: (port, ask, mtu),
+            trusted: config.uplink.mtu.is_some(),
             second,
+            news,
+            named,
+            names,
             device,
             overlay: overlay.clone(),
             max_age: config.run.max_age,
@@ -200,6 +226,7 @@ impl Supervisor {
             field: field.clone(),
             wires,
             key_log,
+            log,
             surroundings: Surroundings::new(field, uplink, false),
             _server: server,
             config,
@@ -260,7 +287,7 @@ impl Supervisor {
 }
 
 /// The second uplink, its port, the sender to its next-hops thread, and its MTU.
-type SecondUplink = (Wire, Port, mpsc::Sender<SocketAddrV4>, usize);
+type SecondUplink = (Wire, Port, mpsc::Sender<Asked>, usize);
 
 /// Opens the second uplink, if any.
 fn second(

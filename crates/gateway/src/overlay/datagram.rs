@@ -12,12 +12,13 @@ use crate::sys::route::Hop;
 
 const UDP: usize = ETHERNET + 20;
 const TIME_TO_LIVE: u8 = 64;
+const DONT_FRAGMENT: u16 = 0x4000;
 
 /// A frame from the uplink.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Came<'a> {
-    /// A datagram and its sender.
-    Datagram(&'a mut [u8], SocketAddrV4),
+    /// A datagram, its sender, and the octet with DSCP and ECN.
+    Datagram(&'a mut [u8], SocketAddrV4, u8),
     /// The first IP fragment of a datagram from this address. The kernel reassembles it.
     FirstPiece(Ipv4Addr),
     /// Wrong lengths or checksums.
@@ -33,6 +34,7 @@ pub(super) fn read(frame: &mut [u8], check: bool) -> Came<'_> {
     let Some(packet) = frame.get_mut(start..) else { return Came::Damaged };
     let Ok(view) = ipv4::Packet::new_checked(&*packet) else { return Came::Damaged };
     let (header, total, source) = (view.header_len(), usize::from(view.total_len()), view.src_addr());
+    let class = packet[1];
     if total < header + udp::HEADER_LEN || total > packet.len() || !view.verify_checksum() {
         return Came::Damaged;
     }
@@ -51,7 +53,8 @@ pub(super) fn read(frame: &mut [u8], check: bool) -> Came<'_> {
             return Came::Damaged;
         }
     }
-    Came::Datagram(&mut packet[header + udp::HEADER_LEN..header + len], SocketAddrV4::new(source, port))
+    let from = SocketAddrV4::new(source, port);
+    Came::Datagram(&mut packet[header + udp::HEADER_LEN..header + len], from, class)
 }
 
 /// The headers of datagrams to one peer, over one next hop.
@@ -69,9 +72,6 @@ impl Headers {
         octets[6..12].copy_from_slice(&link);
         octets[12..14].copy_from_slice(&[0x08, 0x00]);
         octets[14] = 0x45;
-        // "Don't fragment", so the identification is not used (RFC 6864). The kernel sends longer
-        // datagrams.
-        octets[20] = 0x40;
         octets[22] = TIME_TO_LIVE;
         octets[23] = Protocol::Udp.number();
         octets[26..30].copy_from_slice(&hop.source.octets());
@@ -83,14 +83,19 @@ impl Headers {
         Self { octets, sums }
     }
 
-    /// Writes the headers of a datagram. `class` is the octet with DSCP and ECN.
+    /// Writes the headers of a datagram. `class` is the octet with DSCP and ECN. Routers may
+    /// fragment the datagram if it has an identification (RFC 6864).
     #[inline]
-    pub(super) fn write(&self, out: &mut [u8; FRAME_HEADER], datagram: &[u8], class: u8) {
+    pub(super) fn write(&self, out: &mut [u8; FRAME_HEADER], datagram: &[u8], class: u8, ident: Option<u16>) {
         *out = self.octets;
         let len = (udp::HEADER_LEN + datagram.len()) as u16;
         let total = len + 20;
+        let (ident, flags) = ident.map_or((0, DONT_FRAGMENT), |ident| (ident, 0));
         let sum = self.sums[0].and(Sum::of_u16(total)).and(Sum::of_u16(class.into()));
+        let sum = sum.and(Sum::of_u16(ident)).and(Sum::of_u16(flags));
         out[15] = class;
+        out[18..20].copy_from_slice(&ident.to_be_bytes());
+        out[20..22].copy_from_slice(&flags.to_be_bytes());
         out[16..18].copy_from_slice(&total.to_be_bytes());
         out[24..26].copy_from_slice(&sum.checksum().to_be_bytes());
         out[38..40].copy_from_slice(&len.to_be_bytes());
@@ -114,7 +119,7 @@ mod tests {
         let to = SocketAddrV4::new(Ipv4Addr::new(198, 51, 100, 7), 4000);
         let headers = Headers::new([2, 0, 0, 0, 0, 1], hop, 51820, to);
         let mut head = [0; FRAME_HEADER];
-        headers.write(&mut head, datagram, class);
+        headers.write(&mut head, datagram, class, (class != 0).then_some(0x1234));
         [&head[..], datagram].concat()
     }
 
@@ -124,10 +129,11 @@ mod tests {
             let datagram: Vec<u8> = (0..len).map(|at| (at * 7) as u8).collect();
             let mut frame = frame(&datagram, 0xb8);
             assert_eq!((frame[12..16].to_vec(), frame.len()), (vec![8, 0, 0x45, 0xb8], 42 + len));
+            assert_eq!(frame[18..22], [0x12, 0x34, 0, 0], "routers may fragment it");
             frame.extend([0; 18]);
             let from = SocketAddrV4::new(Ipv4Addr::new(192, 0, 2, 1), 51820);
             let mut datagram = datagram;
-            assert_eq!(read(&mut frame, true), Came::Datagram(&mut datagram, from));
+            assert_eq!(read(&mut frame, true), Came::Datagram(&mut datagram, from, 0xb8));
         }
     }
 
@@ -135,7 +141,8 @@ mod tests {
     fn a_priority_tag_is_skipped() {
         let plain = frame(&[5; 40], 0);
         let mut tagged = [&plain[..12], &[0x81, 0, 0xc0, 0], &plain[12..]].concat();
-        assert!(matches!(read(&mut tagged, true), Came::Datagram(d, _) if d == [5; 40]));
+        assert!(matches!(read(&mut tagged, true), Came::Datagram(d, ..) if d == [5; 40]));
+        assert_eq!(plain[18..22], [0, 0, 0x40, 0], "a probe stays whole");
     }
 
     #[test]

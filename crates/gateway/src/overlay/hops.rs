@@ -5,7 +5,7 @@
 //! is gone, and while it has no link address all datagrams pass the socket. The next-hops thread
 //! asks the kernel; the forwarding thread receives its answers.
 
-use std::net::SocketAddrV4;
+use std::net::{SocketAddr, SocketAddrV4};
 use std::sync::mpsc::Sender as Post;
 
 use super::datagram::Headers;
@@ -15,6 +15,15 @@ use crate::sys::route::Hop;
 const NUDGE: u64 = 5_000_000_000;
 /// The most addresses in the table. A peer has one for each address that it roamed to.
 const MOST: usize = 512;
+
+/// A question to the next-hops thread.
+#[derive(Debug, Clone, Copy)]
+pub enum Asked {
+    /// The next hop to this address.
+    Hop(SocketAddrV4),
+    /// The kernel's path MTU to this address.
+    Path(SocketAddr),
+}
 
 struct Entry {
     to: SocketAddrV4,
@@ -26,7 +35,7 @@ struct Entry {
 pub(super) struct Hops {
     link: [u8; 6],
     port: u16,
-    ask: Post<SocketAddrV4>,
+    ask: Post<Asked>,
     entries: Vec<Entry>,
     /// Start of the next search: the last match, since the next packet usually goes to the same
     /// address or the one after it.
@@ -35,7 +44,7 @@ pub(super) struct Hops {
 
 impl Hops {
     /// An empty table for datagrams from this link address and port.
-    pub(super) const fn new(link: [u8; 6], port: u16, ask: Post<SocketAddrV4>) -> Self {
+    pub(super) const fn new(link: [u8; 6], port: u16, ask: Post<Asked>) -> Self {
         Self { link, port, ask, entries: Vec::new(), next: 0 }
     }
 
@@ -54,7 +63,7 @@ impl Hops {
         if now >= entry.nudge {
             entry.nudge = now + NUDGE;
             // The next-hops thread may have ended.
-            let _ = self.ask.send(to);
+            let _ = self.ask.send(Asked::Hop(to));
             return None;
         }
         entry.headers.as_ref()
@@ -66,7 +75,21 @@ impl Hops {
             self.entries.clear();
         }
         self.entries.push(Entry { to, headers: None, nudge: now + NUDGE });
-        let _ = self.ask.send(to);
+        let _ = self.ask.send(Asked::Hop(to));
+    }
+
+    /// Asks the next-hops thread.
+    pub(super) fn ask(&self, asked: Asked) {
+        let _ = self.ask.send(asked);
+    }
+
+    /// Uses another link address from now on. Until the kernel was asked again, it sends.
+    pub(super) fn readdress(&mut self, link: [u8; 6]) {
+        self.link = link;
+        for entry in &mut self.entries {
+            entry.headers = None;
+            let _ = self.ask.send(Asked::Hop(entry.to));
+        }
     }
 
     /// Stores the next hop of an address, or that there is none.
@@ -95,7 +118,8 @@ mod tests {
         let (ask, asked) = mpsc::channel();
         let mut hops = Hops::new([2; 6], 51820, ask);
         assert!(hops.find(0, TO).is_none() && hops.find(1, TO).is_none());
-        assert_eq!(asked.try_iter().collect::<Vec<_>>(), [TO]);
+        let all: Vec<_> = asked.try_iter().collect();
+        assert!(matches!(all[..], [Asked::Hop(TO)]), "{all:?}");
         let hop = Hop { source: Ipv4Addr::new(192, 0, 2, 1), neighbour: [4; 6] };
         hops.learn(TO, Some(hop));
         assert!(hops.find(2, TO).is_some());
@@ -104,6 +128,13 @@ mod tests {
         assert!(hops.find(NUDGE + 1, TO).is_some());
         hops.learn(TO, None);
         assert!(hops.find(NUDGE + 2, TO).is_none());
+        hops.learn(TO, Some(hop));
+        hops.readdress([6; 6]);
+        assert!(hops.find(NUDGE + 3, TO).is_none() && asked.try_iter().count() == 1);
+        hops.learn(TO, Some(hop));
+        let mut head = [0; crate::sys::outbox::FRAME_HEADER];
+        hops.find(NUDGE + 4, TO).unwrap().write(&mut head, &[], 0, None);
+        assert_eq!(head[6..12], [6; 6]);
     }
 
     #[test]

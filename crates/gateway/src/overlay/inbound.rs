@@ -2,13 +2,16 @@
 
 use std::net::SocketAddr;
 
+use antedate_channel::overlay::ecn;
 use antedate_channel::overlay::encapsulation::{self, packet};
 use antedate_channel::overlay::message::{self, Message};
 use antedate_channel::overlay::reassembly::{Part, Whole};
 use antedate_channel::wireguard::{COOKIE_LEN, Dropped, LONGEST_HANDSHAKE, Received as Came};
 use antedate_wire::vxlan;
 
+use super::announcement::announces;
 use super::peers::Peer;
+use super::reserved::is_reserved;
 use super::state::{Core, Crypt, IN, address};
 use super::table::{Heard, Place};
 use super::world::World;
@@ -20,7 +23,7 @@ use crate::frames::port::{admit, exceeds, flow};
 use crate::sys::thread;
 
 impl Core {
-    /// Handles a datagram from an uplink.
+    /// Handles a datagram from an uplink. `ecn` is the octet with its DSCP and ECN.
     #[inline]
     pub(super) fn inbound(
         &mut self,
@@ -28,12 +31,13 @@ impl Core {
         by: Which,
         datagram: &mut [u8],
         from: SocketAddr,
+        ecn: u8,
         heard: &mut impl FnMut(u32),
     ) {
         self.inward.received.count();
         self.inward.octets_received.add(datagram.len() as u64);
         let Crypt::Wireguard(device) = &mut self.crypt else {
-            return self.inbound_bare(now, datagram, from, heard);
+            return self.inbound_bare(now, datagram, from, ecn, heard);
         };
         let number = |at: usize| datagram.get(at..).and_then(<[u8]>::first_chunk::<8>).copied();
         // Session index and counter. The tag authenticates both below.
@@ -45,11 +49,15 @@ impl Core {
             Which::Second => device.receive_beside(&mut World, from, datagram, &mut answer),
         };
         match came {
-            Ok(Came::Packet { peer, range, .. }) => {
+            Ok(Came::Packet { peer, range, roamed }) => {
+                if roamed {
+                    // Its new path has another MTU.
+                    self.look = 0;
+                }
                 self.doubles.first += u64::from(by == Which::Second);
                 self.session(now, peer);
                 if let Some(packet) = datagram.get_mut(range) {
-                    self.opened(now, peer.0, (session, counter), packet, heard);
+                    self.opened(now, peer.0, (session, counter), packet, ecn, heard);
                 }
             }
             Ok(Came::Keepalive { peer } | Came::Session { peer }) => {
@@ -72,7 +80,14 @@ impl Core {
         }
     }
 
-    fn inbound_bare(&mut self, now: u64, datagram: &mut [u8], from: SocketAddr, heard: &mut impl FnMut(u32)) {
+    fn inbound_bare(
+        &mut self,
+        now: u64,
+        datagram: &mut [u8],
+        from: SocketAddr,
+        ecn: u8,
+        heard: &mut impl FnMut(u32),
+    ) {
         let sent = |peer: &Peer| peer.endpoint.is_some_and(|at| at.ip() == from.ip());
         let Some(place) = self.peers.iter().position(sent) else {
             self.drops.stranger += 1;
@@ -80,7 +95,7 @@ impl Core {
         };
         match vxlan::parse(datagram) {
             Ok((vni, _)) if vni == self.overlay.vni => {
-                self.deliver(now, place, &mut datagram[vxlan::HEADER_LEN..], heard);
+                self.deliver(now, place, &mut datagram[vxlan::HEADER_LEN..], ecn, heard);
             }
             Ok(_) => self.drops.other_vni += 1,
             Err(_) => self.drops.not_vxlan += 1,
@@ -95,15 +110,22 @@ impl Core {
         place: usize,
         (session, counter): (u32, u64),
         octets: &mut [u8],
+        ecn: u8,
         heard: &mut impl FnMut(u32),
     ) {
         if message::is_ours(octets) {
-            return self.message(now, place, (session, counter), octets, heard);
+            return self.message(now, place, (session, counter), octets, ecn, heard);
         }
         let Some(peer) = self.peers.get_mut(place) else { return };
         let read = match packet(octets) {
             Ok(read) => read,
+            Err(encapsulation::Dropped::NotVxlan) if self.echo_answered(now, place, octets) => return,
             Err(bad) => return self.bad(bad),
+        };
+        // Congestion was marked on the datagram, or before on the packet in it.
+        let Some(ecn) = ecn::combined(read.ecn, ecn) else {
+            self.drops.congested += 1;
+            return;
         };
         let ends = (read.from, read.to);
         if ends != (peer.settings.address, self.overlay.address) {
@@ -116,7 +138,7 @@ impl Core {
             match encapsulation::frame(&octets[read.payload], ends, port, vni) {
                 Ok(range) => {
                     let range = start + range.start..start + range.end;
-                    self.deliver(now, place, &mut octets[range], heard);
+                    self.deliver(now, place, &mut octets[range], ecn, heard);
                 }
                 Err(bad) => self.bad(bad),
             }
@@ -126,9 +148,9 @@ impl Core {
         let Some(mut reassembly) = peer.reassembly.take() else { return };
         let of = Whole::Packet(fragment.ident);
         let part = Part { of, offset: fragment.offset, octets: &octets[read.payload], last: !fragment.more };
-        if let Some(datagram) = reassembly.add(now, part) {
+        if let Some((datagram, ecn)) = reassembly.add_marked(now, part, ecn) {
             match encapsulation::frame(datagram, ends, port, vni) {
-                Ok(range) => self.deliver(now, place, &mut datagram[range], heard),
+                Ok(range) => self.deliver(now, place, &mut datagram[range], ecn, heard),
                 Err(bad) => self.bad(bad),
             }
         }
@@ -152,12 +174,15 @@ impl Core {
         place: usize,
         (session, counter): (u32, u64),
         octets: &[u8],
+        ecn: u8,
         heard: &mut impl FnMut(u32),
     ) {
         let Some(peer) = self.peers.get_mut(place) else { return };
         match message::parse(octets) {
             Some(Message::Hello(hello)) => {
                 peer.answered(hello);
+                // Now it can be probed.
+                self.look = 0;
                 if hello.wants_answer {
                     self.say_hello(now, place, false);
                 }
@@ -171,10 +196,14 @@ impl Core {
                 let Some(mut reassembly) = peer.reassembly.take() else { return };
                 let of = Whole::Frame { session, first, count: piece.count };
                 let part = Part { of, offset: piece.offset, octets: data, last: piece.is_last() };
-                if let Some(frame) = reassembly.add(now, part) {
-                    self.deliver(now, place, frame, heard);
+                if let Some((frame, ecn)) = reassembly.add_marked(now, part, ecn & 3) {
+                    self.deliver(now, place, frame, ecn, heard);
                 }
                 self.peers[place].reassembly = Some(reassembly);
+            }
+            Some(Message::Probe(number)) => self.say(now, place, &number.answer()),
+            Some(Message::Answer(answer)) => {
+                self.probe_answered(now, place, answer.path.into(), answer.number);
             }
             None => self.drops.unknown_message += 1,
         }
@@ -182,7 +211,7 @@ impl Core {
 
     /// Delivers a complete frame of a peer.
     #[inline]
-    fn deliver(&mut self, now: u64, place: usize, frame: &mut [u8], heard: &mut impl FnMut(u32)) {
+    fn deliver(&mut self, now: u64, place: usize, frame: &mut [u8], ecn: u8, heard: &mut impl FnMut(u32)) {
         heard(flow(frame));
         let Some(kind) = admit(&self.gate, Way::In, &self.inward, self.late, frame) else { return };
         let Some(peer) = self.peers.get_mut(place) else { return };
@@ -190,8 +219,18 @@ impl Core {
         peer.traffic.octets_received += frame.len() as u64;
         let learn = peer.settings.learn;
         let (to, from) = (address(frame, 0), address(frame, 6));
-        if self.table.heard(from, Place::Peer(place), learn, now) == Heard::Elsewhere {
+        if is_reserved(to) && !self.names(Way::In, kind, frame) {
+            self.drops.reserved_in += 1;
+            return;
+        }
+        let announces = || announces(kind, frame);
+        if self.table.heard(from, Place::Peer(place), learn, now, announces) == Heard::Elsewhere {
             self.drops.elsewhere += 1;
+            self.table.suspect(from, place);
+            return;
+        }
+        if !ecn::decapsulate(frame, ecn) {
+            self.drops.congested += 1;
             return;
         }
         self.clamp(kind, frame);

@@ -1,6 +1,6 @@
 //! Messages of other threads to the forwarding thread of an overlay.
 
-use std::net::SocketAddrV4;
+use std::net::{SocketAddr, SocketAddrV4};
 use std::sync::mpsc::Sender as Answer;
 
 use antedate_channel::wireguard::Done;
@@ -22,6 +22,12 @@ pub enum Message {
     Field(Receiver, Delivery, usize),
     /// Use this uplink, for the same reasons.
     Uplink(Which, Port, usize),
+    /// An uplink has another link address.
+    Link(Which, [u8; 6]),
+    /// The address of a peer with a host name.
+    Endpoint(usize, SocketAddr),
+    /// The kernel's path MTU to an address. `None` without a route.
+    Path(Which, SocketAddr, Option<usize>),
     /// A job of a handshake is done.
     Handshake(Done),
     /// The next hop to an address. `None` if the kernel knows none.

@@ -8,6 +8,7 @@
 //! - `outbound`, `carrier`: from the field to the peers, whole or in parts
 //! - `inbound`: from the peers to the field
 //! - `state`: the state that both directions share, and timers
+//! - `discover`, [`search`]: the path MTU of each peer
 //! - `uplink`: the packet ring and the socket of an uplink
 //! - `datagram`: headers of datagrams on the interface
 //! - `wires`: opens and reopens an uplink
@@ -20,28 +21,37 @@
 //! - [`release`]: a buffer that removes the jitter of cyclic frames
 //! - [`second`]: a second uplink, with a copy of each datagram
 //! - [`storm`]: the limit on frames to groups and unknown addresses
-//! - [`class`]: the DSCP of datagrams
+//! - [`class`]: DSCP and ECN of datagrams
+//! - `announcement`, `reserved`: frames that announce a machine, and that no bridge forwards
+//! - [`news`]: what the main thread logs
+//! - `names`: resolves host names of peers
 //! - [`worker`]: the forwarding thread; `message`: messages to it
 //! - [`daemon`]: the main thread
 //! - [`report`], `snapshot`, `census`: the status; `symptoms`: what goes wrong, for the watch
 
+mod announcement;
 mod carrier;
 mod census;
 pub mod class;
 
 pub mod daemon;
 mod datagram;
+mod discover;
 pub mod drops;
 mod handshakes;
 mod hops;
 mod inbound;
 mod message;
+mod names;
 mod neighbours;
+pub mod news;
 mod outbound;
 pub mod path;
 pub mod peers;
 pub mod release;
 pub mod report;
+mod reserved;
+pub mod search;
 pub mod second;
 mod snapshot;
 mod state;

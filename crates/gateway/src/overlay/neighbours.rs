@@ -1,21 +1,25 @@
-//! The next-hops thread, which asks the kernel for the next hop to each peer.
+//! The next-hops thread, which asks the kernel for the next hop to each peer, and for the path MTU.
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddrV4};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use super::hops::Asked;
 use super::message::Message;
 use crate::config::uplink::Which;
 use crate::run::mailbox::Mailbox;
 use crate::run::setup;
 use crate::sys::route::{Hop, Routes};
+use crate::sys::udp::path_mtu;
 
 /// Interval of queries to the kernel.
 const AGAIN: Duration = Duration::from_millis(100);
+/// Interval of queries for path MTUs.
+const PATHS: Duration = Duration::from_millis(500);
 /// How long an address is queried after the last request for it.
 const FOLLOWED: Duration = Duration::from_secs(15);
 
@@ -25,6 +29,13 @@ struct Known {
     hop: Option<Hop>,
 }
 
+struct KnownPath {
+    to: SocketAddr,
+    asked: Instant,
+    /// The answer that was given. `None`: none yet.
+    told: Option<Option<usize>>,
+}
+
 /// The requested addresses with the kernel's answers.
 struct Neighbours {
     /// The index of the uplink's interface. It changes when the interface is replaced.
@@ -32,6 +43,8 @@ struct Neighbours {
     /// The source address of datagrams, if it is a fixed one.
     from: Option<Ipv4Addr>,
     known: Vec<Known>,
+    paths: Vec<KnownPath>,
+    paths_looked: Instant,
     looked: Instant,
 }
 
@@ -46,7 +59,7 @@ pub(super) fn start(
     index: Arc<AtomicI32>,
     listen: IpAddr,
     mailbox: Arc<Mailbox<Message>>,
-) -> io::Result<(mpsc::Sender<SocketAddrV4>, JoinHandle<()>)> {
+) -> io::Result<(mpsc::Sender<Asked>, JoinHandle<()>)> {
     let (ask, asked) = mpsc::channel();
     // Peers answer to the configured local address, so datagrams must leave from it, whatever the
     // kernel would choose.
@@ -56,27 +69,71 @@ pub(super) fn start(
     };
     let work = move || {
         let _ = setup::place(None, priority);
-        let mut neighbours = Neighbours { index, from, known: Vec::new(), looked: Instant::now() };
-        neighbours.serve(&asked, |to, hop| mailbox.post(Message::Hop(which, to, hop)));
+        let (known, paths) = (Vec::new(), Vec::new());
+        let now = Instant::now();
+        let mut neighbours = Neighbours { index, from, known, paths, paths_looked: now, looked: now };
+        neighbours.serve(&asked, |told| {
+            mailbox.post(match told {
+                Told::Hop(to, hop) => Message::Hop(which, to, hop),
+                Told::Path(to, mtu) => Message::Path(which, to, mtu),
+            });
+        });
     };
     Ok((ask, thread::Builder::new().name("next-hops".into()).spawn(work)?))
 }
 
+/// An answer.
+enum Told {
+    Hop(SocketAddrV4, Option<Hop>),
+    Path(SocketAddr, Option<usize>),
+}
+
 impl Neighbours {
-    fn serve(&mut self, asked: &Receiver<SocketAddrV4>, mut tell: impl FnMut(SocketAddrV4, Option<Hop>)) {
+    fn serve(&mut self, asked: &Receiver<Asked>, mut tell: impl FnMut(Told)) {
         loop {
             let first = match asked.recv_timeout(AGAIN) {
                 Ok(to) => Some(to),
                 Err(RecvTimeoutError::Timeout) => None,
                 Err(RecvTimeoutError::Disconnected) => return,
             };
-            let asked: Vec<_> = first.into_iter().chain(asked.try_iter()).collect();
-            self.follow(&asked, &mut tell);
+            let mut hops = Vec::new();
+            for asked in first.into_iter().chain(asked.try_iter()) {
+                match asked {
+                    Asked::Hop(to) => hops.push(to),
+                    Asked::Path(to) => self.ask_path(to),
+                }
+            }
+            if self.paths_looked.elapsed() >= PATHS || self.paths.iter().any(|path| path.told.is_none()) {
+                self.paths_looked = Instant::now();
+                self.follow_paths(&mut tell);
+            }
+            self.follow(&hops, &mut |to, hop| tell(Told::Hop(to, hop)));
+        }
+    }
+
+    fn ask_path(&mut self, to: SocketAddr) {
+        let asked = Instant::now();
+        match self.paths.iter_mut().find(|path| path.to == to) {
+            Some(path) => (path.asked, path.told) = (asked, None),
+            None => self.paths.push(KnownPath { to, asked, told: None }),
+        }
+    }
+
+    /// Reports changes of the path MTUs.
+    fn follow_paths(&mut self, tell: &mut impl FnMut(Told)) {
+        let index = self.index.load(Ordering::Relaxed);
+        self.paths.retain(|path| path.asked.elapsed() < FOLLOWED);
+        for path in &mut self.paths {
+            let mtu = path_mtu(index, path.to);
+            if path.told != Some(mtu) {
+                path.told = Some(mtu);
+                tell(Told::Path(path.to, mtu));
+            }
         }
     }
 
     /// Answers new requests, and reports changes of earlier answers.
-    fn follow(&mut self, asked: &[SocketAddrV4], mut tell: impl FnMut(SocketAddrV4, Option<Hop>)) {
+    fn follow(&mut self, asked: &[SocketAddrV4], tell: &mut impl FnMut(SocketAddrV4, Option<Hop>)) {
         let now = Instant::now();
         let look = now.duration_since(self.looked) >= AGAIN;
         if asked.is_empty() && (!look || self.known.is_empty()) {

@@ -6,9 +6,11 @@ use antedate_channel::overlay::encapsulation::{HEADER_LEN, source_port};
 use antedate_channel::wireguard::SendError;
 use antedate_wire::{VlanTagStack, vxlan};
 
+use super::announcement::announces;
 use super::carrier::{Carrier, fragments, pieces};
 use super::class;
-use super::peers::{Long, limit};
+use super::peers::Long;
+use super::reserved::is_reserved;
 use super::state::{Core, Crypt, MAX_FRAME_LEN, OUT, address};
 use super::table::{Heard, Place};
 use crate::config::overlay::Clamp;
@@ -26,8 +28,13 @@ impl Core {
             return self.out.too_long.count();
         }
         let (to, from) = (address(frame, 0), address(frame, 6));
-        if self.table.heard(from, Place::Field, true, now) == Heard::Elsewhere {
-            self.drops.elsewhere += 1;
+        if is_reserved(to) && !self.names(Way::Out, kind, frame) {
+            self.drops.reserved_out += 1;
+            return;
+        }
+        let announces = || announces(kind, frame);
+        if self.table.heard(from, Place::Field, true, now, announces) == Heard::Elsewhere {
+            self.drops.elsewhere_out += 1;
             return;
         }
         self.clamp(kind, frame);
@@ -56,7 +63,7 @@ impl Core {
             // VXLAN's headers.
             Clamp::Auto => {
                 let header = VlanTagStack::parse(frame).map_or(14, |stack| stack.payload);
-                limit(&self.overlay, self.mtus).saturating_sub(HEADER_LEN + header)
+                self.shortest.saturating_sub(HEADER_LEN + header)
             }
         };
         clamp_mss(frame, mtu);
@@ -89,7 +96,7 @@ impl Core {
         let done = match way {
             Long::Outside => carrier.carry(peer.id, len, |packet| {
                 if let Some((head, rest)) = packet.split_first_chunk_mut() {
-                    peer.template.write(head, frame.len(), port);
+                    peer.template.write(head, frame.len(), port, class & 3);
                     rest[..frame.len()].copy_from_slice(frame);
                 }
             }),

@@ -5,15 +5,18 @@
 //! headers, apply the policy, send. An outgoing frame is copied once, an incoming one only if it
 //! came in parts.
 
-use std::net::SocketAddrV4;
+use std::net::{SocketAddr, SocketAddrV4};
 use std::sync::Arc;
 use std::sync::mpsc::Sender as Post;
 
 use antedate_channel::wireguard::{Device, Done, Job, KeyLogEntry};
 
 use super::drops::Drops;
-use super::peers::{Peer, limit};
+use super::hops::Asked;
+use super::news::News;
+use super::peers::Peer;
 use super::release::Release;
+use super::search::limit;
 use super::state::Doubles;
 use super::state::{Core, Crypt};
 use super::storm::Bound;
@@ -40,7 +43,7 @@ pub struct Path {
     from_uplink: Inward,
     from_second: Option<Inward>,
     /// The next-hops thread of each uplink.
-    ask: [Option<Post<SocketAddrV4>>; 2],
+    ask: [Option<Post<Asked>>; 2],
     scratch: Box<[u8]>,
     core: Core,
 }
@@ -50,9 +53,11 @@ pub struct Parts {
     /// The field port and its MTU.
     pub field: (Receiver, Delivery, usize),
     /// The uplink, its next-hops thread, and its MTU.
-    pub uplink: (Port, Post<SocketAddrV4>, usize),
+    pub uplink: (Port, Post<Asked>, usize),
+    /// Whether its MTU is the administrator's word about the path.
+    pub trusted: bool,
     /// The same of the second uplink, if any.
-    pub second: Option<(Port, Post<SocketAddrV4>, usize)>,
+    pub second: Option<(Port, Post<Asked>, usize)>,
     /// The WireGuard device. `None` without WireGuard.
     pub device: Option<Box<Device>>,
     /// The settings of `[overlay]`.
@@ -65,6 +70,12 @@ pub struct Parts {
     pub counters: [Arc<PathCounters>; 2],
     /// The handshake thread.
     pub jobs: Post<Job>,
+    /// News for the log.
+    pub news: Post<News>,
+    /// The policy without `all`.
+    pub named: Gate,
+    /// The thread that resolves names of peers, if there are any.
+    pub names: Option<Post<usize>>,
     /// The key log, if any.
     pub key_log: Option<Post<Vec<KeyLogEntry>>>,
 }
@@ -82,7 +93,8 @@ impl Path {
         let mtus = [Some(mtu), second.as_ref().map(|(.., mtu)| *mtu)];
         let (from_second, second) = second.map(|(port, ask, _)| port.sides(ask)).unzip();
         let peers = overlay.peers.iter().enumerate();
-        let peers: Vec<_> = peers.map(|(place, peer)| Peer::new(&overlay, place, peer, mtus)).collect();
+        let peers: Vec<_> =
+            peers.map(|(place, peer)| Peer::new(&overlay, place, peer, mtus, parts.trusted)).collect();
         let ageing = u64::from(overlay.mac_ageing_seconds) * 1_000_000_000;
         let mut table = Table::new(peers.len(), overlay.mac_limit, ageing);
         for (place, peer) in overlay.peers.iter().enumerate() {
@@ -107,6 +119,12 @@ impl Path {
             out,
             inward,
             mtus,
+            trusted: parts.trusted,
+            shortest: 0,
+            news: parts.news,
+            named: parts.named,
+            names: parts.names,
+            strayed: 0,
             drops: Drops::default(),
             cookies: 0,
             look: 0,
@@ -116,6 +134,8 @@ impl Path {
             doubles: Doubles::default(),
             key_log: parts.key_log,
         };
+        let mut core = core;
+        core.shortest = limit(&core.overlay, core.mtus);
         Self { from_field, from_uplink, from_second, ask, scratch: vec![0; 16 * 1024].into(), core }
     }
 
@@ -174,14 +194,14 @@ impl Path {
     fn turn_in(&mut self, heard: &mut impl FnMut(u32)) -> usize {
         let Self { from_uplink, from_second, core, .. } = self;
         let now = thread::now();
-        let count = from_uplink.turn(now, core, Core::is_peer, |core, datagram, from, late| {
+        let count = from_uplink.turn(now, core, Core::is_peer, |core, datagram, from, class, late| {
             core.late = late;
-            core.inbound(now, Which::First, datagram, from, heard)
+            core.inbound(now, Which::First, datagram, from, class, heard)
         });
         let second = from_second.as_mut().map_or(0, |second| {
-            second.turn(now, core, Core::is_second_peer, |core, datagram, from, late| {
+            second.turn(now, core, Core::is_second_peer, |core, datagram, from, class, late| {
                 core.late = late;
-                core.inbound_second(now, datagram, from, heard)
+                core.inbound_second(now, datagram, from, class, heard)
             })
         });
         core.to_field.flush(&core.inward);
@@ -239,7 +259,31 @@ impl Path {
             self.core.mtus[0] = Some(mtu);
         }
         let longest = limit(&self.core.overlay, self.core.mtus);
-        self.core.peers.iter_mut().for_each(|peer| peer.limit = longest);
+        // Until the searches on the new uplink begin, at once.
+        for peer in &mut self.core.peers {
+            let searched = peer.searches.iter().any(Option::is_some);
+            peer.limit = if searched { longest.min(peer.limit) } else { longest };
+        }
+        self.core.look = 0;
+    }
+
+    /// Uses another link address on an uplink.
+    pub(super) fn readdress_uplink(&mut self, which: Which, link: [u8; 6]) {
+        match (which, &mut self.core.second) {
+            (Which::First, _) => self.core.uplink.readdress(link),
+            (Which::Second, Some(second)) => second.readdress(link),
+            (Which::Second, None) => {}
+        }
+    }
+
+    /// Stores the address of a peer with a name.
+    pub(super) fn found(&mut self, peer: usize, at: SocketAddr) {
+        self.core.found(thread::now(), peer, at);
+    }
+
+    /// Stores the kernel's path MTU to an address.
+    pub(super) fn learn_path(&mut self, which: Which, to: SocketAddr, mtu: Option<usize>) {
+        self.core.learn_path(thread::now(), which, to, mtu);
     }
 
     /// Finishes a job of a handshake.

@@ -8,12 +8,10 @@ use antedate_channel::overlay::message::Hello;
 use antedate_channel::overlay::reassembly::Reassembly;
 use antedate_channel::wireguard::PeerId;
 
+use super::search::{Search, first_limit};
 use crate::config::overlay::{LongFrames, Overlay};
 use crate::config::{self};
-use crate::sys::udp::headers;
 
-/// Octets that WireGuard adds to a packet: header and tag, without padding.
-const WIREGUARD: usize = 32;
 /// The most frames that wait for a session of a peer.
 const WAITING: usize = 16;
 /// The most requests to a peer for its capabilities.
@@ -61,8 +59,10 @@ pub struct Peer {
     pub id: PeerId,
     /// The headers of frames to it.
     pub template: Template,
-    /// Octets of the longest packet that fits in a datagram.
+    /// Octets of the longest packet that fits in a datagram on each path.
     pub limit: usize,
+    /// The search for it on each uplink.
+    pub searches: [Option<Search>; 2],
     /// Its UDP address, without WireGuard.
     pub endpoint: Option<SocketAddr>,
     /// Incomplete frames. Taken out while a complete one is in use.
@@ -73,6 +73,8 @@ pub struct Peer {
     pub ident: u16,
     /// Its counters.
     pub traffic: Traffic,
+    /// Initiations sent when it was last heard, or its name last resolved.
+    pub unanswered: u64,
     /// Number of handshakes at the last greeting.
     greeted: u64,
     /// Time of the next request for its capabilities, and number of requests so far.
@@ -81,23 +83,26 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// A peer of an overlay whose uplinks have these MTUs.
+    /// A peer of an overlay whose uplinks have these MTUs. `trusted`: the path has the first one.
     #[must_use]
     pub fn new(
         overlay: &Overlay,
         place: usize,
         settings: &config::overlay::Peer,
         mtus: [Option<usize>; 2],
+        trusted: bool,
     ) -> Self {
         Self {
             id: PeerId(place),
             template: Template::new(overlay.address, settings.address, overlay.port, overlay.vni),
-            limit: limit(overlay, mtus),
+            limit: first_limit(overlay, mtus, trusted),
+            searches: [None, None],
             endpoint: settings.endpoint,
             reassembly: Some(Box::default()),
             hello: None,
             ident: 0,
             traffic: Traffic::default(),
+            unanswered: 0,
             greeted: 0,
             ask: None,
             waiting: VecDeque::new(),
@@ -132,6 +137,12 @@ impl Peer {
         true
     }
 
+    /// Whether it may still answer what its capabilities are.
+    #[must_use]
+    pub const fn is_being_asked(&self) -> bool {
+        self.ask.is_some()
+    }
+
     /// Whether to ask it for its capabilities now.
     pub fn asks(&mut self, now: u64) -> bool {
         match self.ask {
@@ -162,54 +173,5 @@ impl Peer {
     /// The next stored frame, with its arrival.
     pub fn held(&mut self) -> Option<(u64, Box<[u8]>)> {
         self.waiting.pop_front()
-    }
-}
-
-/// Octets of the longest tunnel packet whose datagram fits both uplinks; a longer one would be lost
-/// with the other uplink. A multiple of 16, since WireGuard pads to it.
-#[must_use]
-pub fn limit(overlay: &Overlay, mtus: [Option<usize>; 2]) -> usize {
-    let second = overlay.second_uplink.as_ref().map(|second| second.listen);
-    let listen = [Some(overlay.listen), second];
-    let rests = mtus
-        .into_iter()
-        .zip(listen)
-        .filter_map(|(mtu, listen)| Some(mtu?.saturating_sub(headers(listen?.ip()))));
-    let rest = rests.min().unwrap_or(0);
-    if overlay.private_key_file.is_some() { rest.saturating_sub(WIREGUARD) / 16 * 16 } else { rest }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::config::overlay::SecondUplink;
-
-    #[test]
-    fn packet_fits_both_uplinks() {
-        let mut overlay = Overlay {
-            listen: ([0; 4], 51820).into(),
-            direct: true,
-            private_key_file: Some("key".into()),
-            address: [10, 66, 0, 1].into(),
-            vni: antedate_wire::vxlan::Vni::default(),
-            port: 4789,
-            fragmentation: LongFrames::Auto,
-            tcp_mss: config::overlay::Clamp::Auto,
-            dscp: config::overlay::Dscp::Copy,
-            relay: false,
-            storm_limit: 0,
-            release_clock_us: 0,
-            mac_ageing_seconds: 300,
-            mac_limit: 16,
-            second_uplink: None,
-            peers: Vec::new(),
-        };
-        assert_eq!(limit(&overlay, [Some(1500), None]), 1440);
-        let listen = ([0u16; 8], 51820).into();
-        overlay.second_uplink = Some(SecondUplink { interface: "lte0".into(), listen });
-        assert_eq!(limit(&overlay, [Some(1500), Some(1400)]), 1312, "1400 less 48 and 32");
-        assert_eq!(limit(&overlay, [Some(1300), Some(1500)]), 1232, "1300 less 28 and 32");
-        overlay.private_key_file = None;
-        assert_eq!(limit(&overlay, [Some(1300), Some(1400)]), 1272);
     }
 }

@@ -44,13 +44,23 @@ impl StatusSource for Answers {
         let [field, uplink, second] = *lock(&self.links);
         let [field_now, uplink_now] = *lock(&self.ports);
         let about = &self.about;
+        let (mut out, mut inward) = (forwarding(&self.out), forwarding(&self.inward));
+        (out.datagrams, inward.datagrams) = (self.out.sent.get(), self.inward.received.get());
+        if let Some(snapshot) = &snapshot {
+            let peers = &snapshot.document.peers;
+            out.forwarded_frames = peers.iter().map(|peer| peer.sent_frames).sum();
+            out.forwarded_octets = peers.iter().map(|peer| peer.sent_octets).sum();
+            for (direction, refused) in [&mut out, &mut inward].into_iter().zip(&snapshot.refused) {
+                direction.refused.extend(refused.iter().map(|(name, count)| (name.clone(), *count)));
+            }
+        }
         Status {
             forwarding: snapshot.is_some(),
             warnings: self.watch.active(),
             field: port(&about.field, &self.out, &self.inward, field, field_now),
             uplink: port(&about.uplink, &self.inward, &self.out, uplink, uplink_now),
-            out: forwarding(&self.out),
-            inward: forwarding(&self.inward),
+            out,
+            inward,
             threads: self.shares.threads(about, &waits, &[Arc::clone(&self.place)]),
             overlay: snapshot.map(|mut snapshot| {
                 if let Some(about) = &mut snapshot.document.second_uplink {

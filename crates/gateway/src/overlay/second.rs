@@ -24,6 +24,7 @@ impl Core {
         now: u64,
         datagram: &mut [u8],
         from: SocketAddr,
+        ecn: u8,
         heard: &mut impl FnMut(u32),
     ) {
         if !self.is_second_peer(from.ip()) {
@@ -31,7 +32,7 @@ impl Core {
             return;
         }
         self.doubles.received += 1;
-        self.inbound(now, Which::Second, datagram, from, heard);
+        self.inbound(now, Which::Second, datagram, from, ecn, heard);
     }
 
     /// Sends a message to a peer on the second uplink as well.

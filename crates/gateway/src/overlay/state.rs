@@ -12,6 +12,7 @@ use antedate_wire::EthernetAddress;
 use super::carrier::Carrier;
 use super::drops::Drops;
 use super::handshakes::IN_FLIGHT;
+use super::news::News;
 use super::peers::Peer;
 use super::release::Release;
 use super::storm::Bound;
@@ -31,6 +32,8 @@ pub(super) const MAX_FRAME_LEN: usize = 9_018 + 4;
 const LOOK: u64 = 100_000_000;
 /// The interval of ageing, in nanoseconds.
 const AGE: u64 = 1_000_000_000;
+/// The least number of frames from elsewhere that are reported.
+const STRAYED: u64 = 10;
 /// Indices of the storm limits.
 pub(super) const OUT: usize = 0;
 pub(super) const IN: usize = 1;
@@ -74,6 +77,18 @@ pub(super) struct Core {
     pub(super) release: Option<Release>,
     /// The MTU of each uplink.
     pub(super) mtus: [Option<usize>; 2],
+    /// Whether the first one is the administrator's word about the path.
+    pub(super) trusted: bool,
+    /// The longest packet that fits a datagram to each peer.
+    pub(super) shortest: usize,
+    /// News for the log of the main thread.
+    pub(super) news: Post<News>,
+    /// The policy without `all`.
+    pub(super) named: Gate,
+    /// The thread that resolves names of peers, if there are any.
+    pub(super) names: Option<Post<usize>>,
+    /// Frames from elsewhere at the last look.
+    pub(super) strayed: u64,
     pub(super) drops: Drops,
     pub(super) cookies: u64,
     /// Time of the next timers.
@@ -109,14 +124,18 @@ impl Core {
     }
 
     pub(super) fn say_hello(&mut self, now: u64, place: usize, wants_answer: bool) {
+        let longest = MAX_FRAME_LEN as u16;
+        let hello = Hello { wants_answer, reads_pieces: true, longest, answers_probes: true };
+        self.say(now, place, &hello.emit());
+    }
+
+    /// Sends a message to an Antedate peer.
+    pub(super) fn say(&mut self, now: u64, place: usize, octets: &[u8]) {
         let (Some(peer), Crypt::Wireguard(device)) = (self.peers.get(place), &mut self.crypt) else { return };
-        let hello = Hello { wants_answer, reads_pieces: true, longest: MAX_FRAME_LEN as u16 };
-        let octets = hello.emit();
         let second = self.second.as_mut().zip(peer.settings.second_endpoint);
         let mut carrier = Carrier { now, device, uplink: &mut self.uplink, second, out: &self.out, class: 0 };
         // Without a session the next one repeats it.
-        let _ =
-            carrier.carry(peer.id, octets.len(), |packet| packet[..octets.len()].copy_from_slice(&octets));
+        let _ = carrier.carry(peer.id, octets.len(), |packet| packet[..octets.len()].copy_from_slice(octets));
     }
 
     /// Sends an answer to the source of a datagram.
@@ -209,10 +228,24 @@ impl Core {
             next = now;
         }
         self.look = next;
+        self.discover(now);
         if now.saturating_sub(self.aged) >= AGE {
             self.aged = now;
             self.table.age(now);
+            self.find_lost(now);
+            self.report_strays();
             self.peers.iter_mut().filter_map(|peer| peer.reassembly.as_mut()).for_each(|r| r.expire(now));
+        }
+    }
+
+    /// Reports machines of the field whose frames come from a peer, unless they are a few.
+    fn report_strays(&mut self) {
+        let strayed = self.table.elsewhere - self.strayed;
+        if strayed >= STRAYED
+            && let Some(suspect) = self.table.take_suspect()
+        {
+            self.strayed = self.table.elsewhere;
+            let _ = self.news.send(News::Elsewhere(suspect, strayed));
         }
     }
 

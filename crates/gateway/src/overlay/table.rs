@@ -10,8 +10,17 @@ use std::collections::HashMap;
 
 use antedate_wire::EthernetAddress;
 
-/// Nanoseconds in which a machine of the field cannot move behind a peer.
+/// Nanoseconds in which a machine of the field is not accepted behind a peer at its first frame
+/// there: through a loop, the frames of a machine that has not moved come back.
 const HOLD: u64 = 5_000_000_000;
+/// Nanoseconds between the first frame there and the one that is accepted, if none came from the
+/// field between them.
+const AGAIN: u64 = 50_000_000;
+/// Nanoseconds in which the copy of an announcement from the field may come back through a loop.
+const LOOPED: u64 = 2_000_000_000;
+/// Nanoseconds in which a second return to the field proves a loop, and in which the machine is
+/// then not accepted behind a peer.
+const PROVEN: u64 = 60_000_000_000;
 /// Nanoseconds between two updates of an entry.
 const FRESH: u64 = 1_000_000_000;
 
@@ -40,6 +49,48 @@ struct Entry {
     place: Place,
     seen: u64,
     fixed: bool,
+    /// When it was refused behind a peer, since it was last heard here. 0: not.
+    refused: u64,
+    /// When it last announced itself on the field. 0: never.
+    announced: u64,
+    /// When it last returned to the field. 0: never.
+    returned: u64,
+    /// The end of the time in which it is held on the field, for a loop is proven.
+    held: u64,
+}
+
+impl Entry {
+    const fn new(place: Place, seen: u64, fixed: bool) -> Self {
+        Self { place, seen, fixed, refused: 0, announced: 0, returned: 0, held: 0 }
+    }
+
+    /// Whether a machine of the field is not accepted behind a peer.
+    fn is_held(&mut self, now: u64, announces: impl FnOnce() -> bool) -> bool {
+        if now < self.held {
+            return true;
+        }
+        if now.saturating_sub(self.seen) >= HOLD {
+            return false;
+        }
+        if announces() && (self.announced == 0 || now.saturating_sub(self.announced) >= LOOPED) {
+            return false;
+        }
+        let since = now.saturating_sub(self.refused);
+        if self.refused == 0 || since >= HOLD {
+            self.refused = now;
+            return true;
+        }
+        since < AGAIN
+    }
+}
+
+/// A machine of the field that is heard behind a peer again and again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Suspect {
+    /// Its address.
+    pub address: EthernetAddress,
+    /// The index of the peer.
+    pub peer: usize,
 }
 
 /// The address table.
@@ -58,6 +109,10 @@ pub struct Table {
     pub full: u64,
     /// Frames from a source with another place.
     pub elsewhere: u64,
+    /// Loops: machines that returned to the field twice within a minute.
+    pub loops: u64,
+    /// The last one with a refused frame.
+    suspect: Option<Suspect>,
 }
 
 impl Table {
@@ -79,33 +134,67 @@ impl Table {
             moved: 0,
             full: 0,
             elsewhere: 0,
+            loops: 0,
+            suspect: None,
         }
     }
 
     /// Adds a static entry.
     pub fn fix(&mut self, address: EthernetAddress, peer: usize) {
-        self.entries.insert(address, Entry { place: Place::Peer(peer), seen: 0, fixed: true });
+        self.entries.insert(address, Entry::new(Place::Peer(peer), 0, true));
     }
 
-    /// Handles the source address of a frame. With `learn` it is stored.
+    /// Remembers a machine whose frame from a peer was refused, for the log.
+    #[cold]
+    pub fn suspect(&mut self, address: EthernetAddress, peer: usize) {
+        self.suspect = Some(Suspect { address, peer });
+    }
+
+    /// Takes the last such machine.
+    pub fn take_suspect(&mut self) -> Option<Suspect> {
+        self.suspect.take()
+    }
+
+    /// Handles the source address of a frame. With `learn` it is stored. `announces` tells whether
+    /// the frame announces its sender's place, which a machine that has moved does.
     #[inline]
-    pub fn heard(&mut self, address: EthernetAddress, place: Place, learn: bool, now: u64) -> Heard {
+    pub fn heard(
+        &mut self,
+        address: EthernetAddress,
+        place: Place,
+        learn: bool,
+        now: u64,
+        announces: impl FnOnce() -> bool,
+    ) -> Heard {
         if let Some(entry) = self.entries.get_mut(&address) {
             if entry.place == place {
                 if now.saturating_sub(entry.seen) > FRESH {
                     entry.seen = now;
                 }
+                entry.refused = 0;
+                if place == Place::Field && announces() {
+                    entry.announced = now;
+                }
                 return Heard::Fine;
             }
-            let held = entry.place == Place::Field && now.saturating_sub(entry.seen) < HOLD;
-            if entry.fixed || held {
+            let fixed = entry.fixed;
+            if fixed || entry.place == Place::Field && entry.is_held(now, announces) {
                 self.elsewhere += 1;
                 return Heard::Elsewhere;
             }
             if !learn {
                 return Heard::Fine;
             }
-            let before = std::mem::replace(entry, Entry { place, seen: now, fixed: false }).place;
+            let before = std::mem::replace(&mut entry.place, place);
+            (entry.seen, entry.refused) = (now, 0);
+            if place == Place::Field {
+                let again = entry.returned > 0 && now.saturating_sub(entry.returned) < PROVEN;
+                entry.returned = now;
+                if again {
+                    entry.held = now + PROVEN;
+                    self.loops += 1;
+                }
+            }
             self.count(before, false);
             self.count(place, true);
             self.moved += 1;
@@ -122,7 +211,11 @@ impl Table {
             self.full += 1;
             return Heard::Full;
         }
-        self.entries.insert(address, Entry { place, seen: now, fixed: false });
+        let mut entry = Entry::new(place, now, false);
+        if place == Place::Field && announces() {
+            entry.announced = now;
+        }
+        self.entries.insert(address, entry);
         self.count(place, true);
         Heard::Fine
     }
@@ -185,6 +278,7 @@ mod tests {
     use super::*;
 
     const S: u64 = 1_000_000_000;
+    const MS: u64 = 1_000_000;
 
     fn mac(number: u32) -> EthernetAddress {
         let [a, b, c, d] = number.to_be_bytes();
@@ -195,9 +289,9 @@ mod tests {
     fn machines_are_learned_moved_and_aged() {
         let mut table = Table::new(2, 64, 300 * S);
         assert_eq!(table.find(mac(1), 0), None);
-        assert_eq!(table.heard(mac(1), Place::Peer(0), true, 0), Heard::Fine);
+        assert_eq!(table.heard(mac(1), Place::Peer(0), true, 0, || false), Heard::Fine);
         assert_eq!(table.find(mac(1), S), Some(Place::Peer(0)));
-        assert_eq!(table.heard(mac(1), Place::Peer(1), true, 2 * S), Heard::Fine);
+        assert_eq!(table.heard(mac(1), Place::Peer(1), true, 2 * S, || false), Heard::Fine);
         assert_eq!((table.find(mac(1), 3 * S), table.moved), (Some(Place::Peer(1)), 1));
         assert_eq!(table.find(mac(1), 400 * S), None);
         table.age(400 * S);
@@ -210,23 +304,65 @@ mod tests {
         let mut table = Table::new(2, 64, 300 * S);
         table.fix(mac(9), 1);
         for place in [Place::Field, Place::Peer(0)] {
-            assert_eq!(table.heard(mac(9), place, true, 0), Heard::Elsewhere);
+            assert_eq!(table.heard(mac(9), place, true, 0, || false), Heard::Elsewhere);
         }
-        assert_eq!(table.heard(mac(9), Place::Peer(1), true, 0), Heard::Fine);
-        table.heard(mac(1), Place::Field, true, 0);
-        assert_eq!(table.heard(mac(1), Place::Peer(0), true, 4 * S), Heard::Elsewhere);
+        assert_eq!(table.heard(mac(9), Place::Peer(1), true, 0, || false), Heard::Fine);
+        table.heard(mac(1), Place::Field, true, 0, || false);
+        assert_eq!(table.heard(mac(1), Place::Peer(0), true, 4 * S, || false), Heard::Elsewhere);
         assert_eq!(table.find(mac(1), 4 * S), Some(Place::Field));
-        assert_eq!(table.heard(mac(1), Place::Peer(0), true, 6 * S), Heard::Fine);
+        assert_eq!(table.heard(mac(1), Place::Peer(0), true, 6 * S, || false), Heard::Fine);
         assert_eq!((table.find(mac(1), 6 * S), table.elsewhere), (Some(Place::Peer(0)), 3));
         table.age(1000 * S);
         assert_eq!(table.find(mac(9), 1000 * S), Some(Place::Peer(1)));
     }
 
     #[test]
+    fn moved_machine_is_found_again() {
+        let mut table = Table::new(2, 64, 300 * S);
+        let mut heard = |place, now: u64, announces| table.heard(mac(1), place, true, now, || announces);
+        let (field, peer) = (Place::Field, Place::Peer(0));
+        assert_eq!(heard(field, S, true), Heard::Fine);
+        // An announcement is believed at once, unless it may be the copy of its own.
+        assert_eq!(heard(peer, S + MS, true), Heard::Elsewhere);
+        assert_eq!(heard(field, 2 * S, false), Heard::Fine);
+        assert_eq!(heard(peer, 4 * S, true), Heard::Fine);
+        // Other frames are believed at the second one.
+        let mut table = Table::new(2, 64, 300 * S);
+        let mut heard = |place, now: u64| table.heard(mac(1), place, true, now, || false);
+        assert_eq!(heard(field, 10 * S), Heard::Fine);
+        assert_eq!(heard(peer, 10 * S + MS), Heard::Elsewhere);
+        assert_eq!(heard(peer, 10 * S + 2 * MS), Heard::Elsewhere, "copies of one frame");
+        assert_eq!(heard(peer, 10 * S + 60 * MS), Heard::Fine);
+    }
+
+    #[test]
+    fn loop_is_held() {
+        let mut table = Table::new(2, 64, 300 * S);
+        let (field, peer) = (Place::Field, Place::Peer(0));
+        let mut heard = |place, now: u64| table.heard(mac(1), place, true, now, || false);
+        // Each frame comes back after a millisecond.
+        for now in (0..30_000).step_by(40) {
+            assert_eq!(heard(field, now * MS), Heard::Fine);
+            assert_eq!(heard(peer, now * MS + MS), Heard::Elsewhere);
+        }
+        // A frame that circulates while the machine is silent moves it twice at most.
+        let mut moved = 0;
+        for now in 30_000..60_000u64 {
+            if now % 1_000 == 0 {
+                assert_eq!(heard(field, now * MS), Heard::Fine);
+            }
+            moved += u32::from(now % 1_000 != 0 && heard(peer, now * MS) == Heard::Fine);
+        }
+        assert!(moved > 0 && moved < 2_000, "{moved}");
+        assert_eq!(table.loops, 1);
+        assert_eq!(table.find(mac(1), 60 * S), Some(field));
+    }
+
+    #[test]
     fn flooding_peer_evicts_no_others() {
         let mut table = Table::new(2, 64, 300 * S);
         let learned = |table: &mut Table, place, range: std::ops::Range<u32>| {
-            range.filter(|n| table.heard(mac(*n), place, true, 0) == Heard::Fine).count()
+            range.filter(|n| table.heard(mac(*n), place, true, 0, || false) == Heard::Fine).count()
         };
         assert_eq!(learned(&mut table, Place::Peer(0), 0..1000), 28);
         assert_eq!(learned(&mut table, Place::Peer(1), 1000..1020), 20);
@@ -239,11 +375,11 @@ mod tests {
     fn flooding_field_leaves_peers_their_share() {
         let mut table = Table::new(2, 64, 300 * S);
         let learned = |table: &mut Table, place, range: std::ops::Range<u32>| {
-            range.filter(|n| table.heard(mac(*n), place, true, 0) == Heard::Fine).count()
+            range.filter(|n| table.heard(mac(*n), place, true, 0, || false) == Heard::Fine).count()
         };
         assert_eq!(learned(&mut table, Place::Field, 0..1000), 56);
         assert_eq!(learned(&mut table, Place::Peer(0), 1000..2000), 8);
-        assert_eq!(table.heard(mac(0), Place::Peer(0), true, 6 * S), Heard::Fine);
+        assert_eq!(table.heard(mac(0), Place::Peer(0), true, 6 * S, || false), Heard::Fine);
         assert_eq!((table.of_field, table.of_peer.as_slice()), (55, &[9, 0][..]));
         table.age(400 * S);
         assert_eq!((table.of_field, table.of_peer.as_slice()), (0, &[0, 0][..]));

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::mpsc::Sender as Post;
 
 use super::datagram::{Came, read};
-use super::hops::Hops;
+use super::hops::{Asked, Hops};
 use crate::frames::offload::MOST_UDP;
 use crate::frames::port::not_sent;
 use crate::run::counters::PathCounters;
@@ -28,8 +28,8 @@ use crate::sys::udp::{BATCH, Inbox, MAX_DATAGRAM_LEN, UdpSocket, headers};
 /// The most datagrams in a turn.
 const TURN: usize = 16;
 /// How long datagrams are received from the socket after a fragmented one of a peer, in
-/// nanoseconds.
-const BY_SOCKET: u64 = 10_000_000_000;
+/// nanoseconds. The first one may be lost, so a path that fragments rarely has to be remembered.
+const BY_SOCKET: u64 = 3_600_000_000_000;
 
 /// The sockets of an uplink.
 pub struct Port {
@@ -83,7 +83,7 @@ impl Port {
     }
 
     /// Splits the port. `ask` receives addresses that need a next hop.
-    pub(super) fn sides(self, ask: Post<SocketAddrV4>) -> (Inward, Outward) {
+    pub(super) fn sides(self, ask: Post<Asked>) -> (Inward, Outward) {
         let (ring, sender) = self.direct.map_or((None, None), |(ring, sender)| (Some(ring), Some(sender)));
         let outward = Outward {
             socket: Arc::clone(&self.socket),
@@ -93,6 +93,7 @@ impl Port {
             mtu: self.mtu,
             since: 0,
             max_age: self.max_age,
+            ident: 0,
         };
         let inward = Inward {
             socket: self.socket,
@@ -198,10 +199,10 @@ impl Inward {
         now: u64,
         context: &mut C,
         is_peer: impl Fn(&C, IpAddr) -> bool,
-        mut each: impl FnMut(&mut C, &mut [u8], SocketAddr, bool),
+        mut each: impl FnMut(&mut C, &mut [u8], SocketAddr, u8, bool),
     ) -> usize {
         let Some(ring) = &mut self.ring else {
-            return self.read_socket(|d, from, late| each(context, d, from, late));
+            return self.read_socket(|d, from, class, late| each(context, d, from, class, late));
         };
         let (mut count, mut fragments) = (0, false);
         while count < TURN {
@@ -216,12 +217,14 @@ impl Inward {
                     let check = self.bare && !offload.needs_checksum && offload.segmentation == 0;
                     let len = usize::from(offload.segment_bytes);
                     match (read(received.into_frame(), check), offload.segmentation) {
-                        (Came::Datagram(datagram, from), 0) => each(context, datagram, from.into(), late),
-                        (Came::Datagram(datagrams, from), SEGMENT_UDP)
+                        (Came::Datagram(datagram, from, class), 0) => {
+                            each(context, datagram, from.into(), class, late);
+                        }
+                        (Came::Datagram(datagrams, from, class), SEGMENT_UDP)
                             if datagrams.len() <= MOST_UDP * len =>
                         {
                             for datagram in datagrams.chunks_mut(len.max(1)) {
-                                each(context, datagram, from.into(), late);
+                                each(context, datagram, from.into(), class, late);
                                 count += 1;
                             }
                         }
@@ -234,14 +237,19 @@ impl Inward {
             count += 1;
         }
         if fragments || self.by_socket != 0 || now.saturating_sub(self.looked) >= LOOK {
-            count += self.aside(now, fragments, |d, from, late| each(context, d, from, late));
+            count += self.aside(now, fragments, |d, from, class, late| each(context, d, from, class, late));
         }
         count
     }
 
     /// Receives from the socket beside the ring, and switches between the two.
     #[cold]
-    fn aside(&mut self, now: u64, fragments: bool, each: impl FnMut(&mut [u8], SocketAddr, bool)) -> usize {
+    fn aside(
+        &mut self,
+        now: u64,
+        fragments: bool,
+        each: impl FnMut(&mut [u8], SocketAddr, u8, bool),
+    ) -> usize {
         self.looked = now;
         let which = match self.by_socket {
             0 if fragments => Some(Datagrams::FirstPieces),
@@ -270,7 +278,7 @@ impl Inward {
     }
 
     #[inline]
-    fn read_socket(&mut self, mut each: impl FnMut(&mut [u8], SocketAddr, bool)) -> usize {
+    fn read_socket(&mut self, mut each: impl FnMut(&mut [u8], SocketAddr, u8, bool)) -> usize {
         let Self { socket, inbox, ask, ages, stale, .. } = self;
         for _ in 0..STALE_READS {
             // An error that the network reported for an earlier datagram is no reason to stop.
@@ -284,8 +292,8 @@ impl Inward {
                 let age = inbox.stamp(at).map_or(Age::Fresh, |stamp| ages.of(stamp));
                 if age == Age::Stale {
                     *stale += 1;
-                } else if let Some((datagram, from)) = inbox.get(at) {
-                    each(datagram, from, age == Age::Late);
+                } else if let Some((datagram, from, class)) = inbox.get(at) {
+                    each(datagram, from, class, age == Age::Late);
                 }
             }
             // Stale datagrams go at once, so that the kernel has space for fresh ones.
@@ -307,6 +315,8 @@ pub(super) struct Outward {
     /// The time of the first frame in the outbox.
     since: u64,
     max_age: Bounds,
+    /// The identification of the next datagram.
+    ident: u16,
 }
 
 impl Outward {
@@ -331,10 +341,39 @@ impl Outward {
             && len + headers(to.ip()) <= self.mtu
             && let Some(hop) = self.hops.find(now, v4)
         {
-            self.outbox.put_frame(len, |head, datagram| hop.write(head, datagram, class));
+            self.ident = self.ident.wrapping_add(1);
+            let ident = Some(self.ident);
+            self.outbox.put_frame(len, |head, datagram| hop.write(head, datagram, class, ident));
         } else {
             self.outbox.put(len, to, class);
         }
+    }
+
+    /// Sends the only datagram of the outbox whole, or not at all.
+    #[cold]
+    pub(super) fn put_whole(&mut self, counters: &PathCounters, now: u64, len: usize, to: SocketAddr) {
+        self.since = thread::coarse_now();
+        if self.sender.is_some()
+            && let SocketAddr::V4(v4) = to
+            && let Some(hop) = self.hops.find(now, v4)
+        {
+            self.outbox.put_frame(len, |head, datagram| hop.write(head, datagram, 0, None));
+            return self.flush(counters);
+        }
+        self.outbox.put(len, to, 0);
+        let _ = self.socket.whole(true);
+        self.flush(counters);
+        let _ = self.socket.whole(false);
+    }
+
+    /// Asks the next-hops thread.
+    pub(super) fn ask(&self, asked: Asked) {
+        self.hops.ask(asked);
+    }
+
+    /// Uses another link address from now on.
+    pub(super) fn readdress(&mut self, link: [u8; 6]) {
+        self.hops.readdress(link);
     }
 
     /// Queues a copy of a datagram.

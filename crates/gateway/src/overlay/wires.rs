@@ -1,13 +1,15 @@
 //! The main thread's view of an uplink: opens its port, reopens it when the interface was replaced
 //! or has another MTU, and starts its next-hops thread.
 
-use std::net::{SocketAddr, SocketAddrV4};
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 
 use antedate_host::fault::Fault;
+use antedate_wire::EthernetAddress;
 
+use super::hops::Asked;
 use super::message::Message;
 use super::neighbours;
 use super::uplink::Port;
@@ -41,7 +43,7 @@ impl Wire {
         (interface, mtu): (&Interface, usize),
         listen: SocketAddr,
         mailbox: &Arc<Mailbox<Message>>,
-    ) -> Result<(Self, Port, mpsc::Sender<SocketAddrV4>), Fault> {
+    ) -> Result<(Self, Port, mpsc::Sender<Asked>), Fault> {
         let fragment = overlay.fragmentation == LongFrames::Outside || overlay.private_key_file.is_none();
         let socket = UdpSocket::open(listen, &interface.name, fragment)
             .map_err(|error| refused(&config.file, which.key(), listen, &interface.name, &error))?;
@@ -76,7 +78,15 @@ impl Wire {
         mailbox: &Mailbox<Message>,
     ) -> Option<usize> {
         if !changed(&mut self.interface) {
-            return None;
+            let address = interface::address(&self.interface.name)?;
+            if address == self.interface.address {
+                return None;
+            }
+            mailbox.post(Message::Link(self.which, address));
+            self.interface.address = address;
+            let address = EthernetAddress(address);
+            tracing::info!(interface = %self.interface.name, %address, "the uplink has another address");
+            return Some(config.uplink.carries(self.interface.mtu));
         }
         let now = self.interface.find_again().ok()?;
         let mtu = setup::uplink_mtu(config, &now);

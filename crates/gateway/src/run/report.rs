@@ -185,6 +185,7 @@ pub(crate) fn forwarding(counters: &PathCounters) -> Forwarding {
     Forwarding {
         forwarded_frames: counters.sent.get(),
         forwarded_octets: counters.octets_sent.get(),
+        datagrams: 0,
         refused: policy.chain(rest).filter(|(_, count)| *count > 0).collect(),
         rules: counters.rules.iter().map(Counter::get).collect(),
         express_frames: counters.express.get(),

@@ -87,10 +87,15 @@ pub struct Port {
 /// One direction.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Forwarding {
-    /// Frames sent to the other port. A fragment counts as one.
+    /// Frames sent to the other port. A MACsec fragment counts as one; an overlay counts whole
+    /// frames, once for each peer.
     pub forwarded_frames: u64,
     /// Octets of the sent frames.
     pub forwarded_octets: u64,
+    /// Datagrams of an overlay: out, those sent, handshakes and fragments included; in, those
+    /// received.
+    #[serde(default)]
+    pub datagrams: u64,
     /// Dropped frames by reason: `policy:` with the kind of traffic, or another obstacle. MACsec
     /// has counters of its own.
     pub refused: BTreeMap<String, u64>,
@@ -302,6 +307,9 @@ pub struct Overlay {
     pub mac_limit: u64,
     /// Machines that moved from one place to another.
     pub macs_moved: u64,
+    /// Loops: machines that returned to the field twice within a minute.
+    #[serde(default)]
+    pub loops: u64,
     /// Addresses that were not learned for lack of space.
     pub macs_not_learned: u64,
     /// Handshakes answered with a cookie, under load.
@@ -405,6 +413,15 @@ pub struct OverlayPeer {
     pub antedate: bool,
     /// How long frames are sent to it, and why.
     pub long_frames: String,
+    /// The MTU of the path to it, 0 if it is not searched.
+    #[serde(default)]
+    pub path_mtu: u64,
+    /// Its source: `interface`, `kernel` (ICMP), `probe`, or `base` before an answer.
+    #[serde(default)]
+    pub path_mtu_source: String,
+    /// Seconds since its last change.
+    #[serde(default)]
+    pub path_mtu_age_seconds: Option<f64>,
     /// Packets prepared for it.
     pub prepared: Preparation,
 }

@@ -146,6 +146,16 @@ pub fn mtu(name: &str) -> Option<usize> {
     Request::new(name).ok()?.mtu().ok()
 }
 
+/// The current hardware address of an interface. `None` when there is no such interface.
+#[must_use]
+pub fn address(name: &str) -> Option<[u8; 6]> {
+    // SAFETY: a successful call of this request fills this member of the union.
+    let hardware = unsafe { Request::new(name).ok()?.ask(libc::SIOCGIFHWADDR).ok()?.ifr_ifru.ifru_hwaddr };
+    let mut address = [0; 6];
+    address.iter_mut().zip(hardware.sa_data).for_each(|(to, from)| *to = from as u8);
+    Some(address)
+}
+
 /// The rate of an interface in Mbit/s (`ETHTOOL_GSET`). `None` when it reports none, as many
 /// virtual ones.
 #[must_use]

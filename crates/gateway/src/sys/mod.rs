@@ -10,6 +10,7 @@
 //! - [`outbox`]: sends datagrams through a UDP socket, or as frames of an interface
 //! - [`filter`]: packet filters of sockets
 //! - [`route`]: next hops
+//! - [`watch`]: news about interfaces
 //! - [`thread`]: pinning, priority, timer slack, clocks
 //! - [`warm`]: the hot text section, prefetches, first writes to pages
 //! - [`event`]: an event counter that ends a wait (`eventfd(2)`)
@@ -28,6 +29,7 @@ pub mod segmenter;
 pub mod thread;
 pub mod udp;
 pub mod warm;
+pub mod watch;
 
 use std::io;
 use std::mem;

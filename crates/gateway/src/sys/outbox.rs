@@ -171,13 +171,14 @@ impl Outbox {
     }
 
     /// How many frames from `start` on can form a super-frame: of one length, apart from a shorter
-    /// last one, with headers that differ only in lengths and checksums.
+    /// last one, with headers that differ only in lengths, checksums and
+    /// identifications, which count up.
     #[inline]
     fn alike(&self, start: usize, end: usize) -> usize {
         let head = |place: usize| &self.octets[place][..FRAME_HEADER];
         let (first, len) = (head(start), self.lengths[start]);
         let same = |other: &[u8]| {
-            [0..16, 18..24, 26..38].iter().all(|range| first[range.clone()] == other[range.clone()])
+            [0..16, 20..24, 26..38].iter().all(|range| first[range.clone()] == other[range.clone()])
         };
         let most = (MAX_UDP_LEN - 8) / len.max(1);
         let mut count = 1;

@@ -15,8 +15,10 @@ pub const BATCH: usize = 16;
 pub const MAX_DATAGRAM_LEN: usize = 10_240;
 /// Octets of the kernel's buffer in each direction.
 const QUEUE: libc::c_int = 4 << 20;
-/// Words of the control messages with a datagram: a time stamp.
+/// Words of the control messages with a datagram: a time stamp, and its class.
 const CONTROL: usize = 8;
+/// The MTU that every link carries with IPv6 (RFC 8200, section 5).
+pub const LEAST_V6: usize = 1280;
 
 /// A socket bound to a port and an interface.
 #[derive(Debug)]
@@ -26,8 +28,9 @@ pub struct UdpSocket {
 }
 
 impl UdpSocket {
-    /// Binds a socket to an address and an interface. With `fragment` the kernel may fragment
-    /// datagrams that exceed the path's MTU.
+    /// Binds a socket to an address and an interface. Routers may fragment its datagrams over IPv4.
+    /// Over IPv6, with `fragment`, the kernel does: routers never do, so no fragment is longer than
+    /// what each link carries (RFC 8200, section 5).
     ///
     /// # Errors
     /// When another program has the port (`AddrInUse`), the address is not this machine's, or
@@ -50,9 +53,13 @@ impl UdpSocket {
             set_option(&socket, libc::IPPROTO_IPV6, libc::IPV6_V6ONLY, &1i32)?;
             let discover = if fragment { libc::IPV6_PMTUDISC_DONT } else { libc::IPV6_PMTUDISC_PROBE };
             set_option(&socket, libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, &discover)?;
+            if fragment {
+                set_option(&socket, libc::IPPROTO_IPV6, libc::IPV6_MTU, &(LEAST_V6 as libc::c_int))?;
+            }
+            set_option(&socket, libc::IPPROTO_IPV6, libc::IPV6_RECVTCLASS, &1i32)?;
         } else {
-            let discover = if fragment { libc::IP_PMTUDISC_DONT } else { libc::IP_PMTUDISC_PROBE };
-            set_option(&socket, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, &discover)?;
+            set_option(&socket, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, &libc::IP_PMTUDISC_DONT)?;
+            set_option(&socket, libc::IPPROTO_IP, libc::IP_RECVTOS, &1i32)?;
         }
         let (address, length) = to_raw(listen);
         // SAFETY: pointer and length describe `address`, which the kernel only reads.
@@ -66,6 +73,19 @@ impl UdpSocket {
     /// When there is no such interface, or without `CAP_NET_RAW`.
     pub fn bind_to(&self, interface: &str) -> io::Result<()> {
         bind_to(&self.socket, interface)
+    }
+
+    /// Sends datagrams whole or not at all, whatever the kernel knows about the path; or as usual
+    /// again. For probes over IPv4.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn whole(&self, whole: bool) -> io::Result<()> {
+        if self.v6 {
+            return Ok(());
+        }
+        let discover = if whole { libc::IP_PMTUDISC_PROBE } else { libc::IP_PMTUDISC_DONT };
+        set_option(&self.socket, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, &discover)
     }
 
     /// Accepts only datagrams that pass the filter from now on.
@@ -104,6 +124,33 @@ impl UdpSocket {
     }
 }
 
+/// The path MTU that the kernel knows for an address, out of an interface: that of the interface,
+/// or a smaller one that a router reported by ICMP (`IP_MTU`). `None` without a route.
+#[must_use]
+pub fn path_mtu(index: i32, to: SocketAddr) -> Option<usize> {
+    let v6 = to.is_ipv6();
+    let family = if v6 { libc::AF_INET6 } else { libc::AF_INET };
+    // SAFETY: no pointers; a successful call returns a descriptor without another owner.
+    let socket = unsafe {
+        let kind = libc::SOCK_DGRAM | libc::SOCK_CLOEXEC;
+        OwnedFd::from_raw_fd(check(libc::socket(family, kind, 0)).ok()?)
+    };
+    set_option(&socket, libc::SOL_SOCKET, libc::SO_BINDTOIFINDEX, &index).ok()?;
+    let (address, length) = to_raw(to);
+    // SAFETY: pointer and length describe `address`, which the kernel only reads.
+    check(unsafe { libc::connect(socket.as_raw_fd(), ptr::from_ref(&address).cast(), length) }).ok()?;
+    let (level, name) =
+        if v6 { (libc::IPPROTO_IPV6, libc::IPV6_MTU) } else { (libc::IPPROTO_IP, libc::IP_MTU) };
+    let mut mtu: libc::c_int = 0;
+    let mut length = mem::size_of_val(&mtu) as libc::socklen_t;
+    // SAFETY: both pointers are to live values, and the length is that of `mtu`.
+    let asked = unsafe {
+        libc::getsockopt(socket.as_raw_fd(), level, name, ptr::from_mut(&mut mtu).cast(), &mut length)
+    };
+    check(asked).ok()?;
+    usize::try_from(mtu).ok().filter(|mtu| *mtu > 0)
+}
+
 fn bind_to(socket: &OwnedFd, interface: &str) -> io::Result<()> {
     let mut name = [0u8; libc::IFNAMSIZ];
     for (to, from) in name.iter_mut().zip(interface.bytes()) {
@@ -124,6 +171,7 @@ pub struct Inbox {
     from: [libc::sockaddr_storage; BATCH],
     lengths: [usize; BATCH],
     stamps: [Option<i64>; BATCH],
+    classes: [u8; BATCH],
 }
 
 impl Inbox {
@@ -132,7 +180,8 @@ impl Inbox {
     pub fn new() -> Self {
         // SAFETY: sockaddr_storage is plain data, valid as all zeroes.
         let from = unsafe { mem::zeroed() };
-        Self { octets: buffers(), from, lengths: [0; BATCH], stamps: [None; BATCH] }
+        let (stamps, classes) = ([None; BATCH], [0; BATCH]);
+        Self { octets: buffers(), from, lengths: [0; BATCH], stamps, classes }
     }
 
     /// Receives at most `most` datagrams. Returns their number.
@@ -178,8 +227,9 @@ impl Inbox {
             // No valid datagram is longer than the buffer.
             *length = if whole { head.msg_len as usize } else { 0 };
         }
-        for (head, stamp) in heads.iter().zip(&mut self.stamps).take(count) {
-            *stamp = stamp_of(&head.msg_hdr);
+        let beside = self.stamps.iter_mut().zip(&mut self.classes);
+        for (head, (stamp, class)) in heads.iter().zip(beside).take(count) {
+            (*stamp, *class) = beside_of(&head.msg_hdr);
         }
         Ok(count)
     }
@@ -192,11 +242,12 @@ impl Inbox {
         self.stamps.get(at).copied().flatten()
     }
 
-    /// One of the last received datagrams, with its sender.
+    /// One of the last received datagrams, with its sender and the octet with DSCP and ECN.
     #[inline]
-    pub fn get(&mut self, at: usize) -> Option<(&mut [u8], SocketAddr)> {
+    pub fn get(&mut self, at: usize) -> Option<(&mut [u8], SocketAddr, u8)> {
         let from = from_raw(self.from.get(at)?)?;
-        Some((self.octets.get_mut(at)?.get_mut(..*self.lengths.get(at)?)?, from))
+        let class = *self.classes.get(at)?;
+        Some((self.octets.get_mut(at)?.get_mut(..*self.lengths.get(at)?)?, from, class))
     }
 }
 
@@ -206,24 +257,35 @@ impl Default for Inbox {
     }
 }
 
-/// The time stamp among the control messages of a datagram.
+/// The time stamp of a datagram, and the octet with DSCP and ECN, from its control messages.
 #[inline]
-fn stamp_of(head: &libc::msghdr) -> Option<i64> {
+fn beside_of(head: &libc::msghdr) -> (Option<i64>, u8) {
+    let (mut stamp, mut class) = (None, 0);
     // SAFETY: the kernel filled the control messages, whose length is in `head`; the macros stay
     // within it.
     let mut next = unsafe { libc::CMSG_FIRSTHDR(head) };
     while !next.is_null() {
         // SAFETY: a pointer of these macros is to a whole header.
         let control = unsafe { &*next };
-        if (control.cmsg_level, control.cmsg_type) == (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS) {
-            // SAFETY: this message has one timespec, not necessarily aligned.
-            let time: libc::timespec = unsafe { ptr::read_unaligned(libc::CMSG_DATA(next).cast()) };
-            return Some(time.tv_sec as i64 * 1_000_000_000 + time.tv_nsec as i64);
+        match (control.cmsg_level, control.cmsg_type) {
+            (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS) => {
+                // SAFETY: this message has one timespec, not necessarily aligned.
+                let time: libc::timespec = unsafe { ptr::read_unaligned(libc::CMSG_DATA(next).cast()) };
+                stamp = Some(time.tv_sec as i64 * 1_000_000_000 + time.tv_nsec as i64);
+            }
+            // SAFETY: this message has one octet.
+            (libc::IPPROTO_IP, libc::IP_TOS) => class = unsafe { *libc::CMSG_DATA(next) },
+            (libc::IPPROTO_IPV6, libc::IPV6_TCLASS) => {
+                // SAFETY: this message has one number, not necessarily aligned.
+                let number: libc::c_int = unsafe { ptr::read_unaligned(libc::CMSG_DATA(next).cast()) };
+                class = number as u8;
+            }
+            _ => {}
         }
         // SAFETY: as above.
         next = unsafe { libc::CMSG_NXTHDR(head, next) };
     }
-    None
+    (stamp, class)
 }
 
 fn buffers() -> Box<[[u8; MAX_DATAGRAM_LEN]; BATCH]> {
@@ -277,7 +339,8 @@ fn from_raw(raw: &libc::sockaddr_storage) -> Option<SocketAddr> {
             let v6 = unsafe { &*ptr::from_ref(raw).cast::<libc::sockaddr_in6>() };
             let ip = Ipv6Addr::from(v6.sin6_addr.s6_addr);
             let port = u16::from_be(v6.sin6_port);
-            Some(SocketAddr::V6(SocketAddrV6::new(ip, port, 0, v6.sin6_scope_id)))
+            // The socket is bound to an interface, which says the zone.
+            Some(SocketAddr::V6(SocketAddrV6::new(ip, port, 0, 0)))
         }
         _ => None,
     }
@@ -303,6 +366,16 @@ mod tests {
     }
 
     #[test]
+    fn kernel_knows_the_path_mtu() {
+        let loopback = super::super::interface::mtu("lo").unwrap();
+        for to in ["127.0.0.1:9", "[::1]:9"] {
+            let known = path_mtu(1, to.parse().unwrap());
+            assert!(known.is_none_or(|known| known <= loopback.max(65_536)), "{to}: {known:?}");
+        }
+        assert_eq!(path_mtu(1, "192.0.2.1:9".parse().unwrap()).filter(|known| *known == 0), None);
+    }
+
+    #[test]
     fn batches_arrive_with_their_sender() {
         let any = "127.0.0.1:0".parse().unwrap();
         let (Ok(a), Ok(b)) = (UdpSocket::open(any, "lo", true), UdpSocket::open(any, "lo", false)) else {
@@ -322,8 +395,9 @@ mod tests {
         let mut inbox = Inbox::new();
         assert_eq!(inbox.receive(&b, BATCH).unwrap(), BATCH);
         for number in 0..BATCH {
-            let (octets, from) = inbox.get(number).unwrap();
+            let (octets, from, class) = inbox.get(number).unwrap();
             assert_eq!((&*octets, from.port()), (&[number as u8; 3][..], a.port()));
+            assert_eq!(class, if number % 2 == 0 { 0xb8 } else { 0 });
         }
         assert_eq!(inbox.receive(&b, BATCH).unwrap(), 0);
     }

@@ -23,7 +23,76 @@ pub(crate) struct Settings<'a> {
     pub(crate) policy: &'a str,
     pub(crate) preshared: bool,
     pub(crate) wire_mtu: u32,
+    pub(crate) wire: Wire,
     pub(crate) far: Far,
+}
+
+/// The network between the uplinks.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wire {
+    /// One network, over a bridge, which sends no ICMP.
+    Bridge,
+    BridgeV6,
+    /// Two networks, with a router between them.
+    Router,
+    RouterV6,
+}
+
+impl Wire {
+    fn is_v6(self) -> bool {
+        matches!(self, Self::BridgeV6 | Self::RouterV6)
+    }
+
+    /// The address of an end, 1 or 2, without its prefix length.
+    fn address(self, end: u8) -> String {
+        match self {
+            Self::Bridge => format!("192.0.2.{end}"),
+            Self::BridgeV6 => format!("2001:db8::{end}"),
+            Self::Router => format!("{}.1", ["192.0.2", "198.51.100"][usize::from(end - 1)]),
+            Self::RouterV6 => format!("2001:db8:{end}::1"),
+        }
+    }
+
+    /// The UDP address of an end.
+    pub(crate) fn endpoint(self, end: u8) -> String {
+        let address = self.address(end);
+        if self.is_v6() { format!("[{address}]:51820") } else { format!("{address}:51820") }
+    }
+
+    /// Connects the uplinks of a chain.
+    fn build(self, chain: &Chain) {
+        let wire = chain.wire.as_ref().expect("a wire");
+        let ends = [&chain.gateway_a, &chain.gateway_b];
+        if self.is_v6() {
+            for space in ends.into_iter().chain([wire]) {
+                let off = "net.ipv6.conf.field.disable_ipv6=1";
+                for set in ["net.ipv6.conf.all.disable_ipv6=0", "net.ipv6.conf.all.accept_dad=0", off] {
+                    let _ = run(space, &["sysctl", "-qw", set]);
+                }
+            }
+        }
+        let routed = matches!(self, Self::Router | Self::RouterV6);
+        if !routed {
+            chain.bridge_wire().expect("a bridge as wire");
+        }
+        let (length, nodad) = if self.is_v6() { (64, " nodad") } else { (24, "") };
+        for ((space, port), end) in ends.into_iter().zip(["a", "b"]).zip(1..) {
+            let own = self.address(end);
+            let mut lines = vec![format!("addr add {own}/{length} dev uplink{nodad}")];
+            if routed {
+                let last = if self.is_v6() { "fe" } else { "254" };
+                let router = format!("{}{last}", &own[..own.len() - 1]);
+                wire.batch(&[format!("addr add {router}/{length} dev {port}{nodad}")]).expect("a router");
+                lines.push(format!("route add default via {router}"));
+            }
+            space.batch(&lines).expect("an address");
+        }
+        if routed {
+            for set in ["net.ipv4.ip_forward=1", "net.ipv6.conf.all.forwarding=1"] {
+                run(wire, &["sysctl", "-qw", set]).expect("a router");
+            }
+        }
+    }
 }
 
 /// The far end.
@@ -41,6 +110,7 @@ impl Default for Settings<'_> {
             policy: "allow = [\"all\"]",
             preshared: false,
             wire_mtu: 1500,
+            wire: Wire::Bridge,
             far: Far::Antedate,
         }
     }
@@ -79,13 +149,15 @@ pub(crate) fn configuration(
     settings: &Settings<'_>,
 ) -> String {
     let [own, other] = ends;
-    let Settings { overlay, peer, policy, .. } = settings;
+    let Settings { overlay, peer, policy, wire, .. } = settings;
+    let (listen, endpoint) =
+        (if wire.is_v6() { "listen = \"[::]:51820\"\n" } else { "" }, wire.endpoint(other));
     let peer = peer.replace("OTHER", &other.to_string());
     let preshared = if settings.preshared { "preshared_key_file = \"psk\"\n" } else { "" };
     format!(
         "[field]\ninterface = \"field\"\n[uplink]\ninterface = \"uplink\"\n\
-         [overlay]\nprivate_key_file = \"{name}.key\"\naddress = \"10.66.0.{own}\"\nvni = 42\n{overlay}\n\
-         [[overlay.peer]]\nname = \"far\"\npublic_key = \"{}\"\nendpoint = \"192.0.2.{other}:51820\"\n\
+         [overlay]\nprivate_key_file = \"{name}.key\"\naddress = \"10.66.0.{own}\"\nvni = 42\n{listen}{overlay}\n\
+         [[overlay.peer]]\nname = \"far\"\npublic_key = \"{}\"\nendpoint = \"{endpoint}\"\n\
          address = \"10.66.0.{other}\"\n{preshared}{peer}\n[policy]\n{policy}\n[run]\npoll = \"block\"\n\
          [control]\nsocket = \"{}\"\n",
         *encode(&public_of(peer_key)),
@@ -97,10 +169,7 @@ impl Sites {
     pub(crate) fn build(settings: &Settings<'_>) -> Self {
         let chain = Chain::build(ChainOptions { wire_mtu: settings.wire_mtu, ..ChainOptions::default() });
         let chain = chain.expect("the chain is built");
-        chain.bridge_wire().expect("a bridge as wire");
-        for (space, last) in [(&chain.gateway_a, 1), (&chain.gateway_b, 2)] {
-            space.batch(&[format!("addr add 192.0.2.{last}/24 dev uplink")]).expect("an address");
-        }
+        settings.wire.build(&chain);
         if settings.overlay.contains("second_uplink") {
             let pair =
                 format!("link add name second type veth peer name second netns {}", chain.gateway_b.name());
@@ -216,7 +285,8 @@ impl Stock {
         if settings.preshared {
             words.extend(["preshared-key", &psk]);
         }
-        words.extend(["endpoint", "192.0.2.1:51820", "allowed-ips", "10.66.0.1/32"]);
+        let near = settings.wire.endpoint(1);
+        words.extend(["endpoint", &near, "allowed-ips", "10.66.0.1/32"]);
         run(space, &words).expect("wg");
         let name = &stock.name;
         let lines = [

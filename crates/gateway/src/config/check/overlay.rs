@@ -1,6 +1,7 @@
 //! Checks of `[overlay]`.
 
 use std::io;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use antedate_host::fault::Fault;
@@ -37,6 +38,28 @@ pub(super) fn listens(
                 refused(&draft.file, which.key(), listen, &interface, &error);
             let fault = draft.lines.fault(&draft.file, which.key(), what, remedy);
             faults.push(Fault { passing, ..fault });
+        }
+    }
+}
+
+/// Finds endpoints that are an address of this machine, or a broadcast address of its networks.
+fn own_endpoints(
+    draft: &Draft,
+    overlay: &Overlay,
+    uplink: &str,
+    machine: &dyn Machine,
+    faults: &mut Vec<Fault>,
+) {
+    let second = overlay.second_uplink.as_ref().map(|second| second.interface.as_str());
+    for peer in &overlay.peers {
+        for (at, interface) in [(peer.endpoint, Some(uplink)), (peer.second_endpoint, second)] {
+            let (Some(at), Some(interface)) = (at, interface) else { continue };
+            // The kernel binds a socket to its own addresses only, and to those of broadcast.
+            if machine.listen(SocketAddr::new(at.ip(), 0), interface).is_ok() {
+                let what =
+                    format!("the endpoint {at} of {} is this machine, or a broadcast address", peer.name);
+                faults.push(draft.lines.fault(&draft.file, "overlay", what, "write the other end's address"));
+            }
         }
     }
 }
@@ -95,6 +118,18 @@ pub(super) fn overlaid(
             fault("overlay", what, "give each end an address of its own");
         }
     }
+    for (which, zone) in &overlay.zones {
+        let (key, name) = match which {
+            Which::First => ("overlay.listen", draft.uplink.interface.as_ref().map(InterfaceName::as_str)),
+            Which::Second => ("overlay.second_uplink", second),
+        };
+        let Some(name) = name else { continue };
+        let index = machine.interface(name).map(|interface| interface.index.to_string());
+        if zone != name && index.ok().as_ref() != Some(zone) {
+            let what = format!("the zone %{zone} is not the interface {name} that datagrams leave by");
+            fault(key, what, "write the uplink's interface behind %, or no zone");
+        }
+    }
     let macs: usize = overlay.peers.iter().map(|peer| peer.macs.len()).sum();
     if macs > overlay.mac_limit {
         let what = format!("{macs} static MAC addresses, but mac_limit is {}", overlay.mac_limit);
@@ -109,6 +144,9 @@ pub(super) fn overlaid(
         Some(Some(private)) => Some(private),
         None => None,
     };
+    if let Some(uplink) = &draft.uplink.interface {
+        own_endpoints(draft, overlay, uplink.as_str(), machine, faults);
+    }
     if let Some(private) = &private {
         let own = tunnel_keys::public_of(private);
         if let Some(peer) = overlay.peers.iter().find(|peer| peer.public_key == own) {

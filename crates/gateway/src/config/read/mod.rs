@@ -3,6 +3,7 @@
 //! Each section is parsed into an `Option` of its own. So a fault in one section hides no fault of
 //! another, and the sections without faults are still checked against the machine.
 
+mod endpoint;
 mod express;
 mod flows;
 mod macsec;

@@ -1,12 +1,13 @@
 //! Reads `[overlay]`.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use antedate_host::document::{Field, Section};
 use antedate_wire::EthernetAddress;
 use antedate_wire::vxlan::{self, Vni};
 
+use super::endpoint::{self, Endpoint};
 use super::{U16_MAX, all, number, path};
 use crate::config::Lines;
 use crate::config::keys::is_member_name;
@@ -14,6 +15,7 @@ use crate::config::overlay::{
     AGEING, Clamp, Dscp, LongFrames, MACS, Overlay, PORT, Peer, STORM_LIMIT, SecondUplink,
 };
 use crate::config::tunnel_keys;
+use crate::config::uplink::Which;
 
 const KEY_REMEDY: &str = "`antedate keygen wireguard --out FILE` makes one";
 /// The most peers of an overlay.
@@ -26,9 +28,10 @@ pub(super) fn overlay(
     lines: &mut Lines,
 ) -> (Vec<PathBuf>, Option<Overlay>) {
     lines.note("overlay", section.line());
+    let mut zones = Vec::new();
     let listen = section.get("listen").map(|field| {
         lines.note("overlay.listen", Some(field.line()));
-        listen(&field)
+        listen(&field, Which::First, &mut zones)
     });
     let direct = section.get("direct").map(|field| field.boolean());
     let secured = section.get("wireguard");
@@ -76,10 +79,10 @@ pub(super) fn overlay(
     let mac_limit = section.get("mac_limit").map(|field| number(&field, 16..=65_536));
     let second = section.get("second_uplink").map(|field| {
         lines.note("overlay.second_uplink", Some(field.line()));
-        second_uplink(&field, plain, lines)
+        second_uplink(&field, plain, lines, &mut zones)
     });
     let mut keys = Vec::from_iter(key_file.clone().flatten());
-    let peers = peers(&mut section, base, plain, &mut keys);
+    let peers = peers(&mut section, base, plain, &mut keys, &mut zones);
     section.finish();
     let whole = || {
         secured_set?;
@@ -99,6 +102,7 @@ pub(super) fn overlay(
             mac_ageing_seconds: all(ageing)?.unwrap_or(AGEING),
             mac_limit: all(mac_limit)?.unwrap_or(MACS),
             second_uplink: all(second)?,
+            zones,
             peers: peers?,
         })
     };
@@ -106,12 +110,16 @@ pub(super) fn overlay(
 }
 
 /// A port, an address, or both.
-fn listen(field: &Field<'_, '_>) -> Option<SocketAddr> {
+fn listen(field: &Field<'_, '_>, which: Which, zones: &mut Vec<(Which, String)>) -> Option<SocketAddr> {
     if field.as_string().is_none() {
         return number(field, 1..=U16_MAX).map(|port| SocketAddr::from((Ipv4Addr::UNSPECIFIED, port)));
     }
     let text = field.string()?;
-    let found = text.parse().ok().or_else(|| Some(SocketAddr::new(text.parse::<IpAddr>().ok()?, PORT)));
+    let alone = || endpoint::ip(text).map(|(ip, zone)| (SocketAddr::new(ip, PORT), zone));
+    let found = endpoint::address(text).or_else(alone).map(|(at, zone)| {
+        zones.extend(zone.map(|zone| (which, zone)));
+        at
+    });
     if found.is_none() {
         field.fault(
             format!("\"{text}\" is not an address"),
@@ -138,6 +146,7 @@ fn peers(
     base: &Path,
     plain: bool,
     keys: &mut Vec<PathBuf>,
+    zones: &mut Vec<(Which, String)>,
 ) -> Option<Vec<Peer>> {
     let remedy = "add [[overlay.peer]] with public_key, address and endpoint of the other end";
     let field = section.required("peer", remedy)?;
@@ -153,7 +162,7 @@ fn peers(
     let mut peers: Vec<Peer> = Vec::new();
     let mut whole = true;
     for (number, field) in fields.iter().enumerate() {
-        let Some(peer) = peer(field, base, plain, number, keys) else {
+        let Some(peer) = peer(field, base, plain, number, keys, zones) else {
             whole = false;
             continue;
         };
@@ -183,7 +192,12 @@ fn peers(
 }
 
 /// `[overlay.second_uplink]`.
-fn second_uplink(field: &Field<'_, '_>, plain: bool, lines: &mut Lines) -> Option<SecondUplink> {
+fn second_uplink(
+    field: &Field<'_, '_>,
+    plain: bool,
+    lines: &mut Lines,
+    zones: &mut Vec<(Which, String)>,
+) -> Option<SecondUplink> {
     if plain {
         field.fault("is not used without WireGuard", "remove it, or wireguard = false");
     }
@@ -192,24 +206,11 @@ fn second_uplink(field: &Field<'_, '_>, plain: bool, lines: &mut Lines) -> Optio
     let interface = interface.and_then(|field| Some(field.string()?.to_owned()));
     let at = section.get("listen").map(|field| {
         lines.note("overlay.second_uplink.listen", Some(field.line()));
-        listen(&field)
+        listen(&field, Which::Second, zones)
     });
     section.finish();
     let listen = all(at)?.unwrap_or(SocketAddr::from((Ipv4Addr::UNSPECIFIED, PORT)));
     Some(SecondUplink { interface: interface?, listen })
-}
-
-/// An address with a port.
-fn socket_address(field: &Field<'_, '_>, key: &str) -> Option<SocketAddr> {
-    let text = field.string()?;
-    let found = text.parse::<SocketAddr>().ok().filter(|at| at.port() != 0 && !at.ip().is_unspecified());
-    if found.is_none() {
-        field.fault(
-            format!("\"{text}\" is not address and port"),
-            format!("write e.g. {key} = \"192.0.2.2:51820\" or \"[2001:db8::2]:51820\""),
-        );
-    }
-    found
 }
 
 fn peer(
@@ -218,6 +219,7 @@ fn peer(
     plain: bool,
     place: usize,
     keys: &mut Vec<PathBuf>,
+    zones: &mut Vec<(Which, String)>,
 ) -> Option<Peer> {
     let mut section = field.section()?;
     let name = section.get("name").map(|field| {
@@ -237,6 +239,13 @@ fn peer(
         section.required("public_key", "write the other end's public key, 44 characters of base64").and_then(
             |field| {
                 let key = tunnel_keys::decode(field.string()?);
+                if key == Some([0; 32]) {
+                    field.fault(
+                        "is all zeros, which is nobody's key",
+                        "write what `wg pubkey` or `antedate keygen wireguard --public FILE` prints at the other end",
+                    );
+                    return None;
+                }
                 if key.is_none() {
                     field.fault(
                         "is not a key: 44 characters of base64",
@@ -256,8 +265,9 @@ fn peer(
     });
     keys.extend(preshared.iter().flatten().cloned());
     let endpoint = section.get("endpoint");
-    let endpoint_set = endpoint.as_ref().map(|field| socket_address(field, "endpoint"));
-    let second = section.get("second_endpoint").map(|field| socket_address(&field, "second_endpoint"));
+    let endpoint_set = endpoint.as_ref().map(|field| endpoint::endpoint(field, "endpoint", !plain));
+    let second =
+        section.get("second_endpoint").map(|field| endpoint::endpoint(&field, "second_endpoint", false));
     if plain && endpoint.is_none() {
         section.fault("endpoint", "is missing, and without WireGuard no peer can begin", "write its address");
     }
@@ -269,12 +279,29 @@ fn peer(
     });
     let learn = section.get("learn").map(|field| field.boolean());
     section.finish();
+    let (mut host, mut at) = (None, None);
+    match all(endpoint_set)? {
+        Some(Endpoint::Address(address, zone)) => {
+            at = Some(address);
+            zones.extend(zone.map(|zone| (Which::First, zone)));
+        }
+        Some(Endpoint::Host(name, port)) => host = Some((name, port)),
+        None => {}
+    }
+    let second = match all(second)? {
+        Some(Endpoint::Address(address, zone)) => {
+            zones.extend(zone.map(|zone| (Which::Second, zone)));
+            Some(address)
+        }
+        _ => None,
+    };
     Some(Peer {
         name: all(name)?.unwrap_or_else(|| format!("peer{}", place + 1)),
         public_key: public_key?,
         preshared_key_file: all(preshared)?,
-        endpoint: all(endpoint_set)?,
-        second_endpoint: all(second)?,
+        endpoint: at,
+        host,
+        second_endpoint: second,
         address: address?,
         keepalive_seconds: all(keepalive)?.unwrap_or(0),
         macs: all(macs)?.unwrap_or_default(),

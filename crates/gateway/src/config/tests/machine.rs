@@ -79,6 +79,10 @@ impl Machine for Bench {
     }
 
     fn listen(&self, at: SocketAddr, _: &str) -> io::Result<()> {
+        if at.port() == 0 {
+            let own = ["192.0.2.1", "192.0.2.255", "fe80::a"].contains(&at.ip().to_string().as_str());
+            return if own { Ok(()) } else { Err(io::ErrorKind::AddrNotAvailable.into()) };
+        }
         self.deaf.filter(|(port, _)| *port == at.port()).map_or(Ok(()), |(_, kind)| Err(kind.into()))
     }
 }
@@ -603,6 +607,37 @@ fn overlay_contradictions_are_refused() {
         let expected = format!("g.toml:9: overlay.second_uplink: \"{taken}\" is {whose} interface already");
         assert!(found.starts_with(&expected) && found.matches("remedy").count() == 1, "{found}");
     }
+    let with = |listen: &str, endpoint: &str| {
+        let listen = if listen.is_empty() { String::new() } else { format!("listen = \"{listen}\"\n") };
+        let peer = format!("{PEER}endpoint = \"{endpoint}\"\n");
+        overlay(&format!("private_key_file = \"wg.key\"\n{listen}"), &peer).check()
+    };
+    for (listen, endpoint, wrong) in [
+        ("", "192.0.2.1:51820", "is this machine, or a broadcast address"),
+        ("", "192.0.2.255:51820", "is this machine, or a broadcast address"),
+        ("", "224.0.0.5:51820", "is a multicast or broadcast address"),
+        ("", "255.255.255.255:51820", "is a multicast or broadcast address"),
+        ("[::]:51820", "[ff02::1%eth0]:51820", "is a multicast or broadcast address"),
+        ("[::]:51820", "[fe80::a%eth0]:51820", "is this machine, or a broadcast address"),
+        ("[::]:51820", "[fe80::1%eth1]:51820", "the zone %eth1 is not the interface eth0"),
+        ("[fe80::a%7]:51820", "[fe80::1]:51820", "the zone %7 is not the interface eth0"),
+        ("", "192.0.2.300:51820", "is not address and port, nor host name and port"),
+    ] {
+        let found = with(listen, endpoint).unwrap_err();
+        assert!(found.contains(wrong) && found.matches("remedy").count() == 1, "{endpoint}: {found}");
+    }
+    for (listen, endpoint) in [
+        ("", "192.0.2.2:51820"),
+        ("", "hall.example:51820"),
+        ("[::]:51820", "[fe80::1%eth0]:51820"),
+        ("[fe80::a%2]:51820", "[fe80::1%2]:51820"),
+        ("fe80::a%eth0", "[fe80::1]:51820"),
+    ] {
+        assert_eq!(with(listen, endpoint).map(drop), Ok(()), "{endpoint}");
+    }
+    let zeros = PEER.replace("aWsyqkWZWsLKS2qKdIT2pkmsmgXfZGHVyvhmsxXRSBE=", &format!("{}=", "A".repeat(43)));
+    let found = overlay("private_key_file = \"wg.key\"\n", &zeros).check().unwrap_err();
+    assert!(found.contains("is all zeros"), "{found}");
     let plain = |first: &str, second: &str| {
         let peers = format!(
             "[[overlay.peer]]\naddress = \"10.66.0.2\"\nendpoint = \"192.0.2.2:51820\"\n{first}\

@@ -1,0 +1,269 @@
+//! Overlays over paths that carry less than the interfaces, with and without ICMP, over IPv4 and
+//! IPv6; and uplinks whose address changes.
+
+mod daemon;
+mod harness;
+#[allow(dead_code, reason = "this program uses a part of the plant")]
+mod plant;
+#[allow(dead_code, reason = "this program uses a part of the sites")]
+mod sites;
+
+use std::process::ExitCode;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use antedate_gateway::run::status::OverlayPeer;
+use antedate_lab::ns::Namespace;
+use harness::Test;
+use plant::{Gateway, PATIENCE, Port, cyclic};
+use sites::{Far, Settings, Sites, Wire, run, stock_is_missing};
+
+const TESTS: &[Test] = &[
+    ("router_reports_the_path_mtu", router_reports_the_path_mtu),
+    ("probes_find_the_path_mtu", probes_find_the_path_mtu),
+    ("paths_differ_in_each_direction", paths_differ_in_each_direction),
+    ("changed_path_is_followed", changed_path_is_followed),
+    ("fragments_leave_outside", fragments_leave_outside),
+    ("stock_far_end_is_probed", stock_far_end_is_probed),
+    ("changed_uplink_address_is_used", changed_uplink_address_is_used),
+    ("changed_uplink_mtu_counts_at_once", changed_uplink_mtu_counts_at_once),
+];
+
+fn main() -> ExitCode {
+    harness::run("overlays on paths", TESTS)
+}
+
+/// The frame in the other direction.
+fn back(number: u8, length: usize) -> Vec<u8> {
+    let mut frame = cyclic(number, length);
+    let (destination, source) = frame[..12].split_at_mut(6);
+    destination.swap_with_slice(source);
+    frame
+}
+
+/// Lengths of frames that do not cross, from one port to the other.
+fn lost(from: &Port, to: &Port, frame: impl Fn(u8, usize) -> Vec<u8>) -> Vec<usize> {
+    let lengths = (1100..1514).step_by(7).chain([64, 1500, 1514]);
+    let crosses = |length: &usize| {
+        let frame = frame(*length as u8, *length);
+        from.send(&frame);
+        let end = Instant::now() + Duration::from_millis(400);
+        while let Some(left) = end.checked_duration_since(Instant::now()) {
+            match to.next(left) {
+                Some(came) if came == frame => return true,
+                Some(_) => {}
+                None => return false,
+            }
+        }
+        false
+    };
+    lengths.filter(|length| !crosses(length)).collect()
+}
+
+fn nothing_is_lost(sites: &Sites) {
+    let there = lost(&sites.plc, &sites.device, cyclic);
+    let again = lost(&sites.device, &sites.plc, back);
+    assert!(there.is_empty() && again.is_empty(), "lost: {there:?} {again:?}");
+}
+
+fn peer(gateway: &Gateway) -> OverlayPeer {
+    gateway.status().overlay.expect("an overlay").peers.remove(0)
+}
+
+/// Waits until the path of a gateway is known, while frames cross.
+fn until_path(sites: &Sites, gateway: &Gateway, patience: Duration, is: impl Fn(&OverlayPeer) -> bool) {
+    let end = Instant::now() + patience;
+    while !is(&peer(gateway)) {
+        assert!(Instant::now() < end, "{:?}", peer(gateway));
+        sites.plc.send(&cyclic(1, 64));
+        sites.device.send(&back(1, 64));
+        thread::sleep(Duration::from_millis(50));
+    }
+    for port in [&sites.plc, &sites.device] {
+        while port.next(Duration::from_millis(100)).is_some() {}
+    }
+}
+
+fn set_mtu(space: &Namespace, interface: &str, mtu: u32) {
+    space.batch(&[format!("link set dev {interface} mtu {mtu}")]).expect("another MTU");
+}
+
+/// The wire's namespace.
+fn wire(sites: &Sites) -> &Namespace {
+    sites.chain.wire.as_ref().expect("a wire")
+}
+
+/// Keeps the router from sending ICMP, as many firewalls do.
+fn silence(sites: &Sites) {
+    for words in [
+        &["ip", "rule", "add", "pref", "1", "ipproto", "icmp", "blackhole"][..],
+        &["ip", "-6", "rule", "add", "pref", "1", "ipproto", "ipv6-icmp", "blackhole"],
+    ] {
+        // A kernel without IPv6 has no rules for it.
+        let _ = run(wire(sites), words);
+    }
+}
+
+fn router_reports_the_path_mtu() {
+    for (kind, overlay) in [
+        (Wire::Router, ""),
+        (Wire::Router, "direct = false"),
+        (Wire::Router, "fragmentation = \"inside\""),
+        (Wire::RouterV6, ""),
+        (Wire::RouterV6, "fragmentation = \"inside\""),
+    ] {
+        let sites = Sites::build(&Settings { wire: kind, overlay, ..Settings::default() });
+        // As behind a DSL line, and in a tunnel of a provider.
+        let mtu = if kind == Wire::Router { 1492 } else { 1400 };
+        set_mtu(wire(&sites), "b", mtu);
+        set_mtu(&sites.chain.gateway_b, "uplink", mtu);
+        sites.until_it_crosses(&sites.plc, &sites.device, &cyclic(1, 64));
+        nothing_is_lost(&sites);
+        until_path(&sites, &sites.near, PATIENCE, |peer| peer.path_mtu_source == "kernel");
+        let near = peer(&sites.near);
+        assert_eq!(near.path_mtu, u64::from(mtu), "{near:?}");
+        assert!(near.path_mtu_age_seconds.is_some(), "{near:?}");
+        nothing_is_lost(&sites);
+        let far = sites.far.as_ref().expect("ours");
+        until_path(&sites, far, PATIENCE, |peer| peer.path_mtu == u64::from(mtu));
+    }
+}
+
+fn probes_find_the_path_mtu() {
+    for kind in [Wire::Bridge, Wire::BridgeV6, Wire::Router, Wire::RouterV6] {
+        for overlay in ["", "fragmentation = \"inside\""] {
+            let sites = Sites::build(&Settings { wire: kind, overlay, ..Settings::default() });
+            silence(&sites);
+            // A bridge drops longer frames without a word, apart from space for a VLAN tag.
+            ["a", "b"].map(|port| set_mtu(wire(&sites), port, 1400));
+            sites.until_it_crosses(&sites.plc, &sites.device, &cyclic(1, 64));
+            nothing_is_lost(&sites);
+            for gateway in [&sites.near, sites.far.as_ref().expect("ours")] {
+                until_path(&sites, gateway, 5 * PATIENCE, |peer| {
+                    peer.path_mtu_source == "probe" && (1385..=1404).contains(&peer.path_mtu)
+                });
+            }
+            nothing_is_lost(&sites);
+        }
+    }
+}
+
+fn paths_differ_in_each_direction() {
+    let sites = Sites::build(&Settings { wire: Wire::Router, ..Settings::default() });
+    silence(&sites);
+    // The router carries less towards the far end only.
+    let less = "route replace 198.51.100.0/24 dev b mtu 1300";
+    wire(&sites).batch(&[less.into()]).expect("another route");
+    sites.until_it_crosses(&sites.plc, &sites.device, &cyclic(1, 64));
+    let far = sites.far.as_ref().expect("ours");
+    until_path(&sites, far, PATIENCE, |peer| peer.path_mtu_source == "interface");
+    until_path(&sites, &sites.near, 3 * PATIENCE, |peer| peer.path_mtu >= 1285);
+    let (near, far) = (peer(&sites.near).path_mtu, peer(far).path_mtu);
+    assert!((1285..=1300).contains(&near) && far == 1500, "{near} {far}");
+    nothing_is_lost(&sites);
+}
+
+fn changed_path_is_followed() {
+    let sites = Sites::build(&Settings::default());
+    sites.until_it_crosses(&sites.plc, &sites.device, &cyclic(1, 64));
+    until_path(&sites, &sites.near, PATIENCE, |peer| peer.path_mtu_source == "interface");
+    ["a", "b"].map(|port| set_mtu(wire(&sites), port, 1300));
+    // The next confirmation fails, three times.
+    until_path(&sites, &sites.near, Duration::from_secs(25), |peer| {
+        peer.path_mtu_source == "probe" && (1285..=1304).contains(&peer.path_mtu)
+    });
+    let far = sites.far.as_ref().expect("ours");
+    until_path(&sites, far, Duration::from_secs(25), |peer| peer.path_mtu <= 1304);
+    nothing_is_lost(&sites);
+    ["a", "b"].map(|port| set_mtu(wire(&sites), port, 1500));
+    until_path(&sites, &sites.near, Duration::from_secs(60), |peer| peer.path_mtu == 1500);
+    nothing_is_lost(&sites);
+}
+
+fn fragments_leave_outside() {
+    for kind in [Wire::Router, Wire::RouterV6] {
+        let overlay = "fragmentation = \"outside\"";
+        let sites = Sites::build(&Settings { wire: kind, overlay, ..Settings::default() });
+        set_mtu(wire(&sites), "b", 1492);
+        set_mtu(&sites.chain.gateway_b, "uplink", 1492);
+        sites.until_it_crosses(&sites.plc, &sites.device, &cyclic(1, 64));
+        // The first fragment switches to the socket, and is lost.
+        let first = [lost(&sites.plc, &sites.device, cyclic), lost(&sites.device, &sites.plc, back)];
+        assert!(first.iter().all(|lost| lost.len() <= 1), "{first:?}");
+        nothing_is_lost(&sites);
+    }
+}
+
+fn stock_far_end_is_probed() {
+    if let Some(missing) = stock_is_missing() {
+        println!("SKIPPED: {missing}");
+        return;
+    }
+    for (kind, source) in [(Wire::Router, "kernel"), (Wire::Bridge, "probe"), (Wire::BridgeV6, "probe")] {
+        let sites = Sites::build(&Settings { wire: kind, far: Far::WireguardGo, ..Settings::default() });
+        // The stock end uses its own interface's MTU, less 80 octets.
+        if kind == Wire::Router {
+            set_mtu(wire(&sites), "b", 1492);
+            set_mtu(&sites.chain.gateway_b, "uplink", 1492);
+        } else {
+            set_mtu(wire(&sites), "b", 1400);
+        }
+        sites.until_it_crosses(&sites.plc, &sites.device, &cyclic(1, 64));
+        let expected = if kind == Wire::Router { 1492..=1492 } else { 1385..=1404 };
+        until_path(&sites, &sites.near, 5 * PATIENCE, |peer| {
+            peer.path_mtu_source == source && expected.contains(&peer.path_mtu)
+        });
+        assert!(!peer(&sites.near).antedate);
+        // The stock end itself does not search.
+        let there = lost(&sites.plc, &sites.device, cyclic);
+        assert!(there.is_empty(), "{there:?}");
+        if kind == Wire::Router {
+            nothing_is_lost(&sites);
+        }
+    }
+}
+
+fn changed_uplink_address_is_used() {
+    for overlay in ["", "direct = false"] {
+        let sites = Sites::build(&Settings { overlay, ..Settings::default() });
+        sites.until_it_crosses(&sites.plc, &sites.device, &cyclic(1, 64));
+        nothing_is_lost(&sites);
+        let recorder = Port::open(wire(&sites), "a");
+        let near = &sites.chain.gateway_a;
+        near.batch(&["link set dev uplink address 02:00:5e:00:00:a9".into()]).expect("another address");
+        let end = Instant::now() + PATIENCE;
+        while sites.near.status().uplink.address != "02:00:5e:00:00:a9" {
+            assert!(Instant::now() < end, "{:?}", sites.near.status().uplink);
+            thread::sleep(Duration::from_millis(5));
+        }
+        while recorder.next(Duration::from_millis(50)).is_some() {}
+        for number in 0..20 {
+            sites.plc.send(&cyclic(number, 64));
+            sites.device.expect(&cyclic(number, 64));
+        }
+        let sources: Vec<_> = std::iter::from_fn(|| recorder.next(Duration::from_millis(50)))
+            .filter(|frame| frame[12..14] == [8, 0])
+            .map(|frame| frame[11])
+            .collect();
+        assert!(sources.len() >= 20 && sources.iter().all(|last| *last == 0xa9), "{sources:x?}");
+    }
+}
+
+fn changed_uplink_mtu_counts_at_once() {
+    let sites = Sites::build(&Settings::default());
+    sites.until_it_crosses(&sites.plc, &sites.device, &cyclic(1, 64));
+    nothing_is_lost(&sites);
+    for mtu in [1350, 1500] {
+        set_mtu(&sites.chain.gateway_a, "uplink", mtu);
+        let since = Instant::now();
+        while sites.near.status().uplink.mtu != u64::from(mtu) {
+            assert!(since.elapsed() < PATIENCE, "{:?}", sites.near.status().uplink);
+            thread::sleep(Duration::from_millis(5));
+        }
+        // The other end still sends what this one does not receive.
+        let lost = lost(&sites.plc, &sites.device, cyclic);
+        assert!(lost.is_empty(), "{mtu}: {lost:?}");
+        until_path(&sites, &sites.near, PATIENCE, |peer| peer.path_mtu_source == "interface");
+        assert_eq!(peer(&sites.near).path_mtu, u64::from(mtu));
+    }
+}
