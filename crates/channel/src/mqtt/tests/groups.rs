@@ -239,6 +239,7 @@ fn refusals_name_what_came() {
     message[at] = b'b';
     let expected = Dropped::Impersonated { named: "b".into(), by: "a".into() };
     assert_eq!(group.open(TOPIC, &message, &mut out), Err(expected));
+    assert!(matches!(group.open(TOPIC, b"21.5", &mut out), Err(Dropped::NotEnvelope(_))));
 }
 
 #[test]
