@@ -30,7 +30,7 @@ const LABEL_MAX: u8 = 3;
 
 /// A digest that identifies a key or a salt without revealing it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Fingerprint([u8; 16]);
+pub(super) struct Fingerprint(pub(super) [u8; 16]);
 
 impl Fingerprint {
     /// The digest of a key or a salt. `domain` separates the two.
