@@ -28,6 +28,8 @@
 
 mod assembly;
 mod split;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use assembly::{Assembly, Verdict, Verified};
 pub use assembly::{Dropped, FragmentCounters, Limits};

@@ -179,6 +179,73 @@ mod tests {
     }
 
     #[test]
+    fn oldest_number_of_the_window_is_marked() {
+        for (size, width) in [(1, 1), (2, 2), (64, 64), (1023, 1023), (1024, 1024), (5000, 1024)] {
+            let mut window = ReplayWindow::<WORDS>::new(1, size);
+            take(&mut window, 5000).unwrap();
+            let oldest = 5001 - width;
+            assert_eq!(window.lowest(), oldest);
+            assert_eq!(window.check(oldest - 1), Err(ReplayError::Late), "{size}");
+            if width > 1 {
+                assert_eq!(take(&mut window, oldest), Ok(()), "{size}");
+            }
+            assert_eq!(window.check(oldest), Err(ReplayError::Duplicate), "{size}");
+            // Its place is free for the number that follows the window.
+            assert_eq!(take(&mut window, 5001), Ok(()));
+            assert_eq!(window.check(oldest), Err(ReplayError::Late));
+            assert_eq!(
+                window.check(oldest + 1024),
+                if oldest + 1024 < 5002 { Err(ReplayError::Duplicate) } else { Ok(()) }
+            );
+        }
+    }
+
+    #[test]
+    fn jump_forgets_only_what_it_passes() {
+        for jump in [1, 2, 63, 64, 65, 127, 128, 1021, 1022, 1023, 1024, 1025, 5000] {
+            for start in [2000, 2047, 2048, 2049] {
+                let mut window = ReplayWindow::<WORDS>::new(1, MAX_WINDOW);
+                let mut seen: BTreeSet<u64> = (start..start + 3).collect();
+                seen.iter().for_each(|number| window.mark(*number));
+                window.mark(start + 2 + jump);
+                seen.insert(start + 2 + jump);
+                for number in window.lowest()..window.next() + 2 {
+                    let expected = if seen.contains(&number) { Err(ReplayError::Duplicate) } else { Ok(()) };
+                    assert_eq!(window.check(number), expected, "{number} after {jump} from {start}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn mark_outside_the_window_is_lost() {
+        let mut window = ReplayWindow::<WORDS>::new(1, MAX_WINDOW);
+        window.mark(3000);
+        // 2990 is in the place of this number.
+        window.mark(2990 - 1024);
+        assert_eq!(window.check(2990), Ok(()));
+        // The last number has no successor.
+        window.mark(u64::MAX);
+        assert_eq!(window.next(), 3001);
+        let mut window = ReplayWindow::<WORDS>::new(u64::MAX, 1);
+        window.mark_next();
+        assert_eq!((window.next(), window.check(u64::MAX)), (u64::MAX, Err(ReplayError::Late)));
+    }
+
+    #[test]
+    fn raised_floor_frees_the_places_below() {
+        let mut window = ReplayWindow::<WORDS>::new(1, MAX_WINDOW);
+        (100..110).for_each(|number| window.mark(number));
+        window.raise_lowest(110);
+        assert_eq!((window.lowest(), window.next()), (110, 110));
+        window.raise_lowest(1120);
+        assert_eq!((window.lowest(), window.next()), (1120, 1120));
+        for number in 1124..1134 {
+            assert_eq!(take(&mut window, number), Ok(()));
+        }
+    }
+
+    #[test]
     fn checking_marks_nothing() {
         let window = ReplayWindow::<WORDS>::new(1, 32);
         assert_eq!(window.check(77), Ok(()));

@@ -6,6 +6,7 @@ use xtask::shell::root;
 
 mod circles;
 mod comments;
+mod errors;
 mod length;
 mod one_way;
 mod reasons;
@@ -43,12 +44,13 @@ const SHOWN: usize = 60;
 /// A step's name and its check.
 type Check = (&'static str, fn() -> StepResult);
 
-pub(crate) const CHECKS: [Check; 9] = [
+pub(crate) const CHECKS: [Check; 10] = [
     ("house comments", || over_sources(comments::faults, comments::REMEDY)),
     ("house test names", || over_sources(test_names::faults, test_names::REMEDY)),
     ("house circles", || over_sources(circles::faults, circles::REMEDY)),
     ("house crates", one_way::check),
     ("house results", || over_sources(results::faults, results::REMEDY)),
+    ("house errors", || over_sources(errors::faults, errors::REMEDY)),
     ("house reasons", || over_sources(reasons::faults, reasons::REMEDY)),
     ("house unsafe", || over_sources(unsafe_places::faults, unsafe_places::REMEDY)),
     ("house subjects", subjects::check),

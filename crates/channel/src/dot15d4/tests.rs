@@ -1,6 +1,8 @@
 //! Tests of the security procedures.
 
+mod acks;
 mod commands;
+mod levels;
 mod neighbours;
 mod rules;
 pub(super) mod setup;

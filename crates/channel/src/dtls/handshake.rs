@@ -22,6 +22,8 @@ mod flight;
 mod offer;
 mod prf;
 mod server;
+#[cfg(test)]
+mod tests;
 
 use alloc::vec::Vec;
 use core::fmt;

@@ -170,8 +170,9 @@ pub struct Publisher<'t, S: Sparse<NonceBytes = [u8; 12], TagBytes = [u8; 16]>> 
     next: Vec<u8>,
     /// The holes' contents, concatenated.
     values: Vec<u8>,
-    st_num: u32,
-    sq_num: u32,
+    /// `stNum` and `sqNum` of the last message.
+    pub(super) st_num: u32,
+    pub(super) sq_num: u32,
     happened: bool,
 }
 
@@ -218,12 +219,6 @@ impl<'t, S: Sparse<NonceBytes = [u8; 12], TagBytes = [u8; 16]>> Publisher<'t, S>
     /// The counter, to reserve more numbers.
     pub fn counter_mut(&mut self) -> &mut Counter {
         &mut self.pool.sequence_mut().0
-    }
-
-    /// `stNum` and `sqNum` of the last message.
-    #[cfg(test)]
-    pub(super) const fn state(&self) -> (u32, u32) {
-        (self.st_num, self.sq_num)
     }
 
     /// Publishes an event: writes its frame to the start of `out` and returns its length.

@@ -1,5 +1,7 @@
 //! A publisher and a subscriber, with a faulty network between them.
 
+mod rules;
+
 use super::*;
 use crate::world::Rng;
 use aes_gcm::aead::{Aead, KeyInit, Payload};
@@ -213,7 +215,7 @@ fn refused_publish_spends_no_number() {
         publisher.event([0; 8], &values(2), &mut out),
         Err(PublishError::Number(NumberError::NotReserved))
     );
-    assert_eq!(publisher.state(), (1, 0));
+    assert_eq!((publisher.st_num, publisher.sq_num), (1, 0));
     publisher.counter_mut().reserve_until(3);
     let len = publisher.repeat(&mut out).unwrap();
     let mut subscriber = subscriber(Form::Authenticated, 0);

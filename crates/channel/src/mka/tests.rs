@@ -1,6 +1,7 @@
 mod adversary;
 mod destinations;
 mod rotation;
+mod rules;
 mod scenarios;
 mod short_scis;
 mod vectors;

@@ -15,11 +15,11 @@ use super::{Algorithm, Dropped, SECRET_LEN, topic};
 use crate::replay::{MAX_WINDOW, ReplayError as Replayed, ReplayWindow};
 
 /// The most pairs of publisher and topic to remember. Only authentic messages are remembered.
-const STREAMS_MAX: usize = 1 << 16;
+pub(super) const STREAMS_MAX: usize = 1 << 16;
 /// Other topics and publishers tried to explain an unauthentic message.
 const SUSPECTS: usize = 8;
 /// Pairs of publisher and topic whose next message is prepared.
-const RECENT: usize = 8;
+pub(super) const RECENT: usize = 8;
 
 /// The keys of a group of topics, and the messages received under them.
 pub struct Group {
@@ -32,15 +32,15 @@ pub struct Group {
     /// The index in `senders` of a publisher in an epoch.
     known: BTreeMap<(u32, Vec<u8>), usize>,
     senders: Vec<Sender>,
-    streams: usize,
+    pub(super) streams: usize,
     /// Publisher and topic of the last messages.
-    recent: Vec<Recent>,
+    pub(super) recent: Vec<Recent>,
     /// The entry of `recent` to replace next.
     oldest: usize,
 }
 
 /// A publisher in an epoch, and the topic of one of its messages.
-struct Recent {
+pub(super) struct Recent {
     /// Its index in `senders`, and the topic's index in its windows.
     place: (usize, usize),
     layout: Layout,

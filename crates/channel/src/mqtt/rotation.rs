@@ -392,3 +392,6 @@ pub fn members(group: &str, message: &[u8], manager: &[u8; 32]) -> Result<Vec<St
     let count = decoder.array()?.ok_or(RotationError::Format)?;
     (0..count).map(|_| Ok(String::from_utf8_lossy(recipient(&mut decoder)?.0).into_owned())).collect()
 }
+
+#[cfg(test)]
+mod tests;

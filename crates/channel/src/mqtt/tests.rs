@@ -2,6 +2,7 @@
 
 mod ahead;
 mod envelopes;
+mod groups;
 mod rotations;
 mod setup;
 mod vectors;

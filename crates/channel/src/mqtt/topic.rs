@@ -225,6 +225,15 @@ mod tests {
         assert_eq!(check_filter("sport/+/#"), Ok(()));
         assert_eq!(check_name("sport/+"), Err(TopicError::Wildcard));
         assert_eq!(check_name(""), Err(TopicError::Empty));
+        assert_eq!(check_name("a#"), Err(TopicError::Wildcard));
         assert_eq!(check_name("a\0"), Err(TopicError::Null));
+        assert_eq!((check_filter(""), check_filter("a\0")), (Err(TopicError::Empty), Err(TopicError::Null)));
+        let longest = "a".repeat(65_535);
+        assert_eq!((check_name(&longest), check_filter(&longest)), (Ok(()), Ok(())));
+        let longer = "a".repeat(65_536);
+        assert_eq!(
+            (check_name(&longer), check_filter(&longer)),
+            (Err(TopicError::Long), Err(TopicError::Long))
+        );
     }
 }

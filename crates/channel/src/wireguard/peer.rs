@@ -46,7 +46,7 @@ pub(super) struct Peer {
     /// The time of the first attempt of the current handshake.
     trying_since: Option<u64>,
     /// When the next initiation is due.
-    initiation_due: Option<u64>,
+    pub(super) initiation_due: Option<u64>,
     /// The time of the last initiation.
     initiated: Option<u64>,
     /// The highest timestamp of the peer's initiations, and the time of the last one.
@@ -54,9 +54,9 @@ pub(super) struct Peer {
     /// Our last timestamp. The next one is higher, whatever the clock.
     pub(super) said: Timestamp,
     /// The time to send a keepalive, unless another message is sent before.
-    keepalive_due: Option<u64>,
+    pub(super) keepalive_due: Option<u64>,
     /// The time to assume that the peer has lost its session, unless a message arrives before.
-    silence_due: Option<u64>,
+    pub(super) silence_due: Option<u64>,
     /// The time of the next persistent keepalive.
     persistent_due: Option<u64>,
     reach: usize,

@@ -20,7 +20,7 @@ pub const PREPARED_LEN: usize = 1664;
 const WINDOW: usize = 128;
 
 /// A session is renewed after this many messages.
-const REKEY_AFTER_MESSAGES: u64 = 1 << 60;
+pub(super) const REKEY_AFTER_MESSAGES: u64 = 1 << 60;
 /// A session is not used after this many messages.
 const REJECT_AFTER_MESSAGES: u64 = u64::MAX - (1 << 13);
 
@@ -80,7 +80,7 @@ pub(super) struct Session {
     receiving: Lengths,
     window: ReplayWindow<WINDOW>,
     /// Messages sent.
-    sent: u64,
+    pub(super) sent: u64,
 }
 
 impl Session {
@@ -182,3 +182,101 @@ impl Session {
 }
 
 const _: () = assert!(PREPARED_LEN.is_multiple_of(PADDING));
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The two ends of a session, the first of which has sent all below `next`.
+    fn pair(next: u64) -> [Session; 2] {
+        let [a, b] = [[1; 32], [2; 32]].map(Secret::new);
+        let mut ends = [
+            Session::new([a.clone(), b.clone()], 1, 2, true, 0).unwrap(),
+            Session::new([b, a], 2, 1, false, 0).unwrap(),
+        ];
+        ends[0].seal.sequence_mut().next = next;
+        ends
+    }
+
+    /// A message's counter, packet and tag.
+    fn sealed(from: &mut Session) -> Option<(u64, [u8; 16], [u8; TAG_LEN])> {
+        let mut datagram = [7; 48];
+        assert_eq!(from.seal(&mut datagram, 9)?, 48);
+        let (header, rest) = datagram.split_first_chunk::<TRANSPORT_HEADER_LEN>().unwrap();
+        let (packet, tag) = rest.split_first_chunk::<16>().unwrap();
+        let counter = u64::from_le_bytes(*header.last_chunk().unwrap());
+        assert_eq!(header[..8], [4, 0, 0, 0, 2, 0, 0, 0], "the peer's index");
+        Some((counter, *packet, tag.try_into().unwrap()))
+    }
+
+    #[test]
+    fn counters_end_on_both_sides() {
+        let [mut a, mut b] = pair(REJECT_AFTER_MESSAGES - 2);
+        for counter in [REJECT_AFTER_MESSAGES - 2, REJECT_AFTER_MESSAGES - 1] {
+            let (number, mut packet, tag) = sealed(&mut a).unwrap();
+            assert_eq!((number, b.open(number, &mut packet, &tag)), (counter, Ok(())));
+            assert_eq!(packet, [7, 7, 7, 7, 7, 7, 7, 7, 7, 0, 0, 0, 0, 0, 0, 0]);
+        }
+        assert_eq!((sealed(&mut a), a.sent), (None, 2));
+        // A peer that goes on is not heard.
+        let [mut a, mut b] = pair(REJECT_AFTER_MESSAGES);
+        a.seal.sequence_mut().end = u64::MAX;
+        for _ in 0..2 {
+            let (number, mut packet, tag) = sealed(&mut a).unwrap();
+            assert_eq!(b.open(number, &mut packet, &tag), Err(OpenError::Counter), "{number:#x}");
+        }
+    }
+
+    #[test]
+    fn session_wears_out() {
+        let [mut a, _] = pair(0);
+        for (sent, worn) in [(0, false), (REKEY_AFTER_MESSAGES - 1, false), (REKEY_AFTER_MESSAGES, true)] {
+            a.sent = sent;
+            assert_eq!(a.is_worn(), worn, "{sent:#x}");
+        }
+    }
+
+    #[test]
+    fn refused_message_leaves_the_window() {
+        let [mut a, mut b] = pair(5);
+        let (number, packet, tag) = sealed(&mut a).unwrap();
+        let mut forged = tag;
+        forged[15] ^= 1;
+        assert_eq!(b.open(number, &mut packet.clone(), &forged), Err(OpenError::Forged));
+        assert_eq!(b.open(number, &mut packet.clone(), &tag), Ok(()));
+        assert_eq!(b.open(number, &mut packet.clone(), &tag), Err(OpenError::Replayed));
+    }
+
+    #[test]
+    fn short_buffer_spends_no_counter() {
+        let [mut a, _] = pair(0);
+        assert_eq!(a.seal(&mut [0; 47], 9), None);
+        assert_eq!(a.seal(&mut [0; 47], 16), None);
+        assert_eq!((sealed(&mut a).map(|(number, ..)| number), a.sent), (Some(0), 1));
+    }
+
+    #[test]
+    fn next_counter_is_prepared_both_ways() {
+        let [mut a, mut b] = pair(0);
+        for session in [&mut a, &mut b] {
+            session.set_reach(64);
+            assert!(session.idle(u32::MAX) > 0);
+            while session.idle(u32::MAX) > 0 {}
+        }
+        let all: [_; 3] = core::array::from_fn(|_| sealed(&mut a).unwrap());
+        assert!(a.idle(u32::MAX) > 0 && a.prepared() > 0);
+        // A counter ahead of all moves the expectation, an older one does not.
+        for (place, moves) in [(0, true), (2, true), (1, false)] {
+            let (number, mut packet, tag) = all[place];
+            assert_eq!(b.open(number, &mut packet, &tag), Ok(()));
+            let mut done = 0;
+            loop {
+                match b.idle(u32::MAX) {
+                    0 => break,
+                    more => done += more,
+                }
+            }
+            assert_eq!(done > 0, moves, "{place}");
+        }
+    }
+}

@@ -1,3 +1,5 @@
+mod limits;
+
 use std::vec;
 use std::vec::Vec;
 

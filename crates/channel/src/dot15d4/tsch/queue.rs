@@ -56,7 +56,7 @@ impl Node {
     }
 
     /// Whether a frame with this many octets of payload fits under the present protection.
-    pub(super) fn fits(&self, to: Option<ExtendedAddress>, payload: usize) -> bool {
+    pub(in super::super) fn fits(&self, to: Option<ExtendedAddress>, payload: usize) -> bool {
         let Protection { level, key } = self.config.protection;
         let len = self.header(to, 0).buffer_len() + SecurityHeader::tsch(level, key).len();
         len + payload + level.mic_len() + FCS_LEN <= MAX_FRAME_LEN

@@ -65,7 +65,7 @@ impl Connection {
 
     pub(super) fn client_message(&mut self, message: &Message, now: u64) -> Result<(), Misfit> {
         match (self.step, message.kind) {
-            (Step::ServerHello, HandshakeType::HelloVerifyRequest) if self.next_message <= MAX_HELLOS => {
+            (Step::ServerHello, HandshakeType::HelloVerifyRequest) if self.next_message < MAX_HELLOS => {
                 let unreadable = "a HelloVerifyRequest cannot be read";
                 let request = HelloVerifyRequest::parse(&message.body).map_err(|_| unreadable)?;
                 self.greet(request.cookie, now);

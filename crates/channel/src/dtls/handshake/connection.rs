@@ -66,8 +66,8 @@ pub struct Connection {
     flight: Flight,
     pub(super) next_message: u16,
     pub(super) plain: u64,
-    writer: Option<Writer>,
-    reader: Option<Reader>,
+    pub(super) writer: Option<Writer>,
+    pub(super) reader: Option<Reader>,
     /// Records that arrived before their keys.
     early: Vec<Vec<u8>>,
     /// Data that arrived before the end of the handshake.
@@ -479,10 +479,7 @@ impl Connection {
     /// Does at most `budget` preparation steps of about 64 octets, first for the next record to
     /// send, then for the next one expected. Returns the number done.
     pub fn idle(&mut self, budget: u32) -> u32 {
-        if self.settings.reach == 0 {
-            return 0;
-        }
-        if self.phase != Phase::Established {
+        if self.settings.reach == 0 || self.phase != Phase::Established {
             return 0;
         }
         let done = self.writer.as_mut().map_or(0, |writer| writer.idle(budget));

@@ -154,6 +154,68 @@ fn record_without_content_type_is_refused() {
     assert_eq!(open(&mut reader, &out[..len], 1), Err(Dropped::NoType));
 }
 
+/// A record of the widest text that the cipher seals, built without the writer's own bound.
+fn record_of(text_len: usize, cid: ConnectionId) -> Vec<u8> {
+    let number = 1 << 48;
+    let content_type = if cid.is_empty() { ContentType::ApplicationData } else { ContentType::Tls12Cid };
+    let header = Header { content_type, version: VERSION_1_2, number };
+    let mut text = vec![23; text_len];
+    let aad = Aad::new(&header, &cid, text_len);
+    let keys = keys(Aead::Aes128Gcm);
+    let cipher = antedate_aead::Key::<antedate_aead::Aes128Gcm>::new(keys.key()).unwrap();
+    let nonce = antedate_aead::Nonce::assume_unique(keys.rule().nonce(number));
+    let tag = cipher.seal_in_place(nonce, aad.as_slice(), &mut text);
+    let fragment = [&number.to_be_bytes()[..], &text, tag.as_bytes()].concat();
+    let record = Record {
+        content_type,
+        version: VERSION_1_2,
+        epoch: 1,
+        sequence: 0,
+        cid: cid.as_slice(),
+        fragment: &fragment,
+    };
+    let mut out = vec![0; record.len()];
+    record.emit(&mut out).unwrap();
+    out
+}
+
+#[test]
+fn overlong_record_is_refused() {
+    let most = 1 << 14;
+    for (cid, text_len, expected) in [
+        (ConnectionId::EMPTY, most, Ok(most)),
+        (ConnectionId::EMPTY, most + 1, Err(Dropped::Overlong)),
+        (cid(b"abcd"), most + 1, Ok(most)),
+        (cid(b"abcd"), most + 2, Err(Dropped::Overlong)),
+    ] {
+        let (_, mut reader) = pair(Aead::Aes128Gcm, cid);
+        let record = record_of(text_len, cid);
+        assert_eq!(open(&mut reader, &record, cid.len()).map(|data| data.len()), expected);
+    }
+    // The output must hold the text.
+    let (_, mut reader) = pair(Aead::Aes128Gcm, ConnectionId::EMPTY);
+    let record = record_of(20, ConnectionId::EMPTY);
+    let (record, _) = Record::parse(&record, 0).unwrap();
+    assert_eq!(reader.open(&record, &mut [0; 19]), Err(Dropped::Overlong));
+    assert!(reader.open(&record, &mut [0; 20]).is_ok());
+}
+
+#[test]
+fn newest_record_is_told_apart() {
+    let (mut writer, mut reader) = pair(Aead::Aes128Ccm8, ConnectionId::EMPTY);
+    let records: Vec<_> = (0..4).map(|_| sealed(&mut writer, b"data")).collect();
+    let first = 1u64 << 48;
+    assert_eq!((reader.next(), writer.next()), (first, first + 4));
+    for (place, newest, next) in [(0, true, 1), (2, true, 3), (1, false, 3), (3, true, 4)] {
+        reader.idle(10_000);
+        let (record, _) = Record::parse(&records[place], 0).unwrap();
+        let opened = reader.open(&record, &mut [0; 100]).unwrap();
+        assert_eq!((opened.newest, reader.next()), (newest, first + next), "{place}");
+        // What is expected next follows the newest record only.
+        assert_eq!(reader.idle(10_000) > 0, newest, "{place}");
+    }
+}
+
 #[test]
 fn nothing_is_sent_after_last_number() {
     for (epoch, last) in [(1, (1 << 48) - 1), (u16::MAX, (1 << 48) - 2)] {
@@ -179,6 +241,9 @@ fn nothing_is_sent_after_last_number() {
 fn errors_use_no_sequence_number() {
     let (mut writer, _) = pair(Aead::Aes128Ccm8, ConnectionId::EMPTY);
     let mut out = vec![0; 1 << 15];
+    let next = writer.next();
+    assert!(writer.protect(ContentType::ApplicationData, &out[..1 << 14].to_vec(), &mut out).is_ok());
+    assert_eq!(writer.next(), next + 1);
     let next = writer.next();
     let too_long = vec![0; (1 << 14) + 1];
     assert_eq!(writer.protect(ContentType::ApplicationData, &too_long, &mut out), Err(ProtectError::TooLong));

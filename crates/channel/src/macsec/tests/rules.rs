@@ -395,6 +395,73 @@ fn peer_number_is_bounded() {
 }
 
 #[test]
+fn copy_within_the_window_is_a_duplicate() {
+    let mut transmit = transmit(transmit_config(SUITE));
+    let mut receive = receive(ReceiveConfig { replay_window: 2, ..ReceiveConfig::new(SUITE) });
+    let frames = [(); 4].map(|()| protect(&mut transmit, &frame(60)).unwrap());
+    for (at, expected) in [
+        (2, Ok(())),
+        (2, Err(Discard::Duplicate)),
+        (1, Ok(())),
+        (1, Err(Discard::Duplicate)),
+        (0, Err(Discard::Late)),
+        (3, Ok(())),
+    ] {
+        assert_eq!(validate(&mut receive, &frames[at]).map(drop), expected, "{at}");
+    }
+}
+
+#[test]
+fn prepared_key_is_for_its_channel() {
+    let mut channel = transmit(transmit_config(SUITE));
+    let ready = |config| ReadyTransmit::new(config, A1, &sak(SUITE, 9), 1, u64::MAX).unwrap();
+    let config = transmit_config(SUITE);
+    for other in [
+        TransmitConfig { sci: Sci([1; 8]), ..config },
+        TransmitConfig { sci_mode: SciMode::PointToPoint, ..config },
+        TransmitConfig { confidentiality: false, ..config },
+        TransmitConfig { prepare: 1, ..config },
+    ] {
+        let refused = channel.adopt(ready(other)).map(drop);
+        assert_eq!(refused, Err(TransmitInstallError::OtherChannel), "{other:?}");
+        assert_eq!(channel.set_encoding_sa(A1), Err(SwitchError::NoSa), "nothing was installed");
+    }
+    // Suite and short SCI come with the key.
+    channel.adopt(ready(TransmitConfig { ssci: Some(7), ..config })).unwrap();
+    assert_eq!(channel.config().ssci, Some(7));
+    assert_eq!(channel.set_encoding_sa(A1), Ok(()));
+    let install =
+        |channel: &mut Transmit, an, seed, next| channel.install(an, &sak(SUITE, seed), next, u64::MAX);
+    assert_eq!(install(&mut channel, A0, 9, 1), Err(TransmitInstallError::KeyInUse(A1)));
+    assert_eq!(install(&mut channel, A1, 10, 0), Err(TransmitInstallError::PacketNumberZero));
+    let xpn = CipherSuite::GcmAesXpn128;
+    let other = channel.install(A1, &sak(xpn, 3), 1, u64::MAX);
+    assert_eq!(other, Err(TransmitInstallError::OtherSuite));
+    let without = ReadyTransmit::new(TransmitConfig::new(xpn, SCI), A1, &sak(xpn, 3), 1, u64::MAX);
+    assert_eq!(without.err(), Some(TransmitInstallError::SsciMissing));
+    let station =
+        TransmitConfig { sci: Sci([2, 2, 2, 2, 2, 2, 0, 2]), sci_mode: SciMode::EndStation, ..config };
+    assert_eq!(Transmit::new(station).err(), Some(TransmitConfigError::EndStationPort));
+}
+
+#[test]
+fn prepared_keys_do_not_exceed_the_peers() {
+    let mut channels = Receive::new(ReceiveConfig { max_peers: 2, ..ReceiveConfig::new(SUITE) });
+    let ready = |of: u8, an| ReadyReceive::new(Sci([of; 8]), None, an, &sak(SUITE, of), 1).unwrap();
+    for of in [1, 2] {
+        channels.adopt(ready(of, A0)).unwrap();
+    }
+    assert_eq!(channels.adopt(ready(3, A0)).map(drop), Err(ReceiveInstallError::TooManyPeers));
+    channels.adopt(ready(2, A1)).unwrap();
+    drop(channels.remove_peer(Sci([1; 8])));
+    channels.adopt(ready(3, A0)).unwrap();
+    assert_eq!(channels.status().count(), 3);
+    let xpn = CipherSuite::GcmAesXpn128;
+    let without = ReadyReceive::new(SCI, None, A0, &sak(xpn, 1), 1);
+    assert_eq!(without.err(), Some(ReceiveInstallError::SsciMissing));
+}
+
+#[test]
 fn keys_are_checked_and_never_shown() {
     assert_eq!(Sak::new(SUITE, &[1; 32], None).err(), Some(SakError::KeyLength { expected: 16, given: 32 }));
     assert_eq!(Sak::new(SUITE, &[1; 16], Some(SALT)).err(), Some(SakError::SaltUnexpected));
