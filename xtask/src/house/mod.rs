@@ -8,6 +8,7 @@ mod circles;
 mod comments;
 mod length;
 mod one_way;
+mod oracles;
 mod reasons;
 mod results;
 mod source;
@@ -43,11 +44,12 @@ const SHOWN: usize = 60;
 /// A step's name and its check.
 type Check = (&'static str, fn() -> StepResult);
 
-pub(crate) const CHECKS: [Check; 9] = [
+pub(crate) const CHECKS: [Check; 10] = [
     ("house comments", || over_sources(comments::faults, comments::REMEDY)),
     ("house test names", || over_sources(test_names::faults, test_names::REMEDY)),
     ("house circles", || over_sources(circles::faults, circles::REMEDY)),
     ("house crates", one_way::check),
+    ("house oracles", oracles::check),
     ("house results", || over_sources(results::faults, results::REMEDY)),
     ("house reasons", || over_sources(reasons::faults, reasons::REMEDY)),
     ("house unsafe", || over_sources(unsafe_places::faults, unsafe_places::REMEDY)),
