@@ -2,8 +2,10 @@
 //!
 //! [`shell`] runs programs with a time bound, [`report`] times steps and prints their table,
 //! [`sandbox`] gives a private network, [`setup`] installs Debian packages, [`cross`] compiles for
-//! other CPUs, [`peers`] lists the peers of `cargo xtask test`.
+//! other CPUs, [`peers`] lists the peers of `cargo xtask test`, [`commands`] finds the commands of
+//! the documents.
 
+pub mod commands;
 pub mod cross;
 pub mod peers;
 pub mod report;
