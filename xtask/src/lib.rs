@@ -1,10 +1,12 @@
 //! The common parts of `xtask` and `xtask-peers`.
 //!
 //! [`shell`] runs programs with a time bound, [`report`] times steps and prints their table,
-//! [`sandbox`] gives a private network, [`setup`] installs Debian packages, [`peers`] lists the
-//! peers of `cargo xtask test`, [`commands`] finds the commands of the documents.
+//! [`sandbox`] gives a private network, [`setup`] installs Debian packages, [`cross`] compiles for
+//! other CPUs, [`peers`] lists the peers of `cargo xtask test`, [`commands`] finds the commands of
+//! the documents.
 
 pub mod commands;
+pub mod cross;
 pub mod peers;
 pub mod report;
 pub mod sandbox;

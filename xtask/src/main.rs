@@ -9,6 +9,7 @@ use std::process::ExitCode;
 use xtask::setup::{self, Purpose};
 use xtask::{peers, run};
 
+mod backends;
 mod book;
 mod ci;
 mod demo;

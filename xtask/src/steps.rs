@@ -1,10 +1,11 @@
 //! The steps of `cargo xtask test`, in their order.
 
-use crate::{book, demos, dependencies, firmware, house, mutants, nostd};
+use crate::{backends, book, demos, dependencies, firmware, house, mutants, nostd};
 use serde_json::Value;
 use std::fs;
 use std::io::ErrorKind;
 use std::process::Command;
+use xtask::cross::{ARMV7, ARMV8};
 use xtask::peers;
 use xtask::report::{StepResult, Stop};
 use xtask::shell::{DEMO, PROFILE, Run, build_product, cache, cargo, program};
@@ -34,10 +35,10 @@ pub(crate) fn steps() -> Vec<Step> {
     add("dependencies", Box::new(dependencies::policy));
     add("advisories", Box::new(dependencies::advisories));
     add("book", Box::new(book::check));
-    add(
-        "tests",
-        Box::new(|| tests(cargo().args(["test", "--workspace", "--locked", "--no-fail-fast"]), 1800)),
-    );
+    add("tests", Box::new(all_tests));
+    add("backends", Box::new(backends::check));
+    add("backends ARMv8", Box::new(|| backends::arm(&ARMV8)));
+    add("backends ARMv7", Box::new(|| backends::arm(&ARMV7)));
     add("fuzz seeds", Box::new(fuzz_seeds));
     add("fuzz targets", Box::new(fuzz_targets));
     add("cipher bench", Box::new(cipher_bench));
@@ -69,6 +70,12 @@ fn clippy() -> StepResult {
 fn docs() -> StepResult {
     let words = ["doc", "--workspace", "--no-deps", "--locked"];
     quiet(cargo().args(words).env("RUSTDOCFLAGS", "-D warnings"), 300)
+}
+
+/// Runs the tests of all packages but that of the step *backends*.
+fn all_tests() -> StepResult {
+    let words = ["test", "--workspace", "--locked", "--no-fail-fast", "--exclude", backends::EMULATED];
+    tests(cargo().args(words), 1800)
 }
 
 /// Runs tests. Those that this machine cannot run append their reasons to the file of

@@ -9,6 +9,7 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use xtask::cross::{ARMV7, ARMV8};
 use xtask::setup::tools;
 
 /// Stands for each tool. The call number `FAIL_AT` fails; other calls leave the results that the
@@ -31,6 +32,9 @@ case "${0##*/} $*" in
 "git log"*) echo "abc1234 Show the length of a subject" ;;
 "antedate demo"*) echo '{ "passed": true, "holds": true }' > "$last" ;;
 "antedate lab"*) echo '{ "checks": [ { "what": "packets open", "met": true } ] }' > "$last" ;;
+"cargo test"*)
+    [ -z "$ANTEDATE_BACKENDS" ] || echo Portable > "$ANTEDATE_BACKENDS"
+    [ -z "$ANTEDATE_KERNELS" ] || printf 'kernel\ta.rs:1\tavx2\nran\ta.rs:1\tavx2\n' >> "$ANTEDATE_KERNELS" ;;
 "xtask-peers peer-step"*) printf 'passed\nopened\n' > "$last" ;;
 esac
 "##;
@@ -64,15 +68,24 @@ impl StandIns {
         let mdbook = format!("cache/antedate-tools/mdbook-{}/bin/mdbook", tools::MDBOOK);
         let mutants =
             format!("cache/antedate-tools/cargo-mutants-{}/bin/cargo-mutants", tools::CARGO_MUTANTS);
-        let places =
-            ["bin/cargo", "bin/git", "usr/bin/cargo", "target/demo/antedate", "target/debug/xtask-peers"];
+        let places = [
+            "bin/cargo",
+            "bin/git",
+            "bin/aarch64-linux-gnu-gcc",
+            "bin/arm-linux-gnueabihf-gcc",
+            "bin/qemu-aarch64",
+            "bin/qemu-arm",
+            "usr/bin/cargo",
+            "target/demo/antedate",
+            "target/debug/xtask-peers",
+        ];
         for place in places.into_iter().chain([deny.as_str(), &mdbook, &mutants]) {
             let path = dir.join(place);
             fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
             symlink(dir.join("tool"), path).expect("a link");
         }
         fs::create_dir_all(dir.join("usr/src/rust/library/core")).expect("a folder");
-        for target in ["thumbv7m-none-eabi", "aarch64-unknown-none"] {
+        for target in ["thumbv7m-none-eabi", "aarch64-unknown-none", ARMV8.target, ARMV7.target] {
             fs::create_dir_all(dir.join("sysroot/lib/rustlib").join(target).join("lib")).expect("a folder");
         }
         Self(dir)
@@ -105,10 +118,11 @@ impl StandIns {
 }
 
 /// The steps that read the sources alone; unit tests show them faults.
-const WITHOUT_TOOLS: [&str; 7] = [
+const WITHOUT_TOOLS: [&str; 8] = [
     "house comments",
     "house test names",
     "house circles",
+    "house oracles",
     "house results",
     "house reasons",
     "house unsafe",

@@ -140,6 +140,7 @@ fn rustcrypto_agrees_on_single_blocks() {
     }
 }
 
+/// FIPS 197, appendix C.
 #[test]
 fn single_blocks_match_fips_197() {
     let plain: [u8; 16] = core::array::from_fn(|i| 0x11 * i as u8);

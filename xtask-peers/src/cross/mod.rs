@@ -7,47 +7,40 @@ use crate::guest;
 use clap::builder::PossibleValuesParser;
 use std::path::Path;
 use std::process::Command;
+use xtask::cross::{ARMV7, ARMV8, Cross};
 use xtask::report::{Report, StepResult, Stop};
 use xtask::setup::packages;
 use xtask::setup::targets::{fetch_core, has_core};
-use xtask::shell::{Run, cargo, has_program, target};
+use xtask::shell::{Run, has_program, target};
 
 mod gateway;
 
-/// A CPU: Rust's target, a note, Debian's names of its tools and of its C library, QEMU's name.
+/// A CPU, a note, and Debian's name of its C library.
 struct Cpu {
-    target: &'static str,
+    cross: Cross,
     what: &'static str,
-    tools: &'static str,
     library: &'static str,
-    emulator: &'static str,
     /// The machine that runs the gateway, if there is one.
     machine: Option<&'static guest::Cpu>,
 }
 
 const CPUS: [Cpu; 3] = [
     Cpu {
-        target: "aarch64-unknown-linux-gnu",
+        cross: ARMV8,
         what: "ARM with 64 bits",
-        tools: "aarch64-linux-gnu",
         library: "libc6-dev-arm64-cross",
-        emulator: "aarch64",
         machine: Some(&guest::AARCH64),
     },
     Cpu {
-        target: "armv7-unknown-linux-gnueabihf",
+        cross: ARMV7,
         what: "ARM with 32 bits",
-        tools: "arm-linux-gnueabihf",
         library: "libc6-dev-armhf-cross",
-        emulator: "arm",
         machine: Some(&guest::ARMV7),
     },
     Cpu {
-        target: "s390x-unknown-linux-gnu",
+        cross: Cross { target: "s390x-unknown-linux-gnu", tools: "s390x-linux-gnu", emulator: "s390x" },
         what: "the highest byte first",
-        tools: "s390x-linux-gnu",
         library: "libc6-dev-s390x-cross",
-        emulator: "s390x",
         machine: None,
     },
 ];
@@ -68,7 +61,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "PART", value_parser = PossibleValuesParser::new(PARTS))]
     only: Vec<String>,
     /// CPUs; without any all of them
-    #[arg(value_name = "TARGET", value_parser = PossibleValuesParser::new(CPUS.map(|cpu| cpu.target)))]
+    #[arg(value_name = "TARGET", value_parser = PossibleValuesParser::new(CPUS.map(|cpu| cpu.cross.target)))]
     targets: Vec<String>,
 }
 
@@ -76,15 +69,17 @@ pub(crate) struct Arguments {
 pub(crate) fn main(arguments: &Arguments) -> Result<bool, String> {
     let Arguments { list, only, targets } = arguments;
     if *list {
-        CPUS.iter().for_each(|cpu| println!("{:32} {}", cpu.target, cpu.what));
+        CPUS.iter().for_each(|cpu| println!("{:32} {}", cpu.cross.target, cpu.what));
         return Ok(true);
     }
     let mut report = Report::default();
-    for cpu in CPUS.iter().filter(|cpu| targets.is_empty() || targets.iter().any(|name| name == cpu.target)) {
+    for cpu in
+        CPUS.iter().filter(|cpu| targets.is_empty() || targets.iter().any(|name| name == cpu.cross.target))
+    {
         let wanted = |part: &str| only.is_empty() || only.iter().any(|name| name == part);
         cpu.set_up(wanted("gateway"))?;
         for part in PARTS.into_iter().filter(|part| wanted(part)) {
-            let name = format!("{} {part}", cpu.target);
+            let name = format!("{} {part}", cpu.cross.target);
             match (part, cpu.machine) {
                 ("compile", _) => drop(report.step(&name, || cpu.compile())),
                 ("tests", _) => drop(report.step(&name, || cpu.test())),
@@ -101,12 +96,16 @@ impl Cpu {
     /// `wanted`.
     fn set_up(&self, wanted: bool) -> Result<(), String> {
         let machine = self.machine.filter(|_| wanted);
-        let compiler = format!("gcc-{}", self.tools);
-        let headers = format!("/usr/{}/include/stdio.h", self.tools);
+        let compiler = format!("gcc-{}", self.cross.tools);
+        let headers = format!("/usr/{}/include/stdio.h", self.cross.tools);
         let needs = [
-            (compiler.as_str(), "links programs of another CPU", has_program(&format!("{}-gcc", self.tools))),
+            (
+                compiler.as_str(),
+                "links programs of another CPU",
+                has_program(&format!("{}-gcc", self.cross.tools)),
+            ),
             (self.library, "what they are linked with", Path::new(&headers).exists()),
-            ("qemu-user", "runs them", has_program(&format!("qemu-{}", self.emulator))),
+            ("qemu-user", "runs them", has_program(&format!("qemu-{}", self.cross.emulator))),
             ("qemu-system-arm", "a machine with that CPU", machine.is_none_or(guest::Cpu::is_emulated)),
             ("xz-utils", "its kernel's modules", machine.is_none() || has_program("xz")),
         ];
@@ -115,25 +114,14 @@ impl Cpu {
         if !missing.is_empty() {
             packages(&missing)?;
         }
-        if has_core(self.target) || fetch_core(self.target) {
+        if has_core(self.cross.target) || fetch_core(self.cross.target) {
             return Ok(());
         }
-        Err(format!("no standard library for {0}: `rustup target add {0}` would give it", self.target))
+        Err(format!("no standard library for {0}: `rustup target add {0}` would give it", self.cross.target))
     }
 
     fn cargo(&self, what: &str) -> Command {
-        let (c, rust) = (self.target.replace('-', "_"), self.target.replace('-', "_").to_uppercase());
-        let mut command = cargo();
-        command.args([what, "--locked", "--target", self.target, "--target-dir"]).arg(target().join("cross"));
-        command
-            .env(format!("CC_{c}"), format!("{}-gcc", self.tools))
-            .env(format!("CARGO_TARGET_{rust}_LINKER"), format!("{}-gcc", self.tools))
-            .env(
-                format!("CARGO_TARGET_{rust}_RUNNER"),
-                format!("qemu-{} -L /usr/{}", self.emulator, self.tools),
-            )
-            .env_remove("RUSTFLAGS");
-        command
+        self.cross.cargo(what)
     }
 
     /// Checks the product's crates.
@@ -147,7 +135,7 @@ impl Cpu {
     fn gateway(&self, machine: &'static guest::Cpu) -> StepResult {
         let mut command = self.cargo("build");
         command.args(["--release", "--package", "antedate"]).echoed(1800)?;
-        let program = target().join("cross").join(self.target).join("release/antedate");
+        let program = target().join("cross").join(self.cross.target).join("release/antedate");
         gateway::run(machine, &program).map_err(Stop::Failed)
     }
 

@@ -9,6 +9,7 @@ mod comments;
 mod errors;
 mod length;
 mod one_way;
+mod oracles;
 mod reasons;
 mod results;
 mod source;
@@ -49,6 +50,7 @@ pub(crate) const CHECKS: [Check; 10] = [
     ("house test names", || over_sources(test_names::faults, test_names::REMEDY)),
     ("house circles", || over_sources(circles::faults, circles::REMEDY)),
     ("house crates", one_way::check),
+    ("house oracles", oracles::check),
     ("house results", || over_sources(results::faults, results::REMEDY)),
     ("house errors", || over_sources(errors::faults, errors::REMEDY)),
     ("house reasons", || over_sources(reasons::faults, reasons::REMEDY)),
