@@ -165,6 +165,80 @@ pub fn profinet(data: &[u8]) {
     let _ = (layout.iops(frame.c_sdu()), layout.iocs(frame.c_sdu(), 1));
 }
 
+/// Profinet's alarms.
+pub fn alarm(data: &[u8]) {
+    use antedate_wire::profinet::alarm::{Content, Pdu};
+    use antedate_wire::profinet::cm::Writer;
+    let Ok(pdu) = Pdu::parse(data) else { return };
+    let mut out = vec![0; data.len()];
+    let len = pdu.emit(&mut out).expect("as long as it was");
+    assert_eq!(Pdu::parse(&out[..len]), Ok(pdu));
+    let Ok(content) = Content::parse(pdu.content) else { return };
+    let mut out = vec![0; data.len()];
+    let mut writer = Writer::new(&mut out);
+    content.emit(pdu.priority, &mut writer).expect("as long as it was");
+    let len = writer.len();
+    assert_eq!(Content::parse(&out[..len]), Ok(content));
+}
+
+/// RPC with the blocks of Profinet's context management.
+pub fn dcerpc(data: &[u8]) {
+    use antedate_wire::dcerpc::{HEADER_LEN, Header};
+    use antedate_wire::profinet::cm::connect::{
+        AlarmCr, ArRequest, ExpectedSubmodules, IocrRequest, IocrResponse,
+    };
+    use antedate_wire::profinet::cm::control::Control;
+    use antedate_wire::profinet::cm::record::Record;
+    use antedate_wire::profinet::cm::{ARGS_LEN, Args, BlockType, Blocks, Writer};
+    let Ok((header, body)) = Header::parse(data) else { return };
+    let mut out = vec![0; HEADER_LEN + body.len()];
+    header.emit(body.len(), &mut out).expect("a header fits");
+    assert_eq!(Header::parse(&out).expect("what was written").0, header);
+    let Ok(args) = Args::parse(header.order, body) else { return };
+    let mut head = [0; ARGS_LEN];
+    Args::emit(header.order, args.first, args.maximum, args.blocks.len(), &mut head).expect("they fit");
+    assert_eq!(head, body[..ARGS_LEN]);
+    // A block that was written is the same when it is read again.
+    let again = |kind: BlockType, build: &dyn Fn(&mut Writer<'_>) -> antedate_wire::Result<()>| {
+        let mut out = vec![0; data.len() + 64];
+        let mut writer = Writer::new(&mut out);
+        build(&mut writer).expect("as long as it was");
+        let len = writer.len();
+        let block = Blocks::new(&out[..len]).next().expect("one").expect("what was written");
+        assert_eq!(block.kind, kind);
+        block.body.to_vec()
+    };
+    for block in args.blocks().flatten() {
+        if let Ok(ar) = ArRequest::parse(block.body) {
+            let body = again(BlockType::ArRequest, &|writer| ar.emit(writer));
+            assert_eq!(ArRequest::parse(&body), Ok(ar));
+        }
+        if let Ok(alarm) = AlarmCr::parse(block.body) {
+            let body = again(BlockType::AlarmCrRequest, &|writer| alarm.emit(writer));
+            assert_eq!(AlarmCr::parse(&body), Ok(alarm));
+        }
+        if let Ok(control) = Control::parse(block.body) {
+            let kind = BlockType::ParameterEndRequest;
+            assert_eq!(Control::parse(&again(kind, &|writer| control.emit(kind, writer))), Ok(control));
+        }
+        if let Ok(record) = Record::parse(block.body) {
+            let kind = BlockType::ReadRequest;
+            assert_eq!(Record::parse(&again(kind, &|writer| record.emit(kind, writer))), Ok(record));
+        }
+        if let Ok(request) = IocrRequest::parse(block.body) {
+            let mut objects = 0;
+            request.objects(|_| objects += 1);
+            assert!(objects * 6 < block.body.len());
+        }
+        if let Ok(expected) = ExpectedSubmodules::parse(block.body) {
+            let mut submodules = 0;
+            expected.submodules(|_| submodules += 1);
+            assert!(submodules * 14 < block.body.len());
+        }
+        let _ = (IocrResponse::parse(block.body), AlarmCr::accepted(block.body));
+    }
+}
+
 /// IP, TCP, UDP and checksums: pending host offloads are completed correctly for any octets.
 pub fn ip(data: &[u8]) {
     if let Ok(mut packet) = ipv4::Packet::new_checked(data.to_vec()) {

@@ -11,8 +11,8 @@
 //! - [`vlan`]: 802.1Q and 802.1ad tags before the payload's EtherType,
 //! - [`macsec`]: the SecTAG of IEEE 802.1AE, with the reasons to refuse one,
 //! - [`mka`]: the messages of MACsec Key Agreement (IEEE 802.1X),
-//! - traffic between machines: [`profinet`] (cyclic data of RT class 1), [`dcp`] (names and
-//!   addresses of Profinet), [`goose`], [`lldp`], [`arp`],
+//! - traffic between machines: [`profinet`] (cyclic data of RT class 1, alarms, connections over
+//!   [`dcerpc`]), [`dcp`] (names and addresses of Profinet), [`goose`], [`lldp`], [`arp`],
 //! - messages with a layout that does not depend on their values, for templates: [`goose`],
 //!   [`ppmp`] (over [`json`]), [`sparkplug`], [`modbus`], and [`template`], which finds the
 //!   changing bytes in examples,
@@ -38,6 +38,7 @@ mod macros;
 
 pub mod arp;
 pub mod checksum;
+pub mod dcerpc;
 pub mod dcp;
 pub mod dot15d4;
 pub mod dtls;

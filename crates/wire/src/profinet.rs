@@ -1,5 +1,6 @@
-//! Profinet real-time frames (IEC 61158-6-10): the FrameID of every frame, and the cyclic data of
-//! RT class 1. Among UDP datagrams: the calls to Profinet's interfaces.
+//! Profinet (IEC 61158-6-10): the FrameID of every real-time frame, the cyclic data of RT class 1,
+//! [`alarm`]s, and the calls that set up a connection ([`cm`], over [`crate::dcerpc`]). Among UDP
+//! datagrams: the calls to Profinet's interfaces.
 //!
 //! A cyclic frame, behind the EtherType 0x8892 (and usually a VLAN tag of priority 6):
 //!
@@ -13,6 +14,8 @@
 //! The places of the objects in the C_SDU are agreed when the connection is made and are not part
 //! of the frame. So [`Layout`] is a separate value, known to both ends.
 
+pub mod alarm;
+pub mod cm;
 mod cyclic;
 mod frame_id;
 mod interfaces;

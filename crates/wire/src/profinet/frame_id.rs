@@ -101,6 +101,11 @@ impl FrameId {
         self.is_rt_class_1() || matches!(self.range(), FrameIdRange::RtClass3 | FrameIdRange::RtStream)
     }
 
+    /// Whether the frame belongs to an alarm connection.
+    pub const fn is_alarm(self) -> bool {
+        matches!(self.range(), FrameIdRange::AlarmHigh | FrameIdRange::AlarmLow)
+    }
+
     /// Whether the frame is DCP.
     pub const fn is_dcp(self) -> bool {
         self.0 >= 0xfefc && self.0 <= 0xfeff
