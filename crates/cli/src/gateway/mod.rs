@@ -1,7 +1,10 @@
 //! `antedate gateway`.
 
 mod check;
+mod health;
 mod init;
+mod observe;
+mod ping;
 mod rekey;
 pub(crate) mod run;
 mod status;
@@ -33,6 +36,12 @@ pub(crate) enum Verb {
     /// Only for keys that were never used before: without the old state file the used packet
     /// numbers are unknown. An existing state file stays as it is.
     Init(init::Init),
+    /// Listen at the ports, and print the policy that passes the frames seen there.
+    ///
+    /// Sends nothing, and runs beside a gateway or without one. Each line of the policy has a
+    /// comment: which stations sent how many frames, when, and whether the present policy refuses
+    /// them. Read it before you use it: it passes what was there, wanted or not.
+    Observe(observe::Observe),
     /// Show the state and the counters of a running gateway.
     Status(status::Status),
     /// Send under another security association of the key file, from the next frame on.
@@ -42,6 +51,11 @@ pub(crate) enum Verb {
     SwitchSa(switch_sa::SwitchSa),
     /// Make new sessions with all peers of an overlay before they are due.
     Rekey(rekey::Rekey),
+    /// Send protected echoes to other gateways: reachable, round trip, longest frame each way.
+    ///
+    /// An echo is protected like every frame and never reaches the machines. Exit status 1: a peer
+    /// does not answer.
+    Ping(ping::Ping),
 }
 
 impl Verb {
@@ -50,9 +64,11 @@ impl Verb {
             Self::Run(verb) => verb.run(),
             Self::Check(verb) => verb.run(),
             Self::Init(verb) => verb.run(),
+            Self::Observe(verb) => verb.run(),
             Self::Status(verb) => verb.run(),
             Self::SwitchSa(verb) => verb.run(),
             Self::Rekey(verb) => verb.run(),
+            Self::Ping(verb) => verb.run(),
         }
     }
 }

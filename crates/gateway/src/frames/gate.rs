@@ -6,9 +6,11 @@
 //!
 //! - `head`: the fields of a frame
 //! - `compiled`: the rules as bit sets, looked up by field
+//! - [`narrowest`]: the policy that passes one frame
 
 mod compiled;
 mod head;
+pub mod narrowest;
 
 use crate::config::policy::{Class, Policy};
 use compiled::Compiled;

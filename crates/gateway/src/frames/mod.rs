@@ -1,6 +1,7 @@
 //! Frames between two ports, for every kind of protection.
 //!
 //! - [`gate`]: the policy
+//! - [`observed`]: the policy that would pass what was seen
 //! - [`offload`]: completes checksums, segmentation and VLAN tags that the sender's stack left to
 //!   its hardware
 //! - [`joiner`]: joins TCP segments to super-frames
@@ -10,5 +11,6 @@
 pub mod delivery;
 pub mod gate;
 pub mod joiner;
+pub mod observed;
 pub mod offload;
 pub(crate) mod port;

@@ -1,0 +1,222 @@
+//! Reads the Ethernet frames of a capture: pcap (draft-ietf-opsawg-pcap) and pcapng
+//! (draft-ietf-opsawg-pcapng). Octets come from anywhere: each length is checked.
+
+const ETHERNET: u32 = 1;
+const SECTION: u32 = 0x0a0d_0d0a;
+const INTERFACE: u32 = 1;
+const SIMPLE_PACKET: u32 = 3;
+const ENHANCED_PACKET: u32 = 6;
+const RESOLUTION: u16 = 9;
+
+/// Calls `each` with the seconds since the first frame, and the frame.
+///
+/// # Errors
+/// The fault, if the octets are no capture of Ethernet frames. A last frame that is cut is left out.
+pub(super) fn read(octets: &[u8], each: impl FnMut(f64, &[u8])) -> Result<(), String> {
+    let magic = octets.first_chunk().copied().ok_or("is empty or cut")?;
+    match (u32::from_le_bytes(magic), u32::from_be_bytes(magic)) {
+        (SECTION, _) => pcapng(octets, Clock::new(each)),
+        (0xa1b2_c3d4, _) => pcap(octets, u32::from_le_bytes, 1e-6, Clock::new(each)),
+        (0xa1b2_3c4d, _) => pcap(octets, u32::from_le_bytes, 1e-9, Clock::new(each)),
+        (_, 0xa1b2_c3d4) => pcap(octets, u32::from_be_bytes, 1e-6, Clock::new(each)),
+        (_, 0xa1b2_3c4d) => pcap(octets, u32::from_be_bytes, 1e-9, Clock::new(each)),
+        _ => Err("is neither pcap nor pcapng".to_owned()),
+    }
+}
+
+/// Turns times into seconds since the first frame.
+struct Clock<F> {
+    first: Option<f64>,
+    each: F,
+}
+
+impl<F: FnMut(f64, &[u8])> Clock<F> {
+    fn new(each: F) -> Self {
+        Self { first: None, each }
+    }
+
+    fn frame(&mut self, at: f64, frame: &[u8]) {
+        let first = *self.first.get_or_insert(at);
+        (self.each)((at - first).max(0.0), frame);
+    }
+}
+
+type Order = fn([u8; 4]) -> u32;
+
+fn word(octets: &[u8], at: usize, order: Order) -> Option<u32> {
+    octets.get(at..)?.first_chunk().copied().map(order)
+}
+
+fn pcap<F: FnMut(f64, &[u8])>(
+    octets: &[u8],
+    order: Order,
+    unit: f64,
+    mut clock: Clock<F>,
+) -> Result<(), String> {
+    let link = word(octets, 20, order).ok_or("is cut")? & 0x0fff_ffff;
+    if link != ETHERNET {
+        return Err(format!("has frames of link type {link}, not of Ethernet"));
+    }
+    let mut rest = octets.get(24..).unwrap_or_default();
+    while let (Some(seconds), Some(parts), Some(len)) =
+        (word(rest, 0, order), word(rest, 4, order), word(rest, 8, order))
+    {
+        let Some(frame) = rest.get(16..).and_then(|behind| behind.get(..len as usize)) else { break };
+        clock.frame(f64::from(seconds) + f64::from(parts) * unit, frame);
+        rest = &rest[16 + frame.len()..];
+    }
+    Ok(())
+}
+
+fn pcapng<F: FnMut(f64, &[u8])>(octets: &[u8], mut clock: Clock<F>) -> Result<(), String> {
+    let mut order: Order = u32::from_le_bytes;
+    // The unit of time of each Ethernet interface of the section.
+    let mut units: Vec<Option<f64>> = Vec::new();
+    let (mut rest, mut seen, mut other) = (octets, 0u64, 0u64);
+    while rest.len() >= 12 {
+        let kind = word(rest, 0, order).unwrap_or(0);
+        if kind == SECTION {
+            order = match word(rest, 8, u32::from_le_bytes) {
+                Some(0x1a2b_3c4d) => u32::from_le_bytes,
+                Some(0x4d3c_2b1a) => u32::from_be_bytes,
+                _ => return Err("has a section of an unknown order of octets".to_owned()),
+            };
+            units.clear();
+        }
+        let len = word(rest, 4, order).unwrap_or(0) as usize;
+        // A block that is cut ends the capture.
+        let Some(body) = rest.get(..len).filter(|block| block.len() >= 12).and_then(|b| b.get(8..len - 4))
+        else {
+            break;
+        };
+        match kind {
+            INTERFACE => {
+                let link = word(body, 0, order).unwrap_or(0);
+                // The link type is a half word, first in either order.
+                let link =
+                    u32::from(if order([1, 0, 0, 0]) == 1 { link as u16 } else { (link >> 16) as u16 });
+                units.push((link == ETHERNET).then(|| unit(body.get(8..).unwrap_or_default(), order)));
+            }
+            ENHANCED_PACKET => {
+                let interface = word(body, 0, order).unwrap_or(0) as usize;
+                let (high, low) = (word(body, 4, order).unwrap_or(0), word(body, 8, order).unwrap_or(0));
+                let len = word(body, 12, order).unwrap_or(0) as usize;
+                let frame = body.get(20..).and_then(|behind| behind.get(..len));
+                match (units.get(interface).copied().flatten(), frame) {
+                    (Some(unit), Some(frame)) => {
+                        seen += 1;
+                        clock.frame((u64::from(high) << 32 | u64::from(low)) as f64 * unit, frame);
+                    }
+                    _ => other += 1,
+                }
+            }
+            SIMPLE_PACKET => {
+                let len = word(body, 0, order).unwrap_or(0) as usize;
+                let frame = body.get(4..).and_then(|behind| behind.get(..len.min(behind.len())));
+                match (units.first().copied().flatten(), frame) {
+                    (Some(_), Some(frame)) => {
+                        seen += 1;
+                        clock.frame(0.0, frame);
+                    }
+                    _ => other += 1,
+                }
+            }
+            _ => {}
+        }
+        rest = &rest[len..];
+    }
+    if seen == 0 && other > 0 { Err("has no Ethernet frames".to_owned()) } else { Ok(()) }
+}
+
+/// Seconds of the unit of time in the options of an interface: microseconds unless given.
+fn unit(mut options: &[u8], order: Order) -> f64 {
+    let half = |octets: &[u8], at: usize| {
+        let [a, b] = *octets.get(at..)?.first_chunk()?;
+        let whole =
+            if order([1, 0, 0, 0]) == 1 { u16::from_le_bytes([a, b]) } else { u16::from_be_bytes([a, b]) };
+        Some(whole)
+    };
+    while let (Some(code), Some(len)) = (half(options, 0), half(options, 2)) {
+        if code == RESOLUTION && len == 1 {
+            return match options.get(4).copied().unwrap_or(6) {
+                power if power & 0x80 != 0 => 0.5f64.powi(i32::from(power & 0x7f)),
+                power => 0.1f64.powi(i32::from(power)),
+            };
+        }
+        if code == 0 {
+            break;
+        }
+        options = options.get(4 + usize::from(len).next_multiple_of(4)..).unwrap_or_default();
+    }
+    1e-6
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frames(octets: &[u8]) -> Result<Vec<(f64, Vec<u8>)>, String> {
+        let mut all = Vec::new();
+        read(octets, |at, frame| all.push(((at * 1e9).round() / 1e9, frame.to_vec()))).map(|()| all)
+    }
+
+    fn words(order: fn(u32) -> [u8; 4], words: &[u32]) -> Vec<u8> {
+        words.iter().flat_map(|word| order(*word)).collect()
+    }
+
+    #[test]
+    fn pcap_is_read_in_both_orders() {
+        for order in [u32::to_le_bytes as fn(u32) -> [u8; 4], u32::to_be_bytes] {
+            for (magic, parts) in [(0xa1b2_c3d4, 500_000), (0xa1b2_3c4d, 500_000_000)] {
+                let mut file = words(order, &[magic, 0, 0, 0, 65_535, 1]);
+                file.extend(words(order, &[7, 0, 3, 3]));
+                file.extend([1, 2, 3]);
+                file.extend(words(order, &[8, parts, 2, 9]));
+                file.extend([4, 5]);
+                let expected = vec![(0.0, vec![1, 2, 3]), (1.5, vec![4, 5])];
+                assert_eq!(frames(&file), Ok(expected.clone()));
+                // The last frame is cut.
+                assert_eq!(frames(&file[..file.len() - 1]), Ok(expected[..1].to_vec()));
+                file[if order(1)[0] == 1 { 20 } else { 23 }] = 105;
+                assert_eq!(frames(&file), Err("has frames of link type 105, not of Ethernet".to_owned()));
+            }
+        }
+    }
+
+    #[test]
+    fn pcapng_is_read() {
+        let block = |kind: u32, body: &[u8]| {
+            let len = 12 + body.len() as u32;
+            [&words(u32::to_le_bytes, &[kind, len])[..], body, &len.to_le_bytes()].concat()
+        };
+        let section = block(SECTION, &words(u32::to_le_bytes, &[0x1a2b_3c4d, 1, u32::MAX, u32::MAX]));
+        let nanoseconds =
+            [&words(u32::to_le_bytes, &[1, 0])[..], &[9, 0, 1, 0, 9, 0, 0, 0, 0, 0, 0, 0]].concat();
+        let other = words(u32::to_le_bytes, &[105, 0]);
+        let packet = |interface: u32, at: u32| {
+            block(6, &[&words(u32::to_le_bytes, &[interface, 0, at, 3, 3])[..], &[1, 2, 3, 0]].concat())
+        };
+        let file = [
+            section.clone(),
+            block(1, &nanoseconds),
+            block(1, &other),
+            packet(0, 10),
+            block(5, &[0; 8]),
+            packet(1, 20),
+            packet(0, 110),
+        ]
+        .concat();
+        assert_eq!(frames(&file), Ok(vec![(0.0, vec![1, 2, 3]), (1e-7, vec![1, 2, 3])]));
+        let wireless = [section, block(1, &other), packet(0, 1)].concat();
+        assert_eq!(frames(&wireless), Err("has no Ethernet frames".to_owned()));
+        for len in 0..file.len() {
+            let _ = frames(&file[..len]);
+        }
+    }
+
+    #[test]
+    fn other_files_are_refused() {
+        assert_eq!(frames(b"hello"), Err("is neither pcap nor pcapng".to_owned()));
+        assert_eq!(frames(b""), Err("is empty or cut".to_owned()));
+    }
+}
