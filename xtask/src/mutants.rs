@@ -29,7 +29,7 @@ const MODULES: [(&str, &[&str]); 4] = [
     ),
     ("antedate-host", &["crates/host/src/numbers"]),
     ("antedate-gateway", &["crates/gateway/src/frames/gate"]),
-    ("antedate-mqtt", &["crates/mqtt/src/guard.rs"]),
+    ("antedate-mqtt", &["crates/mqtt/src/guard"]),
 ];
 
 /// Survivors with a reason.
