@@ -71,6 +71,9 @@ fn main() -> ExitCode {
 mod tests {
     use super::*;
     use clap::CommandFactory;
+    use clap::error::{ContextKind, ErrorKind};
+    use xtask::commands::{Shown, commands, documents};
+    use xtask::shell::root;
 
     #[test]
     fn arguments_are_well_formed() {
@@ -90,6 +93,28 @@ mod tests {
             let words = ["cargo xtask"].into_iter().chain(line.split(' '));
             assert!(Arguments::try_parse_from(words).is_ok(), "{line}");
         }
+    }
+
+    #[test]
+    fn commands_of_the_documents_are_read() {
+        let mut read = 0;
+        for (name, text) in documents(&root()) {
+            for Shown { place, words, is_open } in commands(&name, &text, &["cargo", "xtask"]) {
+                if !["peers", "bench", "cross"].contains(&words.first().map_or("", String::as_str)) {
+                    continue;
+                }
+                let line = ["cargo xtask".to_string()].into_iter().chain(words.clone());
+                if let Err(error) = Arguments::try_parse_from(line) {
+                    // A value in capitals stands for one.
+                    let value = error.get(ContextKind::InvalidValue).map(ToString::to_string);
+                    let stands_for = value.is_some_and(|value| value.chars().all(|c| c.is_ascii_uppercase()));
+                    let is_short = error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
+                    assert!(stands_for || is_open && is_short, "{place}: {words:?}: {error}");
+                }
+                read += 1;
+            }
+        }
+        assert!(read > 30, "{read}");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::process::Command;
 use xtask::cross::{ARMV7, ARMV8};
 use xtask::peers;
 use xtask::report::{StepResult, Stop};
-use xtask::shell::{DEMO, PROFILE, Run, build_product, cache, cargo, program};
+use xtask::shell::{DEMO, PROFILE, Run, build_product, cache, cargo, program, target};
 
 /// A check with its name.
 pub(crate) struct Step {
@@ -98,11 +98,12 @@ fn tests(command: &mut Command, seconds: u64) -> StepResult {
     }
 }
 
-/// Runs each fuzz body on its seeds, as unit tests: the fuzz targets are their own workspace.
+/// Runs each fuzz body on its seeds, as unit tests: the fuzz targets are their own workspace, with
+/// the same profile and the same target directory.
 fn fuzz_seeds() -> StepResult {
     let mut command = cargo();
     command.args(["test", "--locked", "--manifest-path", "fuzz/Cargo.toml"]);
-    tests(command.env("CARGO_TARGET_DIR", cache("fuzz")?), 600)
+    tests(command.env("CARGO_TARGET_DIR", target()), 600)
 }
 
 /// Compiles the programs for libFuzzer, which needs no libFuzzer runtime.
@@ -111,7 +112,7 @@ fn fuzz_targets() -> StepResult {
     command.args(["check", "--locked", "--manifest-path", "fuzz/Cargo.toml"]);
     command.args(["--features", "libfuzzer", "--bins"]);
     command.env("CUSTOM_LIBFUZZER_PATH", "/usr/lib/libFuzzer.a");
-    quiet(command.env("CARGO_TARGET_DIR", cache("fuzz")?), 600)
+    quiet(command.env("CARGO_TARGET_DIR", target()), 600)
 }
 
 /// Compiles the benchmark of ciphers, which is its own workspace, with the system's OpenSSL instead

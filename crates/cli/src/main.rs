@@ -12,6 +12,8 @@ mod goose;
 mod keygen;
 #[cfg(feature = "lab")]
 mod lab;
+#[cfg(all(test, feature = "dtls", feature = "lab", feature = "mqtt", feature = "plan"))]
+mod manual;
 #[cfg(feature = "mqtt")]
 mod mqtt;
 mod output;

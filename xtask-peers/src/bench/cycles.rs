@@ -1,10 +1,11 @@
-//! Cyclic exchange at short update times: bus errors compared with those of plain bridges.
+//! Cyclic exchange at short update times: bus errors and missed cycles compared with
+//! those of plain bridges.
 
 use super::goals::Goal;
 use super::meter::cyclic;
 use super::paths::{Contender, Path, Waiting};
 use super::placement::{Cores, Placement};
-use super::{Plan, median};
+use super::{Plan, counts, median};
 use serde_json::{Value, json};
 
 const CYCLES_US: [u32; 5] = [250, 500, 1000, 2000, 4000];
@@ -30,11 +31,10 @@ impl Tally {
         self.reports().map(|r| r[key].as_u64().unwrap_or(0)).sum()
     }
 
-    /// Bus errors of each slice, summed over both stations.
-    fn bus_errors(&self) -> impl Iterator<Item = u64> {
-        self.slices
-            .iter()
-            .map(|ends| ends.iter().map(|report| report["bus_errors"].as_u64().unwrap_or(0)).sum())
+    /// A count in each slice, summed over both stations.
+    fn each(&self, key: &str) -> Vec<u64> {
+        let of = |report: &Value| report[key].as_u64().unwrap_or(0);
+        self.slices.iter().map(|ends| ends.iter().map(of).sum()).collect()
     }
 
     /// The highest value of all slices.
@@ -90,52 +90,14 @@ pub(crate) fn run(plan: Plan, goals: &mut Vec<Goal>) -> Result<Value, String> {
             }));
         }
         let [bridges, _, macsec] = &tallies;
-        let (theirs, ours) = (bridges.sum("bus_errors"), macsec.sum("bus_errors"));
-        // Stalls of a virtual machine come at random, and one stall causes many bus errors: of two
-        // equal contenders, one has more of them half of the time. A difference counts if chance
-        // produces it at most once in twenty runs.
-        let detail = format!(
-            "{ours} / {theirs}; not explained by stalls {} / {}",
-            macsec.unexplained(),
-            bridges.unexplained()
-        );
-        let slices = macsec.bus_errors().zip(bridges.bus_errors());
-        let name =
-            format!("bus errors, {cycle_us} us for {seconds} s, macsec beyond bridges: chance of as many");
-        goals.push(Goal::at_least(name, 0.05, chance(slices), &detail));
+        let stalls =
+            format!("; not explained by stalls {} / {}", macsec.unexplained(), bridges.unexplained());
+        for (key, what, detail) in
+            [("bus_errors", "bus errors", stalls.as_str()), ("missed", "missed cycles", "")]
+        {
+            let what = format!("{what}, {cycle_us} us for {seconds} s");
+            goals.push(counts::goal(&what, &macsec.each(key), &bridges.each(key), detail));
+        }
     }
     Ok(rows.into())
-}
-
-/// The probability of a difference at least this large if chance assigns the two slices of each
-/// pair to us and to them: the exact permutation test for pairs. It assumes no distribution of bus
-/// errors, which come in bursts.
-fn chance(slices: impl Iterator<Item = (u64, u64)>) -> f64 {
-    let differences: Vec<i64> = slices.map(|(ours, theirs)| ours as i64 - theirs as i64).collect();
-    let seen: i64 = differences.iter().sum();
-    let all = 1u32 << differences.len();
-    let swapped = |swaps: u32| -> i64 {
-        differences.iter().enumerate().map(|(i, one)| if swaps >> i & 1 == 1 { -one } else { *one }).sum()
-    };
-    (0..all).filter(|swaps| swapped(*swaps) >= seen).count() as f64 / f64::from(all)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::chance;
-
-    #[test]
-    fn the_chance_is_that_of_fair_swaps() {
-        let chance = |slices: &[(u64, u64)]| chance(slices.iter().copied());
-        assert!((chance(&[]) - 1.0).abs() < 1e-12);
-        assert!((chance(&[(3, 3), (0, 0)]) - 1.0).abs() < 1e-12);
-        assert!((chance(&[(9, 0)]) - 0.5).abs() < 1e-12);
-        // More errors in each of five slices: one assignment of 32. Fewer in one of them, by the
-        // same amount: five assignments and one.
-        assert!((chance(&[(2, 1); 5]) - 1.0 / 32.0).abs() < 1e-12);
-        assert!((chance(&[(2, 1), (2, 1), (2, 1), (2, 1), (1, 2)]) - 6.0 / 32.0).abs() < 1e-12);
-        // One stall with a hundred bus errors shows no difference; a few errors in each slice do.
-        assert!(chance(&[(127, 2), (2, 3), (3, 2), (1, 1), (4, 5), (2, 2)]) > 0.2);
-        assert!(chance(&[(4, 2); 12]) < 0.001);
-    }
 }

@@ -15,6 +15,7 @@ use xtask::shell::build_antedate;
 
 mod aead;
 mod builds;
+mod counts;
 mod cpu;
 mod cycles;
 mod figure;

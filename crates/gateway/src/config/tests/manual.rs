@@ -13,11 +13,17 @@ const MANUAL: &str = concat!(
     include_str!("../../../../../docs/src/overlay.md")
 );
 
+/// Every whole configuration of the book.
 #[test]
 fn manual_examples_are_legal() {
-    let examples: Vec<&str> =
-        MANUAL.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
-    assert!(examples.len() >= 2);
+    let book = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/src");
+    let chapters = std::fs::read_dir(book).unwrap();
+    let texts = chapters.map(|chapter| std::fs::read_to_string(chapter.unwrap().path()).unwrap_or_default());
+    let texts: Vec<String> = texts.collect();
+    let blocks = texts.iter().flat_map(|text| text.split("```toml\n").skip(1));
+    let blocks = blocks.filter_map(|rest| rest.split("```").next());
+    let examples: Vec<&str> = blocks.filter(|block| block.contains("[field]")).collect();
+    assert!(examples.len() >= 5);
     for example in examples {
         let config = parse(example).unwrap();
         assert!(config.warnings().is_empty(), "{:?}", config.warnings());

@@ -1,0 +1,51 @@
+//! The commands of the documents, held against the command line.
+
+#[path = "../../../xtask/src/commands.rs"]
+#[allow(unreachable_pub, reason = "xtask exports it")]
+mod commands;
+
+use std::path::Path;
+
+use clap::Parser;
+use clap::error::{ContextKind, ErrorKind};
+
+use self::commands::{Shown, commands, documents};
+use crate::Arguments;
+
+/// The fault of a shown command, if any.
+fn fault(shown: &Shown) -> Option<String> {
+    let line = ["antedate"].into_iter().chain(shown.words.iter().map(String::as_str));
+    let error = Arguments::try_parse_from(line).err()?;
+    let value = error.get(ContextKind::InvalidValue).map(ToString::to_string).unwrap_or_default();
+    let is_fine = match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => true,
+        ErrorKind::MissingRequiredArgument
+        | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
+        | ErrorKind::MissingSubcommand => shown.is_open,
+        // A value in capitals stands for one; within a sentence it may be left out.
+        ErrorKind::InvalidValue | ErrorKind::ValueValidation => {
+            (shown.is_open && value.is_empty()) || value.chars().any(|c| c.is_ascii_uppercase())
+        }
+        _ => false,
+    };
+    (!is_fine).then(|| format!("{}: {:?}: {error}", shown.place, shown.words))
+}
+
+#[test]
+fn commands_of_the_documents_are_read() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let shown: Vec<Shown> =
+        documents(&root).iter().flat_map(|(name, text)| commands(name, text, &["antedate"])).collect();
+    let faults: Vec<String> = shown.iter().filter_map(fault).collect();
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+    assert!(shown.len() > 100, "{} commands are found", shown.len());
+}
+
+#[test]
+fn wrong_commands_are_noticed() {
+    for line in ["gateway rum g.toml", "demo --secure masec", "lab nothing", "keygen macsec --otu cak"] {
+        let text = format!("Call `antedate {line}`.\n\n    antedate {line}\n");
+        let shown = commands("a.md", &text, &["antedate"]);
+        assert_eq!(shown.iter().filter_map(fault).count(), 2, "{line}");
+    }
+}
