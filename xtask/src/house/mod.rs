@@ -45,7 +45,7 @@ const SHOWN: usize = 60;
 /// A step's name and its check.
 type Check = (&'static str, fn() -> StepResult);
 
-pub(crate) const CHECKS: [Check; 10] = [
+pub(crate) const CHECKS: [Check; 11] = [
     ("house comments", || over_sources(comments::faults, comments::REMEDY)),
     ("house test names", || over_sources(test_names::faults, test_names::REMEDY)),
     ("house circles", || over_sources(circles::faults, circles::REMEDY)),

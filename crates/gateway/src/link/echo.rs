@@ -146,18 +146,18 @@ impl Desk {
     pub fn heard(&self, frame: &[u8]) {
         let Ok(echo) = Repr::parse(frame) else { return };
         match echo.kind {
-            Kind::Request if echo.to == self.own || echo.to == Sci([0; 8]) => {
-                if self.may_answer(thread::now()) {
-                    self.send(echo.wanted_len.into(), |own| Repr {
-                        destination: echo.source,
-                        kind: Kind::Answer,
-                        id: echo.id,
-                        sequence: echo.sequence,
-                        to: echo.from,
-                        heard_len: frame.len() as u16,
-                        ..own
-                    });
-                }
+            Kind::Request
+                if (echo.to == self.own || echo.to == Sci([0; 8])) && self.may_answer(thread::now()) =>
+            {
+                self.send(echo.wanted_len.into(), |own| Repr {
+                    destination: echo.source,
+                    kind: Kind::Answer,
+                    id: echo.id,
+                    sequence: echo.sequence,
+                    to: echo.from,
+                    heard_len: frame.len() as u16,
+                    ..own
+                });
             }
             Kind::Answer if echo.to == self.own && echo.id == self.id => {
                 let mut waiting = lock(&self.waiting);

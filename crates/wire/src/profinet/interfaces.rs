@@ -39,7 +39,7 @@ pub fn is_rpc(payload: &[u8]) -> bool {
     } else {
         (u32::from_be_bytes([a, b, c, d]), (u16::from_be_bytes([e, f]), u16::from_be_bytes([g, h]), node))
     };
-    (first >= FIRST && first <= LAST && rest == PROFINET) || (first, rest) == MAPPER
+    ((FIRST..=LAST).contains(&first) && rest == PROFINET) || (first, rest) == MAPPER
 }
 
 #[cfg(test)]

@@ -242,7 +242,7 @@ fn errors_use_no_sequence_number() {
     let (mut writer, _) = pair(Aead::Aes128Ccm8, ConnectionId::EMPTY);
     let mut out = vec![0; 1 << 15];
     let next = writer.next();
-    assert!(writer.protect(ContentType::ApplicationData, &out[..1 << 14].to_vec(), &mut out).is_ok());
+    assert!(writer.protect(ContentType::ApplicationData, &vec![0; 1 << 14], &mut out).is_ok());
     assert_eq!(writer.next(), next + 1);
     let next = writer.next();
     let too_long = vec![0; (1 << 14) + 1];

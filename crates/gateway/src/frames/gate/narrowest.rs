@@ -13,7 +13,7 @@ pub enum Kind {
     /// A name of `policy.allow`.
     Named(Traffic),
     /// A rule of its own.
-    Rule(Conditions),
+    Rule(Box<Conditions>),
     /// Nothing: the frame is malformed.
     Nothing,
 }
@@ -50,7 +50,7 @@ impl Narrowest {
         let named = || self.named.iter().find(|(_, gate)| gate.decide(Way::Out, frame).passes);
         match named() {
             Some((traffic, _)) if !igmp => Kind::Named(*traffic),
-            _ => conditions(&head).map_or(Kind::Nothing, Kind::Rule),
+            _ => conditions(&head).map_or(Kind::Nothing, |conditions| Kind::Rule(Box::new(conditions))),
         }
     }
 }

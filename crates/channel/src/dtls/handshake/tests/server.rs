@@ -204,11 +204,12 @@ fn server_hello_says_what_was_agreed() {
     let curve: (ExtensionType, &[u8]) = (GROUPS, &[0, 2, 0, 29]);
     let without_scsv = Hello { suites: [ECDHE.number()].into(), ..with(&[curve, (SECURE, &[0])]) };
     let neither = Hello { suites: [ECDHE.number()].into(), ..with(&[curve]) };
-    let formats: (ExtensionType, &[u8]) = (FORMATS, &[1, 0]);
-    let secure: (ExtensionType, &[u8]) = (SECURE, &[0]);
-    let cids: (ExtensionType, &[u8]) = (CID, b"\x03srv");
+    type Extension<'a> = (ExtensionType, &'a [u8]);
+    let formats: Extension<'_> = (FORMATS, &[1, 0]);
+    let secure: Extension<'_> = (SECURE, &[0]);
+    let cids: Extension<'_> = (CID, b"\x03srv");
     let too_long = [&[33][..], &[7; 33]].concat();
-    let cases: [(Hello, Settings, CipherSuite, &[(ExtensionType, &[u8])]); 8] = [
+    let cases: [(Hello, Settings, CipherSuite, &[Extension<'_>]); 8] = [
         (Hello::new(), both(), ECDHE, &[(EMS, &[]), secure, formats, cids]),
         (Hello::new(), Settings { cid: cid(b"srv"), ..settings(PSK) }, PSK, &[(EMS, &[]), secure, cids]),
         (Hello::new(), Settings { cid: None, ..both() }, ECDHE, &[(EMS, &[]), secure, formats]),

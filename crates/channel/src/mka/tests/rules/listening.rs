@@ -232,7 +232,8 @@ fn best_eligible_participant_serves() {
     let me = Server::Own;
     let peer = |n| Server::Peer(member(n));
     // Our priority; peers with priority, the number of their SCI, and whether they want MACsec.
-    let cases: [(u8, &[(u8, u8, usize, bool)], Server); 9] = [
+    type Peer = (u8, u8, usize, bool);
+    let cases: [(u8, &[Peer], Server); 9] = [
         (200, &[], me),
         (255, &[], Server::Nobody),
         (255, &[(1, 255, 1, true)], Server::Nobody),
