@@ -5,6 +5,7 @@ mod daemon;
 mod harness;
 #[allow(dead_code, reason = "this program uses a part of the plant")]
 mod plant;
+#[allow(dead_code, reason = "this program uses a part of the sites")]
 mod sites;
 
 use std::io::{Read, Write};

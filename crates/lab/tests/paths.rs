@@ -135,7 +135,7 @@ fn probes_find_the_path_mtu() {
             let sites = Sites::build(&Settings { wire: kind, overlay, ..Settings::default() });
             silence(&sites);
             // A bridge drops longer frames without a word, apart from space for a VLAN tag.
-            ["a", "b"].map(|port| set_mtu(wire(&sites), port, 1400));
+            ["a", "b"].iter().for_each(|port| set_mtu(wire(&sites), port, 1400));
             sites.until_it_crosses(&sites.plc, &sites.device, &cyclic(1, 64));
             nothing_is_lost(&sites);
             for gateway in [&sites.near, sites.far.as_ref().expect("ours")] {
@@ -167,7 +167,7 @@ fn changed_path_is_followed() {
     let sites = Sites::build(&Settings::default());
     sites.until_it_crosses(&sites.plc, &sites.device, &cyclic(1, 64));
     until_path(&sites, &sites.near, PATIENCE, |peer| peer.path_mtu_source == "interface");
-    ["a", "b"].map(|port| set_mtu(wire(&sites), port, 1300));
+    ["a", "b"].iter().for_each(|port| set_mtu(wire(&sites), port, 1300));
     // The next confirmation fails, three times.
     until_path(&sites, &sites.near, Duration::from_secs(25), |peer| {
         peer.path_mtu_source == "probe" && (1285..=1304).contains(&peer.path_mtu)
@@ -175,7 +175,7 @@ fn changed_path_is_followed() {
     let far = sites.far.as_ref().expect("ours");
     until_path(&sites, far, Duration::from_secs(25), |peer| peer.path_mtu <= 1304);
     nothing_is_lost(&sites);
-    ["a", "b"].map(|port| set_mtu(wire(&sites), port, 1500));
+    ["a", "b"].iter().for_each(|port| set_mtu(wire(&sites), port, 1500));
     until_path(&sites, &sites.near, Duration::from_secs(60), |peer| peer.path_mtu == 1500);
     nothing_is_lost(&sites);
 }
