@@ -42,6 +42,7 @@ pub const TARGETS: &[(&str, Body)] = &[
     ("dtls_handshake", dtls::dtls_handshake),
     ("dtls_open", dtls::dtls_open),
     ("dtls_record", dtls::dtls_record),
+    ("echo", wire::echo),
     ("ethernet", wire::ethernet),
     ("fragments", channel::fragments),
     ("gate", gateway::gate),

@@ -54,6 +54,15 @@ pub fn mka(data: &[u8]) {
     }
 }
 
+/// The echo of Antedate gateways.
+pub fn echo(data: &[u8]) {
+    if let Ok(repr) = antedate_wire::echo::Repr::parse(data) {
+        let mut out = [0xff; antedate_wire::echo::ECHO_LEN];
+        repr.emit(&mut out).expect("an echo fits");
+        assert_eq!(out[..48], data[..48]);
+    }
+}
+
 /// ARP.
 pub fn arp(data: &[u8]) {
     if let Ok(repr) = antedate_wire::arp::Repr::parse(data) {

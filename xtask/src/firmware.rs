@@ -2,10 +2,10 @@
 
 use crate::nostd;
 use serde_json::Value;
-use std::path::Path;
+use std::path::PathBuf;
 use xtask::report::StepResult;
 use xtask::setup::{self, Purpose};
-use xtask::shell::{Run, antedate, build_release, cache, line, program, root};
+use xtask::shell::{Run, antedate, antedate_of, build_antedate, cache, program, root};
 
 /// The builds: package, target, profile, programs. The workspace's `Cargo.toml` has the profiles.
 const BUILDS: [(&str, &str, &str, &[&str]); 4] = [
@@ -96,50 +96,87 @@ const BUILDS: [(&str, &str, &str, &[&str]); 4] = [
 /// The experiments over the programs.
 const EXPERIMENTS: [&str; 4] = ["motes", "scenarios", "timeslot", "mqtt-motes"];
 
+/// A goal that is missed today, and known to be.
+struct Known {
+    experiment: &'static str,
+    /// The goal's words before its number.
+    goal: &'static str,
+    /// A larger number fails the step.
+    number: f64,
+}
+
+/// The goals that the programs miss with Debian's compiler of today.
+const KNOWN: [Known; 1] =
+    [Known { experiment: "motes", goal: "MSP430: code of the CCM path with its AES", number: 8260.0 }];
+
 /// Builds, runs and measures; false if a goal was missed.
 pub(crate) fn main() -> Result<bool, String> {
     setup::ensure(Purpose::Firmware)?;
     build()?;
-    build_release()?;
+    build_antedate()?;
     let mut met = true;
     for experiment in EXPERIMENTS {
-        let json = cache("firmware")?.join(format!("{experiment}.json"));
-        met &= measure(experiment, &json)?;
-        println!("the result: {}", json.display());
+        met &= measure(experiment, antedate())?.0;
+        println!("the result: {}", json(experiment)?.display());
     }
     Ok(met)
 }
 
-/// The step of `cargo xtask test`, after the release build: builds everything, and checks the known
-/// answers of all programs.
-pub(crate) fn check() -> StepResult {
+/// The step of `cargo xtask test`, after the product's build: builds all programs, runs them and
+/// judges all goals and known answers.
+pub(crate) fn check(profile: &str) -> StepResult {
     setup::ensure(Purpose::Firmware)?;
     build()?;
-    let mut said = Vec::new();
-    for experiment in EXPERIMENTS {
-        let json = cache("firmware")?.join(format!("{experiment}.json"));
-        measure(experiment, &json)?;
-        let text = std::fs::read_to_string(&json).map_err(|e| format!("{}: {e}", json.display()))?;
-        let result: Value = serde_json::from_str(&text).map_err(|e| format!("{}: {e}", json.display()))?;
-        let goals = result["checks"].as_array().ok_or("no goals in the result of an experiment")?;
-        let met = goals.iter().filter(|goal| goal["met"] == true).count();
-        said.push(format!("{experiment}: {met} of {} goals met", goals.len()));
-    }
-    Ok(said.join(", "))
+    let said: Result<Vec<String>, String> = EXPERIMENTS
+        .into_iter()
+        .map(|experiment| {
+            let (met, result) = measure(experiment, antedate_of(profile))?;
+            judge(experiment, met, &result).map_err(|why| format!("{experiment}: {why}"))
+        })
+        .collect();
+    Ok(said?.join(", "))
 }
 
-/// Runs the programs; true if all goals were met. Statuses 0 and 1 are verdicts; all others mean
-/// that there is no result.
-fn measure(experiment: &str, json: &Path) -> Result<bool, String> {
-    let mut command = program(antedate());
-    command.args(["lab", experiment, "--json"]).arg(json);
-    println!("$ {}", line(&command));
-    let status = command.status().map_err(|e| format!("{}: {e}", line(&command)))?;
-    match status.code() {
-        Some(0) => Ok(true),
-        Some(1) => Ok(false),
-        _ => Err(format!("{}: {status}", line(&command))),
+/// Runs an experiment. Returns its verdict and its result.
+fn measure(experiment: &str, antedate: PathBuf) -> Result<(bool, Value), String> {
+    let json = json(experiment)?;
+    let _ = std::fs::remove_file(&json);
+    let met = program(antedate).args(["lab", experiment, "--json"]).arg(&json).verdict(600)?;
+    let text = std::fs::read_to_string(&json).map_err(|e| format!("{}: {e}", json.display()))?;
+    Ok((met, serde_json::from_str(&text).map_err(|e| format!("{}: {e}", json.display()))?))
+}
+
+fn json(experiment: &str) -> Result<PathBuf, String> {
+    Ok(cache("firmware")?.join(format!("{experiment}.json")))
+}
+
+/// Passes if all goals are met but those of [`KNOWN`].
+fn judge(experiment: &str, met: bool, result: &Value) -> Result<String, String> {
+    let goals =
+        result["checks"].as_array().filter(|goals| !goals.is_empty()).ok_or("a result without goals")?;
+    let missed: Vec<&str> = goals
+        .iter()
+        .filter(|goal| goal["met"] != true)
+        .map(|goal| goal["what"].as_str().unwrap_or("a goal without words"))
+        .collect();
+    if met != missed.is_empty() {
+        return Err(format!("the exit status contradicts the result: {} goals missed", missed.len()));
     }
+    let is_known = |what: &&str| {
+        let of_it = KNOWN.iter().filter(|known| known.experiment == experiment);
+        of_it.into_iter().any(|known| {
+            let rest = what.strip_prefix(known.goal).and_then(|rest| rest.strip_prefix(": "));
+            let number = rest.and_then(|rest| rest.split(' ').next()?.parse::<f64>().ok());
+            number.is_some_and(|number| number <= known.number)
+        })
+    };
+    let (known, new): (Vec<&str>, Vec<&str>) = missed.into_iter().partition(is_known);
+    if !new.is_empty() {
+        return Err(format!("missed: {}", new.join("; ")));
+    }
+    let but =
+        if known.is_empty() { String::new() } else { format!(", known to be missed: {}", known.join("; ")) };
+    Ok(format!("{experiment}: {} of {} goals met{but}", goals.len() - known.len(), goals.len()))
 }
 
 /// Builds all programs of both CPUs with Debian's compiler, `core` included.
@@ -156,4 +193,36 @@ fn build() -> Result<(), String> {
         command.echoed(600)?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn result(goals: &[(&str, bool)]) -> Value {
+        let goals = goals.iter().map(|(what, met)| json!({ "what": what, "met": met }));
+        json!({ "checks": goals.collect::<Vec<_>>() })
+    }
+
+    #[test]
+    fn a_missed_goal_fails_the_step() {
+        let met = result(&[("packets open", true)]);
+        assert_eq!(judge("motes", true, &met).as_deref(), Ok("motes: 1 of 1 goals met"));
+        assert!(judge("motes", false, &met).is_err(), "the exit status says otherwise");
+        let missed = result(&[("packets open", true), ("3 packets wrong", false)]);
+        assert!(judge("motes", false, &missed).is_err_and(|why| why == "missed: 3 packets wrong"));
+        assert!(judge("motes", true, &missed).is_err());
+        assert!(judge("motes", true, &result(&[])).is_err() && judge("motes", true, &json!({})).is_err());
+    }
+
+    #[test]
+    fn a_known_miss_may_not_grow() {
+        let [Known { experiment, goal, number }] = KNOWN;
+        let with = |number: f64| result(&[(&format!("{goal}: {number} bytes, at most 8192"), false)]);
+        let note = judge(experiment, false, &with(number)).expect("it is known");
+        assert!(note.contains("0 of 1 goals met, known to be missed") && note.contains("8260"), "{note}");
+        assert!(judge(experiment, false, &with(number + 1.0)).is_err());
+        assert!(judge("scenarios", false, &with(number)).is_err(), "of another experiment");
+    }
 }

@@ -12,10 +12,12 @@ use xtask::{peers, run};
 mod book;
 mod ci;
 mod demo;
+mod demos;
 mod dependencies;
 mod firmware;
 mod house;
 mod nostd;
+mod steps;
 mod test;
 
 /// Set-up, demo, tests and CI of the workspace.
@@ -72,7 +74,11 @@ enum Command {
     #[command(disable_help_flag = true)]
     Cross(Forwarded),
     /// Run `test`; a skipped step is a failure
-    Ci,
+    Ci {
+        /// Let this machine skip this step; may be given several times
+        #[arg(long, value_name = "STEP")]
+        may_skip: Vec<String>,
+    },
 }
 
 /// Arguments of a command of `xtask-peers`, which reads them.
@@ -94,7 +100,7 @@ fn main() -> ExitCode {
         Some(Command::Bench(words)) => Err(peers::replace_with("bench", &words.args)),
         Some(Command::Cross(words)) => Err(peers::replace_with("cross", &words.args)),
         Some(Command::Firmware) => firmware::main(),
-        Some(Command::Ci) => ci::main(),
+        Some(Command::Ci { may_skip }) => ci::main(&may_skip),
         None => {
             Arguments::command().print_help().map_err(|e| e.to_string())?;
             Ok(true)

@@ -1,6 +1,6 @@
 //! The `no_std` crates and the C library, compiled for CPUs without an operating system.
 
-use std::path::Path;
+use std::path::PathBuf;
 use std::process::Command;
 use xtask::report::StepResult;
 use xtask::setup;
@@ -43,14 +43,15 @@ fn build(to: &str, own: bool, arguments: &[&str]) -> Result<(), String> {
 
 /// Debian's `rustc-web`, which is current enough and has the packaged sources for `-Zbuild-std`.
 pub(crate) fn debian_cargo() -> Result<Command, String> {
-    if !Path::new("/usr/bin/cargo").exists() || debian_sources().is_none() {
+    let bin = debian().join("bin");
+    if !bin.join("cargo").exists() || debian_sources().is_none() {
         let why = "compiles `core` for a microcontroller";
         setup::packages(&[("rustc-web", why), ("cargo-web", why), ("rust-web-src", why)]).map_err(|e| {
             format!("no `core` for {0} (`rustup target add {0}` would give it): {e}", TARGETS[0])
         })?;
     }
-    let mut command = program("/usr/bin/cargo");
-    command.env("RUSTC", "/usr/bin/rustc").env("RUSTC_BOOTSTRAP", "1");
+    let mut command = program(bin.join("cargo"));
+    command.env("RUSTC", bin.join("rustc")).env("RUSTC_BOOTSTRAP", "1");
     // Variables of the running cargo would redirect Debian's cargo to another toolchain.
     for name in ["CARGO", "RUSTUP_TOOLCHAIN", "RUSTUP_HOME", "RUSTDOC"] {
         command.env_remove(name);
@@ -58,7 +59,12 @@ pub(crate) fn debian_cargo() -> Result<Command, String> {
     Ok(command)
 }
 
-fn debian_sources() -> Option<std::path::PathBuf> {
-    let entries = std::fs::read_dir("/usr/src").ok()?;
+/// `/usr`; the tests of the steps set another place.
+fn debian() -> PathBuf {
+    std::env::var_os("ANTEDATE_XTASK_USR").map_or_else(|| "/usr".into(), PathBuf::from)
+}
+
+fn debian_sources() -> Option<PathBuf> {
+    let entries = std::fs::read_dir(debian().join("src")).ok()?;
     entries.filter_map(|e| Some(e.ok()?.path())).find(|p| p.join("library/core").is_dir())
 }

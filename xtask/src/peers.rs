@@ -1,7 +1,7 @@
 //! The program `xtask-peers`, which links the engine and is built only for its own commands.
 
 use crate::report::{self, StepResult};
-use crate::shell::{Run, cache, cargo, line, program, target};
+use crate::shell::{PROFILE, Run, cache, cargo, line, program, target};
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
@@ -45,11 +45,11 @@ pub fn built() -> Result<PathBuf, String> {
     Ok(target().join("debug/xtask-peers"))
 }
 
-/// Runs one peer as a step of `cargo xtask test`.
-pub fn step(name: &str) -> StepResult {
+/// Runs one peer as a step of `cargo xtask test`, with the product of this profile.
+pub fn step(name: &str, profile: &str) -> StepResult {
     let outcome = cache("peers/run")?.join("step");
     let _ = std::fs::remove_file(&outcome);
-    program(built()?).args([STEP, name]).arg(&outcome).bounded(STEP_LIMIT)?;
+    program(built()?).args([STEP, name]).arg(&outcome).env(PROFILE, profile).bounded(STEP_LIMIT)?;
     let text = std::fs::read_to_string(&outcome).map_err(|e| format!("the peer wrote no outcome: {e}"))?;
     report::read(&text)
 }

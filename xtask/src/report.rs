@@ -66,6 +66,12 @@ impl Report {
         (count(PASSED), count(FAILED), count(SKIPPED))
     }
 
+    /// The names of the skipped steps.
+    pub fn skipped(&self) -> Vec<String> {
+        let skipped = self.rows.iter().filter(|row| matches!(row.outcome, Err(Stop::Skipped(_))));
+        skipped.map(|row| row.name.clone()).collect()
+    }
+
     /// Prints the table and the closing line; true if no step failed.
     pub fn finish(&self) -> bool {
         let width = self.rows.iter().map(|r| r.name.chars().count()).max().unwrap_or(0);
@@ -79,9 +85,10 @@ impl Report {
         }
         let total: f64 = self.rows.iter().map(|r| r.seconds).sum();
         println!("{:width$}  {total:>8.1}", "in all");
-        // Failures are printed at the end too: logs often keep only the end of a long output.
-        for row in self.rows.iter().filter(|row| matches!(row.outcome, Err(Stop::Failed(_)))) {
-            println!("\n{}: {}", row.name, words(&row.outcome).1.trim_end());
+        // Reasons are printed at the end too: logs often keep only the end of a long output.
+        for row in self.rows.iter().filter(|row| row.outcome.is_err()) {
+            let (word, reason) = words(&row.outcome);
+            println!("\n{} {word}: {}", row.name, reason.trim_end());
         }
         let (passed, failed, skipped) = self.counts();
         println!("xtask: {passed} passed, {failed} failed, {skipped} skipped");

@@ -20,8 +20,9 @@
 //!
 //! - Keys are fresh in each handshake, so sequence numbers start at 0 and need no reservation. At
 //!   2^48 nothing is sent.
-//! - There is no renegotiation and no resumption. A returning client gets a new connection, and the
-//!   old one lives until the new one is established.
+//! - There is no renegotiation (a peer that asks gets the alert `no_renegotiation`) and no
+//!   resumption. A returning client gets a new connection, and the old one lives until the new one
+//!   is established.
 //! - An unprotected alert changes nothing. The last one is kept to explain a failed handshake.
 
 mod counters;
@@ -39,7 +40,7 @@ pub use antedate_wire::dtls::{ConnectionId, ContentType, Record, records};
 pub use counters::{Dropped, Refusals};
 #[cfg(feature = "dtls")]
 pub use handshake::{
-    Client, Connection, Cookies, Event, Failure, Greeting, Keyring, Phase, Psk, SendError, Settings,
+    Client, Connection, Cookies, Event, Failure, Greeting, Keyring, Offer, Phase, Psk, SendError, Settings,
 };
 pub use keys::DirectionKeys;
 pub use pool::{PREPARED_LEN, SLOTS};

@@ -25,6 +25,7 @@
 //! numbers start at 1 with each key, so a member that restarts must not meet an earlier key. Key
 //! agreement therefore needs no file of packet numbers.
 
+mod destination;
 mod held;
 mod keys;
 mod listen;
@@ -37,6 +38,7 @@ mod status;
 mod tests;
 
 pub use antedate_wire::mka::{KeyIdentifier, MemberIdentifier};
+pub use destination::AUTOMATIC;
 pub use held::Install;
 pub use keys::{Cak, CakError, Ckn};
 pub use participant::{Action, Config, HELLO_TIME, LIFE_TIME, MAX_PEERS, Participant};

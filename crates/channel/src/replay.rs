@@ -8,10 +8,16 @@
 //! number *within* the window any number of times; here it is accepted once. A sender never repeats
 //! a number, so this refuses only copies.
 
-/// The widest window.
-pub const MAX_WINDOW: u32 = 1024;
+/// The widest window of the default size.
+pub const MAX_WINDOW: u32 = width(WORDS);
 
-const WORDS: usize = MAX_WINDOW as usize / 64;
+/// Words of 64 numbers in a window of the default size.
+const WORDS: usize = 16;
+
+/// The widest window of this many words.
+const fn width(words: usize) -> u32 {
+    words as u32 * 64
+}
 
 /// The reason for refusing a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,25 +28,30 @@ pub enum ReplayError {
     Duplicate,
 }
 
-/// A window over packet numbers of 32 or 64 bits, in constant memory. The numbers precede the
-/// marks, so they share a cache line with the owner's hot fields.
+/// A window over packet numbers of 32 or 64 bits, in constant memory of `SIZE` words. The numbers
+/// precede the marks, so they share a cache line with the owner's hot fields.
 #[derive(Debug, Clone)]
 #[repr(C)]
-pub struct ReplayWindow {
+pub struct ReplayWindow<const SIZE: usize = WORDS> {
     /// One above the highest number marked.
     next: u64,
     /// The lowest acceptable number, whatever the window.
     floor: u64,
     window: u64,
-    /// Bit `n % 1024` tells whether `n` was marked, for the 1024 numbers below `next`.
-    seen: [u64; WORDS],
+    /// Bit `n` modulo the widest window tells whether `n` was marked, for as many numbers below
+    /// `next`.
+    seen: [u64; SIZE],
 }
 
-impl ReplayWindow {
-    /// An empty window that accepts numbers from `lowest`. `window` is clamped to [`MAX_WINDOW`].
+impl<const SIZE: usize> ReplayWindow<SIZE> {
+    /// The widest window.
+    pub const WIDEST: u32 = width(SIZE);
+
+    /// An empty window that accepts numbers from `lowest`. `window` is clamped to the
+    /// [widest](Self::WIDEST).
     pub const fn new(lowest: u64, window: u32) -> Self {
-        let window = if window > MAX_WINDOW { MAX_WINDOW } else { window };
-        Self { next: lowest, floor: lowest, window: window as u64, seen: [0; WORDS] }
+        let window = if window > Self::WIDEST { Self::WIDEST } else { window };
+        Self { next: lowest, floor: lowest, window: window as u64, seen: [0; SIZE] }
     }
 
     /// The next expected number: one above the highest one marked.
@@ -95,7 +106,7 @@ impl ReplayWindow {
             self.forget(self.next, after);
             self.next = after;
         }
-        if self.next - number <= u64::from(MAX_WINDOW) {
+        if self.next - number <= u64::from(Self::WIDEST) {
             let (word, bit) = Self::place(number);
             self.seen[word] |= bit;
         }
@@ -112,8 +123,8 @@ impl ReplayWindow {
 
     /// Clears the marks in the places of the numbers `from..to`.
     fn forget(&mut self, from: u64, to: u64) {
-        if to - from >= u64::from(MAX_WINDOW) {
-            self.seen = [0; WORDS];
+        if to - from >= u64::from(Self::WIDEST) {
+            self.seen = [0; SIZE];
             return;
         }
         let mut number = from;
@@ -130,7 +141,7 @@ impl ReplayWindow {
     }
 
     const fn place(number: u64) -> (usize, u64) {
-        ((number / 64) as usize % WORDS, 1 << (number % 64))
+        ((number / 64) as usize % SIZE, 1 << (number % 64))
     }
 }
 
@@ -140,13 +151,13 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeSet;
 
-    fn take(window: &mut ReplayWindow, number: u64) -> Result<(), ReplayError> {
+    fn take<const SIZE: usize>(window: &mut ReplayWindow<SIZE>, number: u64) -> Result<(), ReplayError> {
         window.check(number).map(|()| window.mark(number))
     }
 
     #[test]
     fn numbers_rise_without_a_window() {
-        let mut window = ReplayWindow::new(1, 0);
+        let mut window = ReplayWindow::<WORDS>::new(1, 0);
         assert_eq!(take(&mut window, 0), Err(ReplayError::Late));
         assert_eq!(take(&mut window, 1), Ok(()));
         assert_eq!(take(&mut window, 1), Err(ReplayError::Late));
@@ -157,7 +168,7 @@ mod tests {
 
     #[test]
     fn window_accepts_each_number_once() {
-        let mut window = ReplayWindow::new(1, 4);
+        let mut window = ReplayWindow::<WORDS>::new(1, 4);
         assert_eq!(take(&mut window, 10), Ok(()));
         assert_eq!(window.lowest(), 7);
         for number in [8, 7, 9] {
@@ -169,7 +180,7 @@ mod tests {
 
     #[test]
     fn checking_marks_nothing() {
-        let window = ReplayWindow::new(1, 32);
+        let window = ReplayWindow::<WORDS>::new(1, 32);
         assert_eq!(window.check(77), Ok(()));
         assert_eq!(window.check(77), Ok(()));
         assert_eq!(window.next(), 1);
@@ -177,11 +188,11 @@ mod tests {
 
     #[test]
     fn numbers_end_without_wrapping() {
-        let mut window = ReplayWindow::new(u64::from(u32::MAX) - 1, MAX_WINDOW);
+        let mut window = ReplayWindow::<WORDS>::new(u64::from(u32::MAX) - 1, MAX_WINDOW);
         assert_eq!(take(&mut window, u64::from(u32::MAX)), Ok(()));
         assert_eq!(take(&mut window, u64::from(u32::MAX)), Err(ReplayError::Duplicate));
         assert_eq!(take(&mut window, 0), Err(ReplayError::Late));
-        let mut window = ReplayWindow::new(u64::MAX - 2, 1);
+        let mut window = ReplayWindow::<WORDS>::new(u64::MAX - 2, 1);
         assert_eq!(take(&mut window, u64::MAX - 1), Ok(()));
         assert_eq!(take(&mut window, u64::MAX), Err(ReplayError::Late));
         assert_eq!(take(&mut window, u64::MAX - 2), Err(ReplayError::Late));
@@ -189,7 +200,7 @@ mod tests {
 
     #[test]
     fn raised_floor_overrides_the_window() {
-        let mut window = ReplayWindow::new(1, 100);
+        let mut window = ReplayWindow::<WORDS>::new(1, 100);
         take(&mut window, 50).unwrap();
         window.raise_lowest(40);
         assert_eq!(window.check(39), Err(ReplayError::Late));
@@ -200,6 +211,19 @@ mod tests {
         assert_eq!((window.lowest(), window.next()), (1000, 1000));
     }
 
+    #[test]
+    fn wide_window_remembers_each_number() {
+        let mut window = ReplayWindow::<128>::new(0, u32::MAX);
+        let width = u64::from(ReplayWindow::<128>::WIDEST);
+        assert_eq!(width, 8192);
+        for number in (0..3 * width).rev().step_by(7) {
+            window.mark(3 * width);
+            let expected = if number > 2 * width { Ok(()) } else { Err(ReplayError::Late) };
+            assert_eq!(take(&mut window, number), expected, "{number}");
+            assert!(take(&mut window, number).is_err(), "{number} again");
+        }
+    }
+
     proptest! {
         #[test]
         fn window_agrees_with_unlimited_memory(
@@ -207,7 +231,7 @@ mod tests {
             size in 0u32..=MAX_WINDOW,
             steps in prop::collection::vec((-1300i64..1300, any::<bool>()), 1..300),
         ) {
-            let mut window = ReplayWindow::new(start, size);
+            let mut window = ReplayWindow::<WORDS>::new(start, size);
             let (mut seen, mut next) = (BTreeSet::new(), start);
             for (step, authentic) in steps {
                 let number = next.saturating_add_signed(step);

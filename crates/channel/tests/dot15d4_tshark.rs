@@ -3,6 +3,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test ends at a failure")]
 
+#[path = "../../wire/tests/skip/mod.rs"]
+mod skip;
+
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -13,6 +16,7 @@ use antedate_channel::dot15d4::{
 };
 use antedate_wire::dot15d4::capture::{Captured, LinkType, emit_tap};
 use antedate_wire::dot15d4::{FrameVersion, fcs};
+use skip::skipped;
 
 const KEY: &str = "c0c1c2c3c4c5c6c7c8c9cacbcccdcecf";
 const PAN: PanId = PanId(0xabcd);
@@ -105,7 +109,7 @@ fn tshark(arguments: &[&OsStr]) -> Option<String> {
             Some(String::from_utf8(output.stdout).unwrap())
         }
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            println!("SKIPPED: tshark is not installed");
+            skipped("secured IEEE 802.15.4 frames: tshark is not installed");
             None
         }
         Err(error) => panic!("tshark: {error}"),

@@ -23,8 +23,7 @@ pub(crate) enum Verb {
     ///
     /// The other side is `antedate dtls listen` or any server of DTLS 1.2 with pre-shared keys. A
     /// device's datagrams wait for the handshake. If the server has lost a session, the proxy
-    /// begins a new one and repeats the device's last datagram, which may arrive twice but is not
-    /// lost. Runs until SIGTERM or SIGINT.
+    /// begins a new one. Runs until SIGTERM or SIGINT.
     #[command(
         after_help = "Example:\n  antedate dtls connect --listen 127.0.0.1:5000 --to plant.example:4433 --psk psk --identity turbine-3"
     )]
@@ -37,7 +36,7 @@ pub(crate) enum Verb {
     #[command(
         after_help = "Example:\n  antedate dtls listen --listen 0.0.0.0:4433 --to 127.0.0.1:5000 --psk psk"
     )]
-    Listen(Common),
+    Listen(Listen),
     /// Show the sessions and the counters of a running proxy, as JSON.
     Status {
         /// The socket that the proxy was given with --status.
@@ -53,13 +52,29 @@ pub(crate) struct Connect {
     /// Our identity, if the key file has several.
     #[arg(long, value_name = "NAME")]
     identity: Option<String>,
-    /// Treat a session as lost if a device sends and no answer comes for so long. 0 is for devices
-    /// that never get an answer.
-    #[arg(long, value_name = "MS", default_value_t = 0)]
+    /// Begin a new session if a server that has answered does not answer for so long. 0: never.
+    #[arg(long, value_name = "MS", default_value_t = 15_000)]
     silence_ms: u64,
+    /// Replace a session in which the server never answers after so long. 0: never.
+    #[arg(long, value_name = "SECONDS", default_value_t = 300)]
+    renew_seconds: u64,
+    /// Repeat a device's last unanswered datagram in the new session. It may then arrive twice,
+    /// and a stranger can cause that with a forged alert.
+    #[arg(long)]
+    resend: bool,
     /// Datagrams of a device that wait for a handshake; beyond that the oldest are dropped.
     #[arg(long, value_name = "COUNT", default_value_t = 64)]
     hold: usize,
+}
+
+#[derive(Args)]
+pub(crate) struct Listen {
+    #[command(flatten)]
+    common: Common,
+    /// Largest number of handshakes in progress; an address has a quarter of it. Beyond that the
+    /// oldest gives way.
+    #[arg(long, value_name = "COUNT", default_value = "1024")]
+    max_handshakes: NonZeroUsize,
 }
 
 #[derive(Args)]
@@ -73,15 +88,16 @@ pub(crate) struct Common {
     /// The file with identities and keys (`antedate keygen dtls`), readable by its owner only.
     #[arg(long, value_name = "FILE")]
     psk: PathBuf,
-    /// Cipher suites by their IANA names, the favourite first. [default: all, AES-128-CCM_8 first]
+    /// Cipher suites by their IANA names, the favourite first. [default: all, those with forward
+    /// secrecy first]
     #[arg(long = "suite", value_name = "NAME", value_parser = suite)]
     suites: Vec<CipherSuite>,
     /// Do not offer connection IDs (RFC 9146).
     #[arg(long)]
     no_connection_ids: bool,
-    /// Refuse peers without the extended master secret (RFC 7627).
+    /// Accept peers without the extended master secret (RFC 7627), as some small devices are.
     #[arg(long)]
-    require_extended_master_secret: bool,
+    allow_plain_master_secret: bool,
     /// Repeat a handshake's messages after so long, then after twice that, and so on.
     #[arg(long, value_name = "MS", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..=60_000))]
     retransmit_ms: u64,
@@ -94,7 +110,7 @@ pub(crate) struct Common {
     /// Octets of each datagram that are prepared; longer ones are protected in the ordinary way.
     #[arg(long, value_name = "OCTETS", default_value_t = 512)]
     prepare: usize,
-    /// Largest number of sessions.
+    /// Largest number of established sessions.
     #[arg(long, value_name = "COUNT", default_value = "1024")]
     max_sessions: NonZeroUsize,
     /// Drop a session after so long without traffic.
@@ -112,7 +128,7 @@ impl Verb {
     pub(crate) fn run(self) -> Done {
         match self {
             Self::Connect(verb) => verb.run(),
-            Self::Listen(verb) => verb.listen(),
+            Self::Listen(verb) => verb.run(),
             Self::Status { socket } => output::print(&format!("{:#}\n", status::ask(&socket)?)),
         }
     }
@@ -128,15 +144,18 @@ impl Common {
             give_up_ms: self.give_up_ms,
             mtu: self.mtu,
             reach: self.prepare.min(PREPARED_LEN),
-            require_extended_master_secret: self.require_extended_master_secret,
+            require_extended_master_secret: !self.allow_plain_master_secret,
         };
         Options {
             listen: self.listen,
             to: self.to,
             settings,
             max_sessions: self.max_sessions.get(),
+            max_handshakes: 0,
             idle_ms: self.idle_seconds.saturating_mul(1000),
             silence_ms: 0,
+            renew_ms: 0,
+            resend: false,
             hold: 0,
             status: self.status.clone(),
         }
@@ -150,11 +169,14 @@ impl Common {
         watch_signals(Arc::clone(&stop))?;
         Ok((keys, stop))
     }
+}
 
-    fn listen(self) -> Done {
-        let (keys, stop) = self.start()?;
-        let to = self.to;
-        Ok(antedate_dtls::listen(&self.options(), keys, &stop, |at| {
+impl Listen {
+    fn run(self) -> Done {
+        let (keys, stop) = self.common.start()?;
+        let to = self.common.to;
+        let options = Options { max_handshakes: self.max_handshakes.get(), ..self.common.options() };
+        Ok(antedate_dtls::listen(&options, keys, &stop, |at| {
             tracing::info!("DTLS at {at}, plain datagrams to {to}");
         })?)
     }
@@ -165,7 +187,13 @@ impl Connect {
         let (keys, stop) = self.common.start()?;
         let client = keys.client(self.identity.as_deref());
         let client = client.map_err(|(what, remedy)| Failure::usage(what, remedy))?;
-        let options = Options { silence_ms: self.silence_ms, hold: self.hold, ..self.common.options() };
+        let options = Options {
+            silence_ms: self.silence_ms,
+            renew_ms: self.renew_seconds.saturating_mul(1000),
+            resend: self.resend,
+            hold: self.hold,
+            ..self.common.options()
+        };
         let to = self.common.to;
         Ok(antedate_dtls::connect(&options, client, &stop, |at| {
             tracing::info!("plain datagrams at {at}, DTLS to {to}");

@@ -1,9 +1,11 @@
 //! The devices' side: a DTLS connection with its own socket for each device address.
 //!
-//! A device's datagrams wait while there are no keys. An unprotected alert hints that the server
-//! has lost the session. Anyone can forge it, so the old session stays until a new one is
-//! established, and is kept if an authentic record arrives before. The new session repeats the
-//! device's last unanswered datagram.
+//! A device's datagrams wait while there are no keys. An unprotected alert or a closed port hints
+//! that the server has lost the session. Anyone can forge these, so the old session stays until a
+//! new one is established, and is kept if an authentic record arrives before. Silence tells the
+//! same: of a server that has answered in the session, or for long of one that never did. Only
+//! with [`Options::resend`] does the new session repeat the device's last unanswered datagram,
+//! which may then arrive twice.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::net::SocketAddr;
@@ -13,13 +15,18 @@ use mio::net::UdpSocket;
 use serde_json::Value;
 
 use crate::Options;
+use crate::deadlines::Deadlines;
 use crate::event_loop::{FIRST_SESSION, Io, RECORD_OVERHEAD, Side, random};
 use crate::status::{self, Counters};
+use crate::summary::Summaries;
 
 /// The shortest time between two accepted hints of a lost session, in milliseconds.
 const HINT_MS: u64 = 500;
 /// The greatest age of a datagram that is sent again, in milliseconds.
 const FRESH_MS: u64 = 2000;
+/// The fewest unanswered datagrams of a silence.
+const MIN_UNANSWERED: u32 = 3;
+
 struct Session {
     device: SocketAddr,
     socket: UdpSocket,
@@ -28,14 +35,38 @@ struct Session {
     waiting: VecDeque<Vec<u8>>,
     /// Time and content of the last unanswered datagram of the established connection.
     last: Option<(u64, Vec<u8>)>,
-    /// The time of the first unanswered datagram.
-    unanswered: Option<u64>,
+    /// The time of the first unanswered datagram, and their number.
+    unanswered: Option<(u64, u32)>,
+    /// Whether the server has answered in the established session.
+    answered: bool,
+    /// Whether the handshake in progress replaces a session that still carries datagrams.
+    renews: bool,
+    /// The time at which the session was established.
+    since: u64,
     /// The time of the last accepted hint.
     heeded: Option<u64>,
     touched: u64,
 }
 
 impl Session {
+    /// The time at which something is due, in milliseconds.
+    fn deadline(&self, idle_ms: u64) -> u64 {
+        let idle = self.touched.saturating_add(idle_ms);
+        self.handshake.as_ref().and_then(Connection::deadline).map_or(idle, |at| at.min(idle))
+    }
+
+    /// Whether the server has been silent for too long.
+    fn is_silent(&self, now: u64, silence_ms: u64) -> bool {
+        let long =
+            |(since, count): (u64, u32)| count >= MIN_UNANSWERED && now.saturating_sub(since) >= silence_ms;
+        silence_ms > 0 && self.answered && self.unanswered.is_some_and(long)
+    }
+
+    /// Whether a session without any answer is due for a new one.
+    fn is_due(&self, now: u64, renew_ms: u64) -> bool {
+        renew_ms > 0 && !self.answered && now.saturating_sub(self.since) >= renew_ms
+    }
+
     /// Whether a hint may be accepted.
     fn heeds(&self, now: u64) -> bool {
         self.heeded.is_none_or(|when| now.saturating_sub(when) >= HINT_MS)
@@ -71,8 +102,10 @@ pub(crate) struct Connect {
     next: usize,
     /// Sessions with records to prepare.
     stale: BTreeSet<usize>,
+    deadlines: Deadlines,
     counters: Counters,
     refused: Refusals,
+    summaries: Summaries,
     out: Vec<u8>,
 }
 
@@ -85,8 +118,10 @@ impl Connect {
             by_device: HashMap::new(),
             next: FIRST_SESSION,
             stale: BTreeSet::new(),
+            deadlines: Deadlines::default(),
             counters: Counters::default(),
             refused: Refusals::default(),
+            summaries: Summaries::default(),
             out: Vec::new(),
         }
     }
@@ -102,7 +137,9 @@ impl Connect {
         let socket = match io.socket(self.options.to, id) {
             Ok(socket) => socket,
             Err(error) => {
-                tracing::warn!(%device, %error, "no socket for a session");
+                if let Some(count) = self.summaries.note("no socket", io.now()) {
+                    tracing::warn!(%device, %error, count, "no socket for a session");
+                }
                 return None;
             }
         };
@@ -116,9 +153,13 @@ impl Connect {
             waiting: VecDeque::new(),
             last: None,
             unanswered: None,
+            answered: false,
+            renews: false,
+            since: io.now(),
             heeded: None,
             touched: io.now(),
         };
+        self.deadlines.no_later(id, session.deadline(self.options.idle_ms));
         self.sessions.insert(id, session);
         self.by_device.insert(device, id);
         Some(id)
@@ -127,6 +168,7 @@ impl Connect {
     fn forget(&mut self, id: usize) {
         if let Some(session) = self.sessions.remove(&id) {
             self.by_device.remove(&session.device);
+            self.deadlines.remove(id);
             for connection in [&session.established, &session.handshake].into_iter().flatten() {
                 self.refused.add(connection.refusals());
             }
@@ -143,6 +185,14 @@ impl Connect {
             transmit(&session.socket, &mut connection);
             session.handshake = Some(connection);
         }
+        self.schedule(id);
+    }
+
+    /// Stores a session's next deadline.
+    fn schedule(&mut self, id: usize) {
+        if let Some(session) = self.sessions.get(&id) {
+            self.deadlines.no_later(id, session.deadline(self.options.idle_ms));
+        }
     }
 
     /// Sends a device's datagram through the established connection.
@@ -155,8 +205,11 @@ impl Connect {
             tracing::debug!(%error, "not sent");
         }
         self.stale.insert(id);
-        session.last = Some((now, datagram.to_vec()));
-        session.unanswered = session.unanswered.or(Some(now));
+        if self.options.resend {
+            session.last = Some((now, datagram.to_vec()));
+        }
+        let (since, count) = session.unanswered.unwrap_or((now, 0));
+        session.unanswered = Some((since, count.saturating_add(1)));
         self.counters.protected += 1;
         Ok(())
     }
@@ -182,14 +235,16 @@ impl Connect {
         }
     }
 
-    /// Begins a new session in place of one that seems lost. It repeats the last unanswered
-    /// datagram.
-    fn lost(&mut self, id: usize, now: u64) {
+    /// Begins a new session in place of one that seems lost, for this reason.
+    fn lost(&mut self, id: usize, now: u64, reason: &str) {
         let Some(session) = self.sessions.get_mut(&id) else { return };
         if session.handshake.is_some() {
             return;
         }
-        tracing::warn!(device = %session.device, "the session seems to be lost: a new one is begun");
+        if let Some(count) = self.summaries.note(reason, now) {
+            tracing::warn!(device = %session.device, count, "the session seems to be lost, a new one is begun: {reason}");
+        }
+        session.renews = false;
         session.heeded = Some(now);
         session.unanswered = None;
         self.counters.lost_sessions += 1;
@@ -205,7 +260,10 @@ impl Connect {
     fn settle(&mut self, id: usize, now: u64) {
         let Some(session) = self.sessions.get_mut(&id) else { return };
         if let Some(Phase::Failed(failure)) = session.handshake.as_ref().map(Connection::phase) {
-            tracing::warn!(device = %session.device, "the handshake failed: {failure}");
+            let reason = failure.to_string();
+            if let Some(count) = self.summaries.note(&reason, now) {
+                tracing::warn!(device = %session.device, count, "the handshake failed: {reason}");
+            }
             self.counters.failed_handshakes += 1;
             if let Some(connection) = session.handshake.take() {
                 self.refused.add(connection.refusals());
@@ -216,6 +274,7 @@ impl Connect {
                 self.begin(id, now);
             }
         }
+        self.schedule(id);
     }
 }
 
@@ -236,18 +295,22 @@ impl Side for Connect {
         };
         let Some(session) = self.sessions.get_mut(&id) else { return };
         session.touched = now;
-        let silent =
-            session.unanswered.is_some_and(|since| now.saturating_sub(since) >= self.options.silence_ms);
-        if session.established.is_some() && session.handshake.is_none() {
-            if self.options.silence_ms > 0 && silent {
-                self.lost(id, now);
+        if session.established.is_some() && (session.handshake.is_none() || session.renews) {
+            if session.handshake.is_none() && session.is_silent(now, self.options.silence_ms) {
+                self.lost(id, now, "the server has not answered for long");
                 self.hold(id, datagram);
                 return;
+            }
+            if session.handshake.is_none() && session.is_due(now, self.options.renew_ms) {
+                session.renews = true;
+                self.begin(id, now);
             }
             match self.protect(id, datagram, now) {
                 Ok(()) => return,
                 Err(SendError::Protect(error)) => {
-                    tracing::warn!(device = %from, "not protected: {error}");
+                    if let Some(count) = self.summaries.note("not protected", now) {
+                        tracing::warn!(device = %from, count, "not protected: {error}");
+                    }
                     self.counters.dropped += 1;
                     return;
                 }
@@ -271,7 +334,13 @@ impl Side for Connect {
             }
             if came.established {
                 let suite = connection.suite().map_or("", |suite| suite.name());
-                tracing::info!(device = %session.device, suite, "established");
+                // A renewal is no news.
+                if !session.renews {
+                    tracing::info!(device = %session.device, suite, "established");
+                }
+                session.renews = false;
+                session.answered = false;
+                session.since = now;
                 self.counters.handshakes += 1;
                 if let Some(old) = session.established.take() {
                     self.refused.add(old.refusals());
@@ -279,6 +348,7 @@ impl Side for Connect {
                 session.established = session.handshake.take();
                 session.unanswered = None;
                 self.flush(id, now);
+                self.schedule(id);
                 return;
             }
         }
@@ -295,6 +365,7 @@ impl Side for Connect {
             }
             if came.authentic {
                 (session.touched, session.unanswered, session.last) = (now, None, None);
+                session.answered = true;
                 kept = session.handshake.is_some();
             }
             if came.closed {
@@ -307,10 +378,19 @@ impl Side for Connect {
             // The session is not lost; the hint was wrong or forged.
             self.refused.add(connection.refusals());
             self.flush(id, now);
-        } else if hinted && session.heeds(now) && session.last.is_some() {
-            self.lost(id, now);
+        } else if hinted && session.heeds(now) && session.unanswered.is_some() {
+            self.lost(id, now, "an alert says that the server does not know it");
         }
         self.settle(id, now);
+    }
+
+    fn unreachable(&mut self, io: &Io, id: usize) {
+        let now = io.now();
+        self.counters.unreachable += 1;
+        let Some(session) = self.sessions.get(&id) else { return };
+        if session.established.is_some() && session.unanswered.is_some() && session.heeds(now) {
+            self.lost(id, now, "the server's port is closed");
+        }
     }
 
     fn socket(&self, session: usize) -> Option<&UdpSocket> {
@@ -319,8 +399,7 @@ impl Side for Connect {
 
     fn due(&mut self, io: &Io) {
         let now = io.now();
-        let ids: Vec<usize> = self.sessions.keys().copied().collect();
-        for id in ids {
+        for id in self.deadlines.take_due(now) {
             let Some(session) = self.sessions.get_mut(&id) else { continue };
             if let Some(connection) = &mut session.handshake
                 && connection.deadline().is_some_and(|deadline| now >= deadline)
@@ -342,11 +421,7 @@ impl Side for Connect {
     }
 
     fn deadline(&self) -> Option<u64> {
-        let each = self.sessions.values().map(|session| {
-            let idle = session.touched.saturating_add(self.options.idle_ms);
-            session.handshake.as_ref().and_then(Connection::deadline).map_or(idle, |at| at.min(idle))
-        });
-        each.min()
+        self.deadlines.next()
     }
 
     fn prepare(&mut self, budget: u32) -> u32 {

@@ -80,6 +80,8 @@ pub(crate) trait Side {
     fn outside(&mut self, io: &Io, datagram: &mut [u8], from: SocketAddr);
     /// Takes a datagram at a session's socket.
     fn inside(&mut self, io: &Io, session: usize, datagram: &mut [u8]);
+    /// Takes a report that a session's destination cannot be reached (ICMP). Anyone can forge it.
+    fn unreachable(&mut self, _: &Io, _session: usize) {}
     /// A session's socket.
     fn socket(&self, session: usize) -> Option<&UdpSocket>;
     /// Handles expired deadlines.
@@ -138,9 +140,8 @@ pub(crate) fn run(
             let left = match *token {
                 OUTSIDE => {
                     let read = |_: &mut _, datagram: &mut [u8]| io.outside.recv_from(datagram);
-                    drain(&mut side, &mut datagram, read, |side, from, octets| {
-                        side.outside(&io, octets, from)
-                    })
+                    let each = |side: &mut _, from, octets: &mut _| Side::outside(side, &io, octets, from);
+                    drain(&mut side, &mut datagram, read, each, |_| ())
                 }
                 STATUS => {
                     while let Some((stream, _)) = status.as_ref().and_then(|status| status.accept().ok()) {
@@ -153,9 +154,8 @@ pub(crate) fn run(
                         Some(socket) => socket.recv(datagram).map(|len| (len, ())),
                         None => Err(io::ErrorKind::WouldBlock.into()),
                     };
-                    drain(&mut side, &mut datagram, read, |side, (), octets| {
-                        side.inside(&io, session, octets)
-                    })
+                    let each = |side: &mut _, (), octets: &mut _| Side::inside(side, &io, session, octets);
+                    drain(&mut side, &mut datagram, read, each, |side| side.unreachable(&io, session))
                 }
             };
             if left {
@@ -180,12 +180,13 @@ fn wait(side: &impl Side, now: u64) -> Duration {
 }
 
 /// Takes at most [`BATCH`] datagrams of a socket. Returns whether there may be more. An error
-/// reports an ICMP message about an earlier datagram and is skipped.
+/// reports an ICMP message about an earlier datagram; `unreachable` takes that of a closed port.
 fn drain<S, T>(
     side: &mut S,
     buffer: &mut [u8],
     read: impl Fn(&mut S, &mut [u8]) -> io::Result<(usize, T)>,
     mut each: impl FnMut(&mut S, T, &mut [u8]),
+    mut unreachable: impl FnMut(&mut S),
 ) -> bool {
     for _ in 0..BATCH {
         match read(side, buffer) {
@@ -195,7 +196,12 @@ fn drain<S, T>(
                 }
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return false,
-            Err(error) => tracing::debug!(%error, "an error came instead of a datagram"),
+            Err(error) => {
+                tracing::debug!(%error, "an error came instead of a datagram");
+                if error.kind() == io::ErrorKind::ConnectionRefused {
+                    unreachable(side);
+                }
+            }
         }
     }
     true

@@ -13,18 +13,24 @@
 //!
 //! - [`psk`]: the file of identities and pre-shared keys
 //! - [`status`]: counters and sessions, and the socket that answers with them
-//! - `event_loop`: sockets, time and preparation, common to both sides
+//! - `event_loop`: sockets, time and preparation, common to both sides; `deadlines`: their times
 //! - `connect`, `listen`: the two sides
+//! - `half_open`: the bounds of handshakes; `route`: the proof of a peer's address
+//! - `summary`: log lines that strangers can cause
 //! - [`certified`]: handshakes with certificates by a library, without the proxy
 
 #![forbid(unsafe_code)]
 
 pub mod certified;
 mod connect;
+mod deadlines;
 mod event_loop;
+mod half_open;
 mod listen;
 pub mod psk;
+mod route;
 pub mod status;
+mod summary;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -42,12 +48,19 @@ pub struct Options {
     pub to: SocketAddr,
     /// settings of the DTLS connections
     pub settings: Settings,
-    /// the most sessions; datagrams beyond them are dropped and counted
+    /// the most established sessions
     pub max_sessions: usize,
+    /// the most handshakes in progress (listen)
+    pub max_handshakes: usize,
     /// milliseconds without a datagram after which a session ends
     pub idle_ms: u64,
-    /// milliseconds of unanswered datagrams after which a session counts as lost; 0: never
+    /// milliseconds of unanswered datagrams after which a session with answers counts as lost; 0:
+    /// never
     pub silence_ms: u64,
+    /// milliseconds after which a session without any answer is replaced by a new one; 0: never
+    pub renew_ms: u64,
+    /// repeats the last unanswered datagram in a new session; it may arrive twice
+    pub resend: bool,
     /// the most datagrams of a device that wait for a handshake
     pub hold: usize,
     /// the status socket

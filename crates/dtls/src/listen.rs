@@ -3,12 +3,14 @@
 //! The connection ID identifies a connection, or the peer's address if there is none. A restarted
 //! client gets a new connection, which replaces the old one when it is established. It keeps the
 //! socket to the server if the identity is the same.
+//!
+//! Handshakes in progress and established sessions have bounds of their own ([`HalfOpen`]).
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::SocketAddr;
 
 use antedate_channel::dtls::{
-    Connection, ConnectionId, Cookies, Dropped, Event, Greeting, Phase, Refusals, Settings,
+    Connection, ConnectionId, Cookies, Dropped, Event, Greeting, Offer, Phase, Refusals, Settings,
 };
 use antedate_wire::dtls::handshake::HandshakeType;
 use antedate_wire::dtls::{ContentType, HEADER_LEN};
@@ -16,9 +18,13 @@ use mio::net::UdpSocket;
 use serde_json::Value;
 
 use crate::Options;
+use crate::deadlines::Deadlines;
 use crate::event_loop::{FIRST_SESSION, Io, RECORD_OVERHEAD, Side, random};
+use crate::half_open::HalfOpen;
 use crate::psk::PskFile;
+use crate::route::Route;
 use crate::status::{self, Counters};
+use crate::summary::Summaries;
 
 /// The length of own connection IDs in octets.
 const CID_LEN: usize = 8;
@@ -32,6 +38,9 @@ const CLIENT_HELLO: u8 = HandshakeType::ClientHello.number();
 const HINT: [u8; 15] = [21, 0xfe, 0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 2, 10];
 /// The most hints in a second.
 const HINTS_A_SECOND: u64 = 100;
+/// Milliseconds of silence after which an identity's session gives way to a new one of the same
+/// identity, when all sessions are taken.
+const QUIET_MS: u64 = 30_000;
 
 /// A connection and its ClientHello, to recognise copies.
 struct Begun {
@@ -41,12 +50,24 @@ struct Begun {
 }
 
 struct Session {
-    peer: SocketAddr,
+    route: Route,
     /// The socket to the devices' server, once there were keys.
     socket: Option<UdpSocket>,
     established: Option<Begun>,
     handshake: Option<Begun>,
+    /// The connection before the established one, for the datagrams that are still on the way. It
+    /// ends with the first data of the new one.
+    former: Option<Begun>,
     touched: u64,
+}
+
+impl Session {
+    /// The time at which something is due, in milliseconds. A failed handshake has no deadline and
+    /// is removed at once.
+    fn deadline(&self, idle_ms: u64) -> u64 {
+        let idle = self.touched.saturating_add(idle_ms);
+        self.handshake.as_ref().map_or(idle, |begun| begun.connection.deadline().unwrap_or(0))
+    }
 }
 
 pub(crate) struct Listen {
@@ -57,12 +78,17 @@ pub(crate) struct Listen {
     by_peer: HashMap<SocketAddr, usize>,
     by_cid: HashMap<ConnectionId, usize>,
     next: usize,
+    /// The number of established sessions.
+    established: usize,
+    half_open: HalfOpen,
+    deadlines: Deadlines,
     /// Sessions with records to prepare.
     stale: BTreeSet<usize>,
     counters: Counters,
     refused: Refusals,
     /// A second, and the hints sent in it.
     hints: (u64, u64),
+    summaries: Summaries,
     out: Vec<u8>,
 }
 
@@ -78,10 +104,14 @@ impl Listen {
             by_peer: HashMap::new(),
             by_cid: HashMap::new(),
             next: FIRST_SESSION,
+            established: 0,
+            half_open: HalfOpen::new(options.max_handshakes),
+            deadlines: Deadlines::default(),
             stale: BTreeSet::new(),
             counters: Counters::default(),
             refused: Refusals::default(),
             hints: (0, 0),
+            summaries: Summaries::default(),
             out: Vec::new(),
         }
     }
@@ -111,11 +141,6 @@ impl Listen {
                 return;
             }
         }
-        if known.is_none() && self.sessions.len() >= self.options.max_sessions {
-            self.refused.count(Dropped::UnknownConnection);
-            tracing::warn!(peer = %from, "refused: there are {} sessions already", self.sessions.len());
-            return;
-        }
         let cid = self.options.settings.cid.map(|_| {
             let mut octets = [0; CID_LEN];
             random(&mut octets);
@@ -126,13 +151,26 @@ impl Listen {
             Ok(connection) => connection,
             Err((refusal, alert)) => {
                 self.refused.count(refusal);
+                self.counters.failed_handshakes += 1;
                 if let Some(alert) = alert {
                     io.send(&alert, from);
+                }
+                if let Some(offer) = Offer::of(datagram) {
+                    let reason = offer.mismatch(&self.options.settings);
+                    if let Some(count) = self.summaries.note(reason, now) {
+                        tracing::warn!(peer = %from, count, "a handshake was refused: {reason}; offered {offer}");
+                    }
                 }
                 return;
             }
         };
         transmit(io, &mut connection, from);
+        if let Some(id) = known {
+            self.half_open.end(id);
+        }
+        if let Some(oldest) = self.half_open.oldest_beyond(from) {
+            self.give_way(oldest, now);
+        }
         let begun = Begun { connection, hello: hello.to_vec(), cid: cid.unwrap_or_default() };
         let id = known.unwrap_or_else(|| {
             self.next += 1;
@@ -142,11 +180,48 @@ impl Listen {
             self.by_cid.insert(cid, id);
         }
         self.by_peer.insert(from, id);
-        let fresh = Session { peer: from, socket: None, established: None, handshake: None, touched: now };
+        let route = Route::new(from);
+        let fresh =
+            Session { route, socket: None, established: None, handshake: None, former: None, touched: now };
         let session = self.sessions.entry(id).or_insert(fresh);
+        // The cookie has proven the address.
+        session.route.prove(from);
         if let Some(old) = session.handshake.replace(begun) {
             self.refused.add(old.connection.refusals());
             self.by_cid.remove(&old.cid);
+        }
+        self.half_open.begin(id, from);
+        self.schedule(id);
+    }
+
+    /// Ends a session's handshake, the oldest of a flood.
+    fn give_way(&mut self, id: usize, now: u64) {
+        self.counters.crowded_handshakes += 1;
+        let peer = self.sessions.get(&id).map(|session| session.route.peer());
+        self.end_handshake(id);
+        let crowded = "too many handshakes at once; the oldest gave way";
+        if let (Some(count), Some(peer)) = (self.summaries.note(crowded, now), peer) {
+            tracing::warn!(%peer, count, most = self.options.max_handshakes, "{crowded}");
+        }
+    }
+
+    /// Drops a session's handshake, and the session if there is nothing else.
+    fn end_handshake(&mut self, id: usize) {
+        let Some(session) = self.sessions.get_mut(&id) else { return };
+        if let Some(begun) = session.handshake.take() {
+            self.refused.add(begun.connection.refusals());
+            self.by_cid.remove(&begun.cid);
+        }
+        self.half_open.end(id);
+        if session.established.is_none() {
+            self.forget(id);
+        }
+    }
+
+    /// Stores a session's next deadline.
+    fn schedule(&mut self, id: usize) {
+        if let Some(session) = self.sessions.get(&id) {
+            self.deadlines.no_later(id, session.deadline(self.options.idle_ms));
         }
     }
 
@@ -169,24 +244,71 @@ impl Listen {
 
     fn forget(&mut self, id: usize) {
         if let Some(session) = self.sessions.remove(&id) {
-            self.by_peer.retain(|_, other| *other != id);
-            for begun in [&session.established, &session.handshake].into_iter().flatten() {
+            let peer = session.route.peer();
+            if self.by_peer.get(&peer) == Some(&id) {
+                self.by_peer.remove(&peer);
+            }
+            self.established -= usize::from(session.established.is_some());
+            self.half_open.end(id);
+            self.deadlines.remove(id);
+            for begun in [&session.established, &session.handshake, &session.former].into_iter().flatten() {
                 self.refused.add(begun.connection.refusals());
                 self.by_cid.remove(&begun.cid);
             }
         }
     }
 
+    /// Makes space for another established session, if all are taken and one of the same identity
+    /// is quiet.
+    fn make_space(&mut self, id: usize, now: u64) -> bool {
+        if self.established < self.options.max_sessions {
+            return true;
+        }
+        let identity = |id: usize| {
+            let session = self.sessions.get(&id)?;
+            let begun = session.established.as_ref().or(session.handshake.as_ref())?;
+            Some((begun.connection.identity(), session.touched))
+        };
+        let Some((own, _)) = identity(id) else { return false };
+        let quiet = |other: &&usize| {
+            **other != id
+                && identity(**other)
+                    .is_some_and(|(name, touched)| name == own && now.saturating_sub(touched) >= QUIET_MS)
+        };
+        let oldest = self.sessions.keys().filter(quiet).min_by_key(|other| identity(**other).map(|i| i.1));
+        let Some(oldest) = oldest.copied() else { return false };
+        self.forget(oldest);
+        true
+    }
+
     /// Replaces the established connection by the one whose handshake is done.
     fn promote(&mut self, io: &Io, id: usize) {
+        let known = self.sessions.get(&id).is_some_and(|session| session.established.is_some());
+        let has_space = known || self.make_space(id, io.now());
         let Some(session) = self.sessions.get_mut(&id) else { return };
-        let Some(begun) = session.handshake.take() else { return };
+        let Some(mut begun) = session.handshake.take() else { return };
+        self.half_open.end(id);
+        let peer = session.route.peer();
         let identity = String::from_utf8_lossy(begun.connection.identity()).into_owned();
+        if !has_space {
+            self.counters.refused_sessions += 1;
+            begun.connection.close();
+            transmit(io, &mut begun.connection, peer);
+            self.by_cid.remove(&begun.cid);
+            self.forget(id);
+            let full = "all sessions are taken; --max-sessions allows more";
+            if let Some(count) = self.summaries.note(full, io.now()) {
+                tracing::warn!(%peer, identity, count, most = self.options.max_sessions, "{full}");
+            }
+            return;
+        }
         let suite = begun.connection.suite().map_or("", |suite| suite.name());
-        tracing::info!(peer = %session.peer, identity, suite, "established");
+        tracing::info!(%peer, identity, suite, "established");
         self.counters.handshakes += 1;
-        let before = session.established.as_ref().map(|old| old.connection.identity());
-        if before.is_some_and(|before| before != begun.connection.identity()) {
+        self.established += usize::from(!known);
+        let same = |old: &Begun| old.connection.identity() == begun.connection.identity();
+        let is_same = session.established.as_ref().is_none_or(same);
+        if !is_same {
             // Another device has this address now, so the server's answers to the former one are
             // not for it.
             session.socket = None;
@@ -194,13 +316,24 @@ impl Listen {
         if session.socket.is_none() {
             match io.socket(self.options.to, id) {
                 Ok(socket) => session.socket = Some(socket),
-                Err(error) => tracing::warn!(%error, "no socket to the devices' server"),
+                Err(error) => {
+                    let none = "no socket to the devices' server";
+                    if let Some(count) = self.summaries.note(none, io.now()) {
+                        tracing::warn!(%error, count, "{none}");
+                    }
+                }
             }
         }
-        if let Some(old) = session.established.replace(begun) {
-            self.refused.add(old.connection.refusals());
-            self.by_cid.remove(&old.cid);
-        }
+        let old = session.established.replace(begun);
+        let (kept, ended) = if is_same { (old, None) } else { (None, old) };
+        let older = std::mem::replace(&mut session.former, kept);
+        [ended, older].into_iter().flatten().for_each(|begun| self.end_connection(&begun));
+    }
+
+    /// Keeps the counters of a connection that has ended, and frees its ID.
+    fn end_connection(&mut self, begun: &Begun) {
+        self.refused.add(begun.connection.refusals());
+        self.by_cid.remove(&begun.cid);
     }
 
     fn session(&mut self, io: &Io, id: usize, datagram: &[u8], from: SocketAddr) {
@@ -208,19 +341,21 @@ impl Listen {
         self.stale.insert(id);
         let Some(session) = self.sessions.get_mut(&id) else { return };
         let mut data: Vec<Vec<u8>> = Vec::new();
-        let (mut established, mut closed, mut newest) = (false, false, false);
-        for (fresh, begun) in [(true, &mut session.handshake), (false, &mut session.established)] {
+        let (mut established, mut closed, mut newest, mut switched) = (false, false, false, false);
+        let begun = [&mut session.handshake, &mut session.established, &mut session.former];
+        for (index, begun) in begun.into_iter().enumerate() {
             let Some(begun) = begun else { continue };
+            let is_established = index == 1;
             let before = begun.connection.counts().1;
             let new = begun.connection.handle(datagram, now, &self.keys, &mut |event| match event {
                 Event::Data(octets) => data.push(octets.to_vec()),
                 Event::Established => established = true,
-                Event::Closed => closed |= !fresh,
+                Event::Closed => closed |= is_established,
             });
             let mine = new || begun.connection.counts().1 > before;
-            if new {
-                newest = true;
-            }
+            // The address follows the connection in use.
+            newest |= new && index < 2;
+            switched |= is_established && !data.is_empty();
             transmit(io, &mut begun.connection, from);
             if mine || established {
                 break;
@@ -228,15 +363,18 @@ impl Listen {
         }
         if newest {
             session.touched = now;
-            if session.peer != from {
-                tracing::info!(was = %session.peer, now = %from, "a peer has another address");
+            if let Some(was) = session.route.heard(from, datagram.len(), now) {
+                tracing::debug!(%was, now = %from, "a peer has another address");
                 // Another session may have the former address.
-                if self.by_peer.get(&session.peer) == Some(&id) {
-                    self.by_peer.remove(&session.peer);
+                if self.by_peer.get(&was) == Some(&id) {
+                    self.by_peer.remove(&was);
                 }
-                session.peer = from;
                 self.by_peer.insert(from, id);
+                self.counters.moves += 1;
             }
+        }
+        if switched && let Some(former) = session.former.take() {
+            self.end_connection(&former);
         }
         if established {
             self.promote(io, id);
@@ -249,7 +387,7 @@ impl Listen {
             }
         }
         if closed {
-            tracing::info!(peer = %session.peer, "the peer has ended the session");
+            tracing::info!(peer = %session.route.peer(), "the peer has ended the session");
             if session.handshake.is_none() {
                 return self.forget(id);
             }
@@ -258,8 +396,10 @@ impl Listen {
             if let Some(old) = session.established.take() {
                 self.refused.add(old.connection.refusals());
                 self.by_cid.remove(&old.cid);
+                self.established -= 1;
             }
         }
+        self.schedule(id);
     }
 }
 
@@ -300,12 +440,14 @@ impl Side for Listen {
         self.out.resize(datagram.len() + RECORD_OVERHEAD, 0);
         match begun.connection.seal(datagram, &mut self.out) {
             Ok(len) => {
-                io.send(self.out.get(..len).unwrap_or_default(), session.peer);
+                io.send(self.out.get(..len).unwrap_or_default(), session.route.destination(len));
                 session.touched = io.now();
                 self.counters.protected += 1;
             }
             Err(error) => {
-                tracing::warn!(peer = %session.peer, "not protected: {error}");
+                if let Some(count) = self.summaries.note("not protected", io.now()) {
+                    tracing::warn!(peer = %session.route.peer(), count, "not protected: {error}");
+                }
                 self.counters.dropped += 1;
             }
         }
@@ -317,42 +459,40 @@ impl Side for Listen {
 
     fn due(&mut self, io: &Io) {
         let now = io.now();
-        let ids: Vec<usize> = self.sessions.keys().copied().collect();
-        for id in ids {
+        for id in self.deadlines.take_due(now) {
             let Some(session) = self.sessions.get_mut(&id) else { continue };
+            let peer = session.route.peer();
             if let Some(begun) = &mut session.handshake {
                 if begun.connection.deadline().is_some_and(|deadline| now >= deadline) {
                     begun.connection.timeout(now);
-                    transmit(io, &mut begun.connection, session.peer);
+                    transmit(io, &mut begun.connection, peer);
                 }
                 if let Phase::Failed(failure) = begun.connection.phase() {
                     let identity = String::from_utf8_lossy(begun.connection.identity()).into_owned();
-                    tracing::warn!(peer = %session.peer, identity, "the handshake failed: {failure}");
+                    let reason = failure.to_string();
+                    if let Some(count) = self.summaries.note(&reason, now) {
+                        tracing::warn!(%peer, identity, count, "the handshake failed: {reason}");
+                    }
                     self.counters.failed_handshakes += 1;
-                    self.refused.add(begun.connection.refusals());
-                    self.by_cid.remove(&begun.cid);
-                    session.handshake = None;
+                    self.end_handshake(id);
                 }
             }
+            let Some(session) = self.sessions.get_mut(&id) else { continue };
             let idle = now.saturating_sub(session.touched) >= self.options.idle_ms;
-            if session.handshake.is_none() && (idle || session.established.is_none()) {
+            if session.handshake.is_none() && idle {
                 if let Some(begun) = &mut session.established {
-                    tracing::info!(peer = %session.peer, "nothing was heard for long: the session is ended");
+                    tracing::info!(%peer, "nothing was heard for long: the session is ended");
                     begun.connection.close();
-                    transmit(io, &mut begun.connection, session.peer);
+                    transmit(io, &mut begun.connection, peer);
                 }
                 self.forget(id);
             }
+            self.schedule(id);
         }
     }
 
     fn deadline(&self) -> Option<u64> {
-        let each = self.sessions.values().map(|session| {
-            let idle = session.touched.saturating_add(self.options.idle_ms);
-            // A failed handshake has no deadline and is removed at once.
-            session.handshake.as_ref().map_or(idle, |begun| begun.connection.deadline().unwrap_or(0))
-        });
-        each.min()
+        self.deadlines.next()
     }
 
     fn prepare(&mut self, budget: u32) -> u32 {
@@ -375,7 +515,7 @@ impl Side for Listen {
     fn status(&self) -> Value {
         let mut refused = self.refused;
         for session in self.sessions.values() {
-            for begun in [&session.established, &session.handshake].into_iter().flatten() {
+            for begun in [&session.established, &session.handshake, &session.former].into_iter().flatten() {
                 refused.add(begun.connection.refusals());
             }
         }
@@ -385,7 +525,7 @@ impl Side for Listen {
             .map(|s| {
                 let [established, handshake] =
                     [&s.established, &s.handshake].map(|begun| begun.as_ref().map(|begun| &begun.connection));
-                status::Session::of(s.peer.to_string(), established, handshake)
+                status::Session::of(s.route.peer().to_string(), established, handshake)
             })
             .collect();
         status::document(&self.counters, &refused, &sessions)
@@ -396,7 +536,7 @@ impl Side for Listen {
         for session in self.sessions.values_mut() {
             if let Some(begun) = &mut session.established {
                 begun.connection.close();
-                transmit(io, &mut begun.connection, session.peer);
+                transmit(io, &mut begun.connection, session.route.peer());
             }
         }
     }

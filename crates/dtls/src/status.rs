@@ -25,8 +25,16 @@ pub struct Counters {
     pub dropped: u64,
     /// finished handshakes
     pub handshakes: u64,
-    /// failed handshakes
+    /// failed handshakes, refused ones included
     pub failed_handshakes: u64,
+    /// handshakes in progress that gave way to newer ones
+    pub crowded_handshakes: u64,
+    /// sessions refused because all were taken
+    pub refused_sessions: u64,
+    /// peers that spoke from another address
+    pub moves: u64,
+    /// reports that the server's port is closed
+    pub unreachable: u64,
     /// sessions lost and begun again
     pub lost_sessions: u64,
     /// cookies sent to clients

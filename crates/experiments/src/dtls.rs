@@ -158,8 +158,11 @@ fn proxy(
             ..Settings::default()
         },
         max_sessions: 4,
+        max_handshakes: 16,
         idle_ms: 60_000,
         silence_ms: 0,
+        renew_ms: 0,
+        resend: false,
         hold: 64,
         status: None,
     };

@@ -7,6 +7,7 @@ mod harness;
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
+use antedate_gateway::sys::age::Bounds;
 use antedate_gateway::sys::interface::Interface;
 use antedate_gateway::sys::packet::{Next, Receiver, Sender};
 use antedate_lab::emulator::{self, fault::Fault};
@@ -23,6 +24,7 @@ const TESTS: &[harness::Test] = &[
     ("round_trips_sleeping_and_polling", round_trips_sleeping_and_polling),
     ("emulated_wire_counts_its_faults", emulated_wire_counts_its_faults),
     ("long_frames_keep_vlan_after_link_down", long_frames_keep_vlan_after_link_down),
+    ("stale_frames_leave_the_ring_at_once", stale_frames_leave_the_ring_at_once),
     ("rehearsed_send_sends_nothing", rehearsed_send_sends_nothing),
     ("namespaces_of_ended_runs_are_removed", namespaces_of_ended_runs_are_removed),
 ];
@@ -205,6 +207,61 @@ fn long_frames_keep_vlan_after_link_down() {
         receiver.release();
         assert!(came == frame, "VLAN {} with the frame of {}", came[15], came[100]);
     }
+}
+
+/// A full ring of frames that waited too long, some of them longer than a slot.
+fn stale_frames_leave_the_ring_at_once() {
+    let space = Namespace::create("stale").expect("a namespace");
+    let pair = "link add left mtu 9000 type veth peer name right mtu 1500";
+    space.batch(&[pair, "link set left up", "link set right up"].map(str::to_owned)).expect("a pair");
+    let bounds = Bounds::new(Some(Duration::from_millis(400)), Some(Duration::from_millis(100)));
+    let open = || {
+        let [from, to] = ["left", "right"].map(|name| Interface::find(name).expect("the interface"));
+        let receiver = Receiver::open(&to, 12).expect("a ring").bounded(bounds);
+        (Sender::open(&from, true).expect("a sender"), receiver)
+    };
+    let (sender, mut receiver) = space.run(open).expect("in the namespace");
+    space.batch(&["link set right mtu 9000".to_owned()]).expect("longer frames");
+    let frame = |number: u16, len: usize| {
+        let mut frame = vec![0; len];
+        frame[..14].copy_from_slice(&[2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x88, 0xb5]);
+        frame[14..16].copy_from_slice(&number.to_be_bytes());
+        frame
+    };
+    // The kernel's own frames when the link comes up.
+    std::thread::sleep(Duration::from_millis(100));
+    receiver.discard();
+    let came = |receiver: &mut Receiver| {
+        let mut came = Vec::new();
+        while let Next::Frame(received) = receiver.peek() {
+            let (octets, late) = (received.frame().to_vec(), received.late);
+            if octets[12..14] == [0x88, 0xb5] {
+                came.push((u16::from_be_bytes([octets[14], octets[15]]), octets.len(), late));
+            }
+            receiver.release();
+        }
+        came
+    };
+    let _ = receiver.overruns();
+    for number in 0..1200 {
+        sender.send(&frame(number, if number % 16 == 0 { 4000 } else { 60 })).expect("sent");
+    }
+    std::thread::sleep(Duration::from_millis(450));
+    // The ring is full, so this one is lost. Those after the first look are not.
+    sender.send(&frame(2000, 60)).expect("sent");
+    assert_eq!(came(&mut receiver), []);
+    let stale = receiver.take_stale();
+    assert!(stale >= 1000, "{stale} stale");
+    assert_eq!(stale + receiver.overruns(), 1201);
+    for (number, len) in [(2001, 60), (2002, 4000), (2003, 60)] {
+        sender.send(&frame(number, len)).expect("sent");
+    }
+    assert_eq!(came(&mut receiver), [(2001, 60, false), (2002, 4000, false), (2003, 60, false)]);
+    sender.send(&frame(2004, 60)).expect("sent");
+    std::thread::sleep(Duration::from_millis(150));
+    sender.send(&frame(2005, 60)).expect("sent");
+    assert_eq!(came(&mut receiver), [(2004, 60, true), (2005, 60, false)], "too old for a cyclic frame");
+    assert_eq!(receiver.take_stale(), 0);
 }
 
 fn rehearsed_send_sends_nothing() {

@@ -171,7 +171,7 @@ fn joined_bulk_arrives_unchanged() {
     let mut fars = vec![(Far::Antedate, 1650), (Far::Antedate, 1500)];
     match stock_is_missing() {
         None => fars.push((Far::WireguardGo, 1650)),
-        Some(missing) => println!("SKIPPED: a transfer to a stock far end: {missing}"),
+        Some(missing) => harness::skipped(&format!("a transfer to a stock far end: {missing}")),
     }
     for (far, wire_mtu) in fars {
         let sites = Sites::build(&Settings { far, wire_mtu, ..Settings::default() });
@@ -670,7 +670,7 @@ fn too_long_for_bare_hub_is_counted() {
 
 fn stock_far_end_interoperates() {
     if let Some(missing) = stock_is_missing() {
-        println!("SKIPPED: {missing}");
+        harness::skipped(&format!("a stock far end: {missing}"));
         return;
     }
     for preshared in [false, true] {

@@ -118,6 +118,12 @@ impl Address {
         &self.0
     }
 
+    /// Whether this is a group that no customer bridge forwards (IEEE 802.1Q-2018, tables 8-1 to 8-3):
+    /// 01-80-C2-00-00-00 to -0F.
+    pub const fn is_link_local(&self) -> bool {
+        matches!(self.0, [0x01, 0x80, 0xc2, 0x00, 0x00, 0x00..=0x0f])
+    }
+
     /// Whether this is a group address. Broadcast is one.
     pub const fn is_multicast(&self) -> bool {
         self.0[0] & 0x01 != 0

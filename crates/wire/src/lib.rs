@@ -41,6 +41,7 @@ pub mod checksum;
 pub mod dcp;
 pub mod dot15d4;
 pub mod dtls;
+pub mod echo;
 pub mod ethernet;
 pub mod goose;
 pub mod ip;

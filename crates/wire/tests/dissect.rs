@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a failed setup fails the test")]
 
+mod skip;
+
 use std::io::Write;
 use std::process::Command;
 
@@ -12,6 +14,7 @@ use antedate_wire::{
     CyclicRepr, EtherType, EthernetAddress, EthernetRepr, FrameId, Sci, SecTag, arp, goose, ipv4, lldp,
     macsec,
 };
+use skip::skipped;
 
 const PLC: EthernetAddress = EthernetAddress([0x02, 0x0e, 0xcf, 0, 0, 1]);
 const DEVICE: EthernetAddress = EthernetAddress([0x02, 0x0e, 0xcf, 0, 0, 2]);
@@ -55,7 +58,7 @@ fn dissect(name: &str, frames: &[Vec<u8>], fields: &[&str]) -> Option<String> {
             Some(String::from_utf8(output.stdout).unwrap())
         }
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            println!("SKIPPED {name}: tshark is not installed");
+            skipped(&format!("{name}: tshark is not installed"));
             None
         }
         Err(error) => panic!("tshark: {error}"),

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use std::path::PathBuf;
 use xtask::sandbox;
 use xtask::setup::{self, Purpose};
-use xtask::shell::build_release;
+use xtask::shell::build_antedate;
 
 /// Arguments of `cargo xtask bench builds`.
 #[derive(clap::Args)]
@@ -53,7 +53,7 @@ pub(crate) fn main(arguments: &Arguments) -> Result<bool, String> {
     }
     if !sandbox::inside() {
         setup::ensure(Purpose::Bench)?;
-        build_release()?;
+        build_antedate()?;
     }
     if let Some(done) = sandbox::enter()? {
         return Ok(done);

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use xtask::report::Report;
 use xtask::sandbox;
 use xtask::setup::{self, Purpose};
-use xtask::shell::build_release;
+use xtask::shell::build_antedate;
 
 mod aead;
 mod builds;
@@ -24,6 +24,7 @@ mod openvpn;
 mod page;
 mod paths;
 mod placement;
+mod policy;
 mod record;
 mod roundtrips;
 mod tcp;
@@ -104,6 +105,8 @@ pub(crate) enum Command {
     Aead(aead::Arguments),
     /// Round trips through two builds of the gateway, in turns
     Builds(builds::Arguments),
+    /// Instructions of the policy's decision on a frame, by number of rules
+    Policy,
 }
 
 /// Arguments of `cargo xtask bench gateway`.
@@ -126,11 +129,12 @@ pub(crate) fn main(command: &Command) -> Result<bool, String> {
         Command::Gateway(arguments) => arguments,
         Command::Aead(arguments) => return aead::main(arguments),
         Command::Builds(arguments) => return builds::main(arguments),
+        Command::Policy => return policy::main(),
     };
     let Arguments { quick, no_verdict, only } = arguments;
     if !sandbox::inside() {
         setup::ensure(Purpose::Bench)?;
-        build_release()?;
+        build_antedate()?;
     }
     if let Some(verdict) = sandbox::enter()? {
         return Ok(verdict);

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use xtask::report::{self, Report, StepResult, Stop};
 use xtask::sandbox;
 use xtask::setup::{self, Purpose};
-use xtask::shell::{Run, build_release, cache, program};
+use xtask::shell::{Run, build_antedate, cache, program};
 
 mod dot15d4;
 mod dtls;
@@ -208,7 +208,7 @@ pub(crate) fn main(arguments: &Arguments) -> Result<bool, String> {
     let is_chosen =
         |peer: &&Peer| arguments.names.is_empty() || arguments.names.iter().any(|n| n == peer.name);
     setup::ensure(Purpose::Peers)?;
-    build_release()?;
+    build_antedate()?;
     let mut report = Report::default();
     for peer in PEERS.iter().filter(is_chosen) {
         report.step(&format!("peer {}", peer.name), || run(peer));

@@ -31,7 +31,7 @@ impl Purpose {
         match self {
             // All programs and tests in two profiles, fuzz targets, images of motes, a guest,
             // virtual environments.
-            Test => 8,
+            Test => 10,
             Bench | Ciphers | Firmware | Peers => 4,
             Demo => 2,
         }

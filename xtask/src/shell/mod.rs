@@ -35,9 +35,16 @@ pub fn antedate_of(profile: &str) -> PathBuf {
     target().join(profile).join("antedate")
 }
 
-/// The product's released program.
+/// The variable that names the profile of the product's program; without it, [`RELEASE`].
+pub const PROFILE: &str = "ANTEDATE_XTASK_PROFILE";
+
+fn profile() -> String {
+    std::env::var(PROFILE).unwrap_or_else(|_| RELEASE.to_string())
+}
+
+/// The product's program of this process's profile.
 pub fn antedate() -> PathBuf {
-    antedate_of(RELEASE)
+    antedate_of(&profile())
 }
 
 /// A folder below the target directory for downloads, caches and results.
@@ -47,9 +54,14 @@ pub fn cache(name: &str) -> Result<PathBuf, String> {
     Ok(dir)
 }
 
-/// Builds the released product; each command that starts [`antedate`] calls this first.
-pub fn build_release() -> Result<(), String> {
-    build(RELEASE, &[])
+/// Builds the program of [`antedate`]; each command that starts it calls this first.
+pub fn build_antedate() -> Result<(), String> {
+    build_product(&profile())
+}
+
+/// Builds the product in a profile.
+pub fn build_product(profile: &str) -> Result<(), String> {
+    build(profile, &[])
 }
 
 /// Builds the product for [`DEMO`], without the commands that the demo does not use.

@@ -16,6 +16,8 @@ pub trait Run {
     fn bounded(&mut self, seconds: u64) -> Result<(), String>;
     /// As [`Run::bounded`], and prints the command first.
     fn echoed(&mut self, seconds: u64) -> Result<(), String>;
+    /// As [`Run::echoed`] for programs with a verdict: true for exit status 0, false for 1.
+    fn verdict(&mut self, seconds: u64) -> Result<bool, String>;
     /// As [`Run::echoed`] for test runners; the error carries their lines about failed tests.
     fn tests(&mut self, seconds: u64) -> Result<(), String>;
     /// Runs silently and returns standard output; the error contains standard error.
@@ -41,6 +43,18 @@ impl Run for Command {
     fn echoed(&mut self, seconds: u64) -> Result<(), String> {
         println!("$ {}", line(self));
         self.bounded(seconds)
+    }
+
+    fn verdict(&mut self, seconds: u64) -> Result<bool, String> {
+        let said = line(self);
+        println!("$ {said}");
+        let child = self.process_group(0).stdin(Stdio::null()).spawn().map_err(|e| format!("{said}: {e}"))?;
+        let status = Group::of(child).wait(seconds)?;
+        match status.map(|status| (status.code(), status)) {
+            Some((Some(code @ (0 | 1)), _)) => Ok(code == 0),
+            Some((_, status)) => Err(format!("{said}: {status}")),
+            None => Err(format!("{said}: not done after {seconds} s")),
+        }
     }
 
     fn tests(&mut self, seconds: u64) -> Result<(), String> {
@@ -196,6 +210,13 @@ mod tests {
     use super::*;
     use crate::shell::until;
     use std::time::Instant;
+
+    #[test]
+    fn verdicts_are_statuses_zero_and_one() {
+        let end = |code: &str| Command::new("sh").args(["-c", code]).verdict(20);
+        assert_eq!((end("exit 0"), end("exit 1")), (Ok(true), Ok(false)));
+        assert!(end("exit 2").is_err() && end("kill -9 $$").is_err());
+    }
 
     #[test]
     fn orphans_do_not_hide_the_output() {

@@ -12,12 +12,14 @@
 //! - `cookie`: the stateless answer to a first ClientHello.
 //! - `assembly`: messages from fragments, in order. `flight`: fragmenting and retransmitting.
 //! - `connection`: datagrams in and out. `client` and `server`: the handling of each message.
+//! - `offer`: the contents of a ClientHello, for the log.
 
 mod assembly;
 mod client;
 mod connection;
 mod cookie;
 mod flight;
+mod offer;
 mod prf;
 mod server;
 
@@ -32,6 +34,7 @@ use super::{CipherSuite, PREPARED_LEN, ProtectError};
 
 pub use connection::Connection;
 pub use cookie::{Cookies, Greeting};
+pub use offer::Offer;
 
 /// A pre-shared key.
 pub type Psk = Zeroizing<Vec<u8>>;
@@ -83,7 +86,7 @@ pub struct Settings {
     /// octets of each record's plaintext to prepare, at most [`PREPARED_LEN`]; 0 disables
     /// preparation
     pub reach: usize,
-    /// refuses a peer without the extended master secret (RFC 7627)
+    /// refuses a peer without the extended master secret (RFC 7627); the default
     pub require_extended_master_secret: bool,
 }
 
@@ -96,7 +99,7 @@ impl Default for Settings {
             give_up_ms: 60_000,
             mtu: 1200,
             reach: PREPARED_LEN,
-            require_extended_master_secret: false,
+            require_extended_master_secret: true,
         }
     }
 }

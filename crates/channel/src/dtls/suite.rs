@@ -75,7 +75,7 @@ macro_rules! suites {
         pub enum CipherSuite { $( $(#[$meta])* $name, )* }
 
         impl CipherSuite {
-            /// All of them.
+            /// All of them in order of preference: forward secrecy first, then long tags.
             pub const ALL: &'static [Self] = &[$( Self::$name, )*];
 
             /// The number.
@@ -103,26 +103,26 @@ macro_rules! suites {
 }
 
 suites! {
-    /// mandatory for constrained devices (RFC 7925)
-    PskAes128Ccm8 = 0xc0a8, "TLS_PSK_WITH_AES_128_CCM_8", Aes128Ccm8, false;
-    /// the same with tags of sixteen octets
-    PskAes128Ccm = 0xc0a4, "TLS_PSK_WITH_AES_128_CCM", Aes128Ccm, false;
-    /// with a key of 256 bits
-    PskAes256Ccm8 = 0xc0a9, "TLS_PSK_WITH_AES_256_CCM_8", Aes256Ccm8, false;
-    /// with a key of 256 bits and tags of sixteen octets
-    PskAes256Ccm = 0xc0a5, "TLS_PSK_WITH_AES_256_CCM", Aes256Ccm, false;
-    /// RFC 5487
-    PskAes128GcmSha256 = 0x00a8, "TLS_PSK_WITH_AES_128_GCM_SHA256", Aes128Gcm, false;
-    /// RFC 7905
-    PskChacha20Poly1305Sha256 = 0xccab, "TLS_PSK_WITH_CHACHA20_POLY1305_SHA256", ChaCha20Poly1305, false;
-    /// RFC 8442
-    EcdhePskAes128Ccm8Sha256 = 0xd003, "TLS_ECDHE_PSK_WITH_AES_128_CCM_8_SHA256", Aes128Ccm8, true;
-    /// RFC 8442
-    EcdhePskAes128CcmSha256 = 0xd005, "TLS_ECDHE_PSK_WITH_AES_128_CCM_SHA256", Aes128Ccm, true;
     /// RFC 8442
     EcdhePskAes128GcmSha256 = 0xd001, "TLS_ECDHE_PSK_WITH_AES_128_GCM_SHA256", Aes128Gcm, true;
+    /// RFC 8442
+    EcdhePskAes128CcmSha256 = 0xd005, "TLS_ECDHE_PSK_WITH_AES_128_CCM_SHA256", Aes128Ccm, true;
     /// RFC 7905
     EcdhePskChacha20Poly1305Sha256 = 0xccac, "TLS_ECDHE_PSK_WITH_CHACHA20_POLY1305_SHA256", ChaCha20Poly1305, true;
+    /// RFC 8442
+    EcdhePskAes128Ccm8Sha256 = 0xd003, "TLS_ECDHE_PSK_WITH_AES_128_CCM_8_SHA256", Aes128Ccm8, true;
+    /// RFC 5487
+    PskAes128GcmSha256 = 0x00a8, "TLS_PSK_WITH_AES_128_GCM_SHA256", Aes128Gcm, false;
+    /// RFC 6655
+    PskAes128Ccm = 0xc0a4, "TLS_PSK_WITH_AES_128_CCM", Aes128Ccm, false;
+    /// RFC 7905
+    PskChacha20Poly1305Sha256 = 0xccab, "TLS_PSK_WITH_CHACHA20_POLY1305_SHA256", ChaCha20Poly1305, false;
+    /// with a key of 256 bits
+    PskAes256Ccm = 0xc0a5, "TLS_PSK_WITH_AES_256_CCM", Aes256Ccm, false;
+    /// mandatory for constrained devices (RFC 7925)
+    PskAes128Ccm8 = 0xc0a8, "TLS_PSK_WITH_AES_128_CCM_8", Aes128Ccm8, false;
+    /// with a key of 256 bits and tags of eight octets
+    PskAes256Ccm8 = 0xc0a9, "TLS_PSK_WITH_AES_256_CCM_8", Aes256Ccm8, false;
 }
 
 impl CipherSuite {

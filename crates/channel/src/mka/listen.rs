@@ -28,6 +28,14 @@ impl Participant {
         result
     }
 
+    /// The sender of an MKPDU of this association, whatever it says. Changes nothing.
+    pub fn sender(&self, frame: &[u8]) -> Option<Sci> {
+        let parsed = Repr::parse(frame).ok()?;
+        let basic = parsed.repr.basic;
+        let named = basic.ckn == self.cak.name().as_bytes() && basic.algorithm_agility == ALGORITHM_AGILITY;
+        (named && self.cak.verify(parsed.covered, parsed.icv)).then_some(basic.sci)
+    }
+
     fn hear(&mut self, now: Duration, frame: &[u8]) -> Result<(), Dropped> {
         let parsed = Repr::parse(frame).map_err(|_| Dropped::Malformed)?;
         let basic = parsed.repr.basic;
@@ -40,7 +48,8 @@ impl Participant {
         if !self.cak.verify(parsed.covered, parsed.icv) {
             return Err(Dropped::WrongIcv);
         }
-        let (answers, lists_us_live) = names(&parsed, self.member, self.recent(now));
+        let (named, lists_us_live) = names(&parsed, self.member, self.recent(now));
+        let answers = named.is_some();
         self.not_our_own(now, &parsed, answers)?;
         match self.peers.get_mut(basic.member) {
             Some(peer) if basic.message <= peer.message => return Err(Dropped::Replayed),
@@ -48,6 +57,7 @@ impl Participant {
             Some(peer) => peer.update(&parsed, now),
             None => self.meet(now, &parsed, answers)?,
         }
+        self.trace(&parsed, named);
         if answers && self.peers.prove(basic.member, now) {
             self.first_live.get_or_insert(now);
             self.last_live = now;
@@ -104,15 +114,27 @@ impl Participant {
         Ok(())
     }
 
+    /// Notes by which destinations a peer is heard, and hears us.
+    fn trace(&mut self, parsed: &Parsed<'_>, named: Option<u32>) {
+        let heard_by = self.config.destinations.iter().position(|to| *to == parsed.repr.destination);
+        let reached = named.and_then(|named| self.sent_at.iter().find(|sent| sent.message == named));
+        let reached = reached.map(|sent| (sent.place, sent.at));
+        let Some(peer) = self.peers.get_mut(parsed.repr.basic.member) else { return };
+        // It may have changed its way, and is answered on the new one.
+        peer.answered &= peer.heard_by == heard_by;
+        peer.heard_by = heard_by;
+        peer.reached = reached.or(peer.reached);
+    }
+
     /// The lowest message number that is recent.
     fn recent(&mut self, now: Duration) -> u32 {
         self.forget_sent(now);
-        self.sent_at.front().map_or(u32::MAX, |(message, _)| *message)
+        self.sent_at.front().map_or(u32::MAX, |sent| sent.message)
     }
 
     /// Forgets messages too old to be answered.
     pub(super) fn forget_sent(&mut self, now: Duration) {
-        while self.sent_at.front().is_some_and(|(_, at)| now >= *at + LIFE_TIME) {
+        while self.sent_at.front().is_some_and(|sent| now >= sent.at + LIFE_TIME) {
             self.sent_at.pop_front();
         }
     }

@@ -10,6 +10,7 @@ use antedate_wire::macsec::An;
 use antedate_wire::mka::{KeyIdentifier, MemberIdentifier};
 use antedate_wire::{EthernetAddress, Sci};
 
+use super::destination::{Places, Search};
 use super::held::{Held, Install, PacketNumbers, short_scis};
 use super::keys::{Cak, Secret};
 use super::peers::{Peer, Peers};
@@ -48,8 +49,9 @@ pub struct Config {
     pub second: Option<Sci>,
     /// the priority as key server: the lowest value wins, 255 never serves
     pub priority: u8,
-    /// the destination of MKPDUs
-    pub destination: EthernetAddress,
+    /// the destinations of MKPDUs, the preferred one first: a single one, or several such as
+    /// [`AUTOMATIC`](super::AUTOMATIC), of which those are used that reach the others; at most 8
+    pub destinations: Vec<EthernetAddress>,
     /// the source of MKPDUs
     pub source: EthernetAddress,
     /// the permitted cipher suites, fastest first
@@ -76,7 +78,7 @@ impl Config {
             sci,
             second: None,
             priority: 128,
-            destination: EthernetAddress::PAE_GROUP,
+            destinations: vec![EthernetAddress::PAE_GROUP],
             source: sci.address(),
             suites: vec![CipherSuite::GcmAes128],
             confidentiality: true,
@@ -123,6 +125,15 @@ pub(super) enum Server {
     Peer(MemberIdentifier),
 }
 
+/// An MKPDU that was sent.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Sent {
+    pub(super) message: u32,
+    pub(super) at: Duration,
+    /// The place of its destination in the list.
+    pub(super) place: usize,
+}
+
 /// A member of a connectivity association. Times count from an arbitrary origin and never decrease.
 #[derive(Debug)]
 pub struct Participant {
@@ -130,8 +141,9 @@ pub struct Participant {
     pub(super) cak: Cak,
     pub(super) member: MemberIdentifier,
     pub(super) message: u32,
-    /// The messages of the last six seconds, by number and time.
-    pub(super) sent_at: VecDeque<(u32, Duration)>,
+    /// The messages of the last six seconds.
+    pub(super) sent_at: VecDeque<Sent>,
+    pub(super) search: Search,
     pub(super) last_sent: Option<Duration>,
     /// The time of the first MKPDU.
     pub(super) began: Option<Duration>,
@@ -172,6 +184,7 @@ impl Participant {
             member,
             message: 0,
             sent_at: VecDeque::new(),
+            search: Search::default(),
             last_sent: None,
             began: None,
             soon: false,
@@ -235,6 +248,9 @@ impl Participant {
             EAGER_HELLO_TIME
         } else if self.bounds_delay() {
             BOUNDED_HELLO_TIME
+        } else if alone {
+            // Each destination has its turn in the time.
+            HELLO_TIME / self.config.destinations.len().max(1) as u32
         } else {
             HELLO_TIME
         }
@@ -358,7 +374,7 @@ impl Participant {
             }
             self.actions.extend(gone.into_iter().map(Action::Forget));
         }
-        if self.renew || self.message == u32::MAX {
+        if self.renew || self.message >= u32::MAX - Places::MOST as u32 {
             self.renew = false;
             random(&mut self.member.0);
             self.message = 0;

@@ -31,6 +31,12 @@ pub(super) struct Peer {
     pub(super) antedate: bool,
     /// The permitted cipher suites, fastest first. Empty for other implementations.
     pub(super) suites: Vec<[u8; 8]>,
+    /// The place of the destination of its last MKPDU among ours.
+    pub(super) heard_by: Option<usize>,
+    /// An MKPDU was sent to that destination although it does not hear us.
+    pub(super) answered: bool,
+    /// The destination of our last MKPDU that it heard, and the time of sending.
+    pub(super) reached: Option<(usize, Duration)>,
 }
 
 impl Peer {
@@ -53,6 +59,9 @@ impl Peer {
             fragments: false,
             antedate: false,
             suites: Vec::new(),
+            heard_by: None,
+            answered: false,
+            reached: None,
         };
         peer.update(parsed, now);
         peer
@@ -170,12 +179,13 @@ impl Peers {
     }
 }
 
-/// Whether an MKPDU names `member` with a message number of at least `recent`, and whether its live
+/// The message number of at least `recent` with which an MKPDU names `member`, and whether its live
 /// peer list does.
-pub(super) fn names(parsed: &Parsed<'_>, member: MemberIdentifier, recent: u32) -> (bool, bool) {
+pub(super) fn names(parsed: &Parsed<'_>, member: MemberIdentifier, recent: u32) -> (Option<u32>, bool) {
     let named = |list: Option<antedate_wire::mka::PeerList<'_>>| {
-        list.is_some_and(|list| list.peers().any(|(other, message)| other == member && message >= recent))
+        let mut known = list?.peers().filter(|(other, message)| *other == member && *message >= recent);
+        known.next().map(|(_, message)| message)
     };
     let live = named(parsed.repr.live);
-    (live || named(parsed.repr.potential), live)
+    (live.or_else(|| named(parsed.repr.potential)), live.is_some())
 }

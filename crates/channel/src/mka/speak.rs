@@ -9,8 +9,9 @@ use antedate_wire::mka::{
     Repr, SakUse, WrappedSak, Xpn,
 };
 
+use super::destination::in_use;
 use super::held::Held;
-use super::participant::{Action, Participant, Server};
+use super::participant::{Action, Participant, Sent, Server};
 use super::status::{Fault, KeyStatus, Member, Status};
 use crate::macsec::CipherSuite;
 
@@ -18,8 +19,20 @@ use crate::macsec::CipherSuite;
 const VERSION: u8 = 2;
 
 impl Participant {
-    /// Sends an MKPDU.
+    /// Sends an MKPDU, to one destination or to several.
     pub(super) fn speak(&mut self, now: Duration) {
+        let places = self.search.next(self.config.destinations.len(), &mut self.peers, now);
+        // A peer that hears several names the last one: the nearest group.
+        places.iter().rev().for_each(|place| self.send(now, place));
+        // A lone participant receives no MKPDU that would trigger this.
+        self.forget_sent(now);
+        self.last_sent = Some(now);
+        self.soon = false;
+    }
+
+    /// Sends an MKPDU to the destination at this place of the list.
+    fn send(&mut self, now: Duration, place: usize) {
+        let Some(destination) = self.config.destinations.get(place).copied() else { return };
         self.message += 1;
         let live: Vec<u8> =
             self.peers.live().flat_map(|peer| PeerList::entry(peer.member, peer.message)).collect();
@@ -83,7 +96,7 @@ impl Participant {
                 old_lowest_pn: upper[1],
             }),
             announcement,
-            ..Repr::new(self.config.destination, self.config.source, basic)
+            ..Repr::new(destination, self.config.source, basic)
         };
         let mut frame = vec![0; repr.buffer_len()];
         // Cannot fail: the buffer fits everything, and 63 peers of each kind are well below the
@@ -92,11 +105,7 @@ impl Participant {
             self.actions.push_back(Action::Send(frame));
             self.sent += 1;
         }
-        // A lone participant receives no MKPDU that would trigger this.
-        self.forget_sent(now);
-        self.sent_at.push_back((self.message, now));
-        self.last_sent = Some(now);
-        self.soon = false;
+        self.sent_at.push_back(Sent { message: self.message, at: now, place });
     }
 
     /// Whether there is a live member and all live members reassemble fragments.
@@ -125,6 +134,7 @@ impl Participant {
             transmits: peer.transmits(latest),
             antedate: peer.antedate,
             fragments: peer.fragments,
+            reached_by: peer.reached.and_then(|(place, _)| self.config.destinations.get(place).copied()),
             silent: age(peer.heard),
         });
         let keys = [&self.latest, &self.old].map(|held| {
@@ -151,6 +161,7 @@ impl Participant {
             keys,
             members: members.collect(),
             all_reassemble: self.all_reassemble(),
+            destinations: in_use(&self.config.destinations, &self.peers),
             sent: self.sent,
             received: self.received,
             refused: self.refused,

@@ -190,6 +190,8 @@ pub struct Member {
     pub antedate: bool,
     /// whether it reassembles fragments
     pub fragments: bool,
+    /// the destination by which it heard us last
+    pub reached_by: Option<EthernetAddress>,
     /// time since its last MKPDU
     pub silent: Duration,
 }
@@ -232,6 +234,8 @@ pub struct Status {
     pub members: Vec<Member>,
     /// whether every live member reassembles fragments
     pub all_reassemble: bool,
+    /// the destinations by which the live members hear us
+    pub destinations: Vec<EthernetAddress>,
     /// MKPDUs sent
     pub sent: u64,
     /// MKPDUs received and accepted

@@ -1,4 +1,5 @@
 mod adversary;
+mod destinations;
 mod rotation;
 mod scenarios;
 mod short_scis;

@@ -7,11 +7,12 @@
 
 use alloc::boxed::Box;
 use alloc::vec;
+use alloc::vec::Vec;
 
 /// Octets of the longest whole: a jumbo frame with VLAN tags and VXLAN's headers.
 pub const LONGEST: usize = 9216;
-/// The most incomplete frames.
-pub const OPEN: usize = 8;
+/// The most incomplete frames: with the parts of 64 frames interleaved, none is given up.
+pub const OPEN: usize = 64;
 /// The most nanoseconds that a frame may be incomplete.
 const PATIENCE: u64 = 500_000_000;
 const UNIT: usize = 8;
@@ -84,26 +85,31 @@ struct Slot {
     octets: Box<[u8]>,
 }
 
+impl Slot {
+    fn new() -> Self {
+        Self {
+            of: None,
+            since: 0,
+            total: None,
+            end: 0,
+            have: [0; WORDS],
+            units: 0,
+            octets: vec![0; LONGEST].into_boxed_slice(),
+        }
+    }
+}
+
 /// The incomplete wholes of a peer.
 pub struct Reassembly {
-    slots: [Slot; OPEN],
+    /// As many as were ever incomplete at a time.
+    slots: Vec<Slot>,
     counters: Counters,
 }
 
 impl Default for Reassembly {
     fn default() -> Self {
-        Self {
-            slots: core::array::from_fn(|_| Slot {
-                of: None,
-                since: 0,
-                total: None,
-                end: 0,
-                have: [0; WORDS],
-                units: 0,
-                octets: vec![0; LONGEST].into_boxed_slice(),
-            }),
-            counters: Counters::default(),
-        }
+        // The first two do not wait for memory; more are rare.
+        Self { slots: vec![Slot::new(), Slot::new()], counters: Counters::default() }
     }
 }
 
@@ -158,10 +164,14 @@ impl Reassembly {
         &self.counters
     }
 
-    /// A slot for a new whole: a free one, or that of the oldest.
+    /// A slot for a new whole: a free one, a new one, or that of the oldest.
     fn open(&mut self, now: u64, of: Whole) -> usize {
         let key = |slot: &Slot| slot.of.map_or((0, 0), |_| (1, slot.since));
-        let at = (0..OPEN).min_by_key(|at| key(&self.slots[*at])).unwrap_or(0);
+        let mut at = (0..self.slots.len()).min_by_key(|at| key(&self.slots[*at])).unwrap_or(0);
+        if self.slots.get(at).is_none_or(|slot| slot.of.is_some()) && self.slots.len() < OPEN {
+            at = self.slots.len();
+            self.slots.push(Slot::new());
+        }
         let slot = &mut self.slots[at];
         if slot.of.is_some() {
             self.counters.incomplete += 1;
@@ -292,6 +302,27 @@ mod tests {
             assert!(r.add(0, bad).is_none());
         }
         assert_eq!(r.counters().malformed, 3);
+    }
+
+    #[test]
+    fn swapped_frames_are_reassembled() {
+        let whole = octets(1514);
+        for distance in 2..=64usize {
+            let mut r = Reassembly::default();
+            let of = |first: usize| Whole::Frame { session: 1, first: 2 * first as u64, count: 2 };
+            let sent: Vec<_> = (0..256).flat_map(|first| parts(&whole, 760, of(first))).collect();
+            // Datagrams come in blocks of this many, each in reverse.
+            let came = sent.chunks(distance).flat_map(|block| block.iter().rev());
+            let done = came.filter(|part| r.add(0, **part).is_some()).count();
+            assert_eq!((done, r.counters().incomplete), (256, 0), "{distance}");
+            // All first pieces of a block of frames come before all second ones.
+            let mut r = Reassembly::default();
+            let came = sent.chunks(2 * distance).flat_map(|block| {
+                block.iter().step_by(2).chain(block.iter().skip(1).step_by(2))
+            });
+            let done = came.filter(|part| r.add(0, **part).is_some()).count();
+            assert_eq!((done, r.counters().incomplete), (256, 0), "{distance}");
+        }
     }
 
     #[test]

@@ -8,13 +8,16 @@ use antedate_wire::wireguard::{PADDING, TAG_LEN, TRANSPORT_HEADER_LEN, padded_le
 
 use super::noise::Secret;
 use crate::lengths::Lengths;
-use crate::replay::{MAX_WINDOW, ReplayWindow};
+use crate::replay::ReplayWindow;
 use crate::sequence::ExhaustedError;
 
 /// The most prepared packets in each direction of a session.
 pub const SLOTS: usize = 16;
 /// Octets prepared for each packet: a full fieldbus frame with its tunnel headers.
 pub const PREPARED_LEN: usize = 1664;
+
+/// Words of 64 counters in the replay window: 8,192 counters, as in the Linux kernel.
+const WINDOW: usize = 128;
 
 /// A session is renewed after this many messages.
 const REKEY_AFTER_MESSAGES: u64 = 1 << 60;
@@ -75,7 +78,7 @@ pub(super) struct Session {
     /// The lengths of packets in each direction.
     sending: Lengths,
     receiving: Lengths,
-    window: ReplayWindow,
+    window: ReplayWindow<WINDOW>,
     /// Messages sent.
     sent: u64,
 }
@@ -99,7 +102,7 @@ impl Session {
             open: Box::new(OpenPool::new(key(&receive)?, nonce as Rule)),
             sending: Lengths::new(PREPARED_LEN),
             receiving: Lengths::new(PREPARED_LEN),
-            window: ReplayWindow::new(0, MAX_WINDOW),
+            window: ReplayWindow::new(0, ReplayWindow::<WINDOW>::WIDEST),
             sent: 0,
         })
     }

@@ -50,7 +50,8 @@ fn summary(checked: &Checked) -> String {
             line("protected", format!("MACsec, {suite}, keys agreed upon by MKA"));
             line("as", format!("{own}, key server priority {}", settings.priority));
             line("with", format!("holders of a {}-bit CAK named {}", cak.bits(), cak.name()));
-            line("speaks to", settings.destination.to_string());
+            let destinations: Vec<String> = settings.destinations.iter().map(ToString::to_string).collect();
+            line("speaks to", destinations.join(", "));
         }
         Keyed::Overlay { overlay, private, .. } => {
             let secured = if private.is_some() { "VXLAN in WireGuard" } else { "no: VXLAN alone" };

@@ -17,8 +17,9 @@ pub const REKEY: Duration = Duration::from_secs(8 * 3600);
 pub struct Settings {
     /// The file with CAK and CKN.
     pub cak_file: PathBuf,
-    /// The destination address of MKPDUs.
-    pub destination: EthernetAddress,
+    /// The destination addresses of MKPDUs: one, or those of
+    /// [`AUTOMATIC`](antedate_channel::mka::AUTOMATIC).
+    pub destinations: Vec<EthernetAddress>,
     /// The key-server priority: the lowest is elected, 255 never.
     pub priority: u8,
     /// Whether this gateway, as key server, enables delay protection for all members.

@@ -171,6 +171,7 @@ fn look(file: &Path, machine: &dyn Machine, with_state: bool) -> Result<Checked,
                 warnings::unbounded_express(&checked),
                 warnings::unmarked_fragments(&checked),
                 warnings::idle_tables(&checked),
+                warnings::kept_by_switches(&checked),
                 warnings::unknown_rate(&checked, machine),
                 answered.map(|fault| checked.config.at("control.socket", fault)),
             ];
@@ -354,10 +355,11 @@ fn agreed(
     let mut fault =
         |key, what: String, remedy: String| faults.push(draft.lines.fault(&draft.file, key, what, remedy));
     forms(draft, macsec, own, &mut fault);
-    if settings.destination == EthernetAddress(uplink?.address) {
+    let address = EthernetAddress(uplink?.address);
+    if settings.destinations.contains(&address) {
         fault(
             "macsec.mka_destination",
-            format!("{} is this gateway's own address", settings.destination),
+            format!("{address} is this gateway's own address"),
             "give the address of the other gateway, or a group".to_owned(),
         );
     }

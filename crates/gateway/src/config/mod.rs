@@ -42,6 +42,7 @@ pub use policy::Policy;
 use policy::Traffic;
 pub(crate) use read::suite;
 
+use crate::sys::age::Bounds;
 use antedate_host::control::Words;
 use antedate_host::fault::{Fault, Faults};
 
@@ -220,6 +221,8 @@ pub struct Run {
     pub prepare: usize,
     /// Whether frames bypass the queueing discipline of the port.
     pub qdisc_bypass: bool,
+    /// The ages from which on frames are dropped.
+    pub max_age: Bounds,
 }
 
 /// The forwarding threads, each with the CPU that it is pinned to, if any.

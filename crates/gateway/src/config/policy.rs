@@ -89,6 +89,15 @@ impl Class {
         named.chain(["malformed"])
     }
 
+    /// Whether the next frame of a flow replaces this one, so that an old one is worth nothing.
+    #[must_use]
+    pub const fn is_cyclic(self) -> bool {
+        matches!(
+            self,
+            Self::Named(Traffic::ProfinetRt | Traffic::Goose | Traffic::SampledValues | Traffic::Ethercat)
+        )
+    }
+
     /// The index of its counter, below [`Self::COUNT`].
     #[inline]
     #[must_use]

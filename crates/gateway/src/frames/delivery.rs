@@ -7,9 +7,11 @@ use crate::frames::joiner::{Joined, Joiner};
 use crate::frames::offload;
 use crate::frames::port::{not_sent, put};
 use crate::run::counters::PathCounters;
+use crate::sys::age::Bounds;
 use crate::sys::interface::Interface;
 use crate::sys::packet::{Received, Sender};
 use crate::sys::segmenter::Segmenter;
+use crate::sys::thread;
 
 /// A port with a joiner.
 #[derive(Debug)]
@@ -17,18 +19,24 @@ pub struct Delivery {
     sender: Sender,
     segmenter: Segmenter,
     joiner: Joiner,
+    /// The arrival of the first held segment.
+    since: u64,
+    max_age: Bounds,
 }
 
 impl Delivery {
-    /// Opens the interface. With `bypass` frames skip its queueing discipline.
+    /// Opens the interface. With `bypass` frames skip its queueing discipline. Segments that were
+    /// held past their bound are dropped.
     ///
     /// # Errors
     /// Without `CAP_NET_RAW` (`PermissionDenied`).
-    pub fn open(interface: &Interface, bypass: bool) -> io::Result<Self> {
+    pub fn open(interface: &Interface, bypass: bool, max_age: Bounds) -> io::Result<Self> {
         Ok(Self {
             sender: Sender::open(interface, bypass)?,
             segmenter: Segmenter::open(interface, bypass)?,
             joiner: Joiner::new(),
+            since: 0,
+            max_age,
         })
     }
 
@@ -44,10 +52,15 @@ impl Delivery {
         if !self.segmenter.takes() {
             return self.put(counters, frame);
         }
-        if self.joiner.add(frame) {
-            return;
+        if self.joiner.is_empty() {
+            self.since = thread::coarse_now();
+        } else {
+            if self.joiner.add(frame) {
+                return;
+            }
+            self.flush(counters);
+            self.since = thread::coarse_now();
         }
-        self.flush(counters);
         if !self.joiner.add(frame) {
             self.put(counters, frame);
         }
@@ -57,6 +70,10 @@ impl Delivery {
     #[inline]
     pub fn flush(&mut self, counters: &PathCounters) {
         let Some(Joined { frame, count, offload, headers }) = self.joiner.take() else { return };
+        // The process may have stood still meanwhile.
+        if self.max_age.is_stale(thread::coarse_now() - self.since) {
+            return counters.stale.add(count as u64);
+        }
         if count == 1 {
             return put(counters, &self.sender, frame);
         }

@@ -157,6 +157,13 @@ impl Joiner {
         Self { octets: vec![0; MAX_SUPER_FRAME_LEN].into(), len: 0, run: None }
     }
 
+    /// Whether no segment is held.
+    #[inline]
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.run.is_none()
+    }
+
     /// Copies a frame if it starts or continues a super-frame. If not, the caller sends what
     /// [`Self::take`] returns and tries again, and sends the frame itself if that fails too.
     #[inline]

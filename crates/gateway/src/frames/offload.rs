@@ -72,13 +72,13 @@ fn finish_rest(
     scratch: &mut [u8],
     mut pass: impl FnMut(Received<'_>),
 ) -> Result<usize, UnsupportedError> {
-    let Received { space, place, offload, shifted } = received;
+    let Received { space, place, offload, shifted, late } = received;
     let frame = space.get_mut(place.clone()).unwrap_or_default();
     if offload.segmentation != 0 {
         return Segments::new(frame, offload, shifted)?.each(frame, scratch, pass);
     }
     complete_checksum(frame, offload, shifted)?;
-    pass(Received { space, place, offload: Offload::default(), shifted });
+    pass(Received { space, place, offload: Offload::default(), shifted, late });
     Ok(1)
 }
 
@@ -157,7 +157,13 @@ impl Segments {
             segment[..header.len()].copy_from_slice(header);
             segment[header.len()..].copy_from_slice(piece);
             self.number(segment, index, count, done);
-            pass(Received { space: &mut *scratch, place, offload: Offload::default(), shifted: 0 });
+            pass(Received {
+                space: &mut *scratch,
+                place,
+                offload: Offload::default(),
+                shifted: 0,
+                late: false,
+            });
             done += piece.len();
         }
         Ok(count)

@@ -23,11 +23,22 @@ pub(crate) fn flow(frame: &[u8]) -> u32 {
     (mixed >> 32) as u32
 }
 
-/// The class of a frame, if the policy passes it. Counts the decision.
+/// The class of a frame, if the policy passes it. Counts the decision. A cyclic frame that is `late`
+/// does not pass.
 #[inline]
-pub(crate) fn admit(gate: &Gate, way: Way, counters: &PathCounters, frame: &[u8]) -> Option<Class> {
+pub(crate) fn admit(
+    gate: &Gate,
+    way: Way,
+    counters: &PathCounters,
+    late: bool,
+    frame: &[u8],
+) -> Option<Class> {
     hot(|| {
         let verdict = gate.decide(way, frame);
+        if late && verdict.passes && verdict.class.is_cyclic() {
+            counters.stale.count();
+            return None;
+        }
         if let Some(rule) = verdict.rule.and_then(|rule| counters.rules.get(rule)) {
             rule.count();
         }

@@ -8,8 +8,10 @@
 //!
 //! - [`crate::config::cak`]: the file with the pre-shared key
 //! - [`report`]: members and keys in status and log
+//! - `symptoms`: what goes wrong, for the watch
 
 pub mod report;
+mod symptoms;
 #[cfg(test)]
 mod tests;
 
@@ -30,13 +32,17 @@ use antedate_host::fault::Fault;
 use antedate_wire::macsec::An;
 use antedate_wire::{EtherType, EthernetAddress, Sci};
 
+use self::symptoms::Symptoms;
 use crate::config::agreement::Settings;
 use crate::config::cak::CakFile;
 use crate::config::express::{express_sci, express_ssci};
+use crate::config::policy::{Class, Traffic};
 use crate::config::{Fragmentation, Macsec, SciMode};
 use crate::link::message::{InstallError, Message, Shown};
+use crate::run::counters::{Counter, PathCounters};
 use crate::run::lock;
 use crate::run::mailbox::Mailbox;
+use crate::run::watch::Watch;
 use crate::sys::interface::Interface;
 use crate::sys::listener::Listener;
 use crate::sys::thread::wait;
@@ -63,9 +69,27 @@ pub struct Agreement {
 /// The latest state, for other threads.
 pub type View = Arc<Mutex<Option<Status>>>;
 
+/// The parts of the gateway around key agreement.
+#[derive(Debug)]
+pub struct Around {
+    /// The port of key agreement.
+    pub uplink: Interface,
+    /// The port on which no MKPDU may arrive.
+    pub field: Interface,
+    /// The mailboxes of the forwarding threads: out first, in last.
+    pub threads: Vec<Arc<Mailbox<Message>>>,
+    /// The gateway's own channels: the ordinary one, then the express one.
+    pub channels: Vec<TransmitConfig>,
+    /// State of the forwarding threads.
+    pub shown: Arc<Shown>,
+    /// The counters from the machines to the uplink.
+    pub out: Arc<PathCounters>,
+    /// The watch.
+    pub watch: Arc<Watch>,
+}
+
 impl Agreement {
-    /// Starts the thread. `threads` are the mailboxes of the forwarding threads: out first, in
-    /// last. `channels` are the gateway's own: the ordinary one, then the express one.
+    /// Starts the thread.
     ///
     /// # Errors
     /// When no socket or thread can be opened.
@@ -73,11 +97,9 @@ impl Agreement {
         config: Config,
         fragmentation: Fragmentation,
         cak: &CakFile,
-        uplink: &Interface,
-        threads: Vec<Arc<Mailbox<Message>>>,
-        channels: Vec<TransmitConfig>,
-        shown: Arc<Shown>,
+        around: Around,
     ) -> Result<Self, Fault> {
+        let uplink = &around.uplink;
         let file = &cak.file;
         let refused = |what: String| {
             Fault::of_file(file, what, "see that the uplink exists and is up: ip link; or run as root")
@@ -87,19 +109,19 @@ impl Agreement {
             refused(format!("cannot open a packet socket for key agreement on {}: {e}", uplink.name))
         })?;
         let participant = Participant::new(key, config.clone(), &mut random);
+        let field = listen(&around.field, &config).ok();
         let (stop, view) = (Arc::new(AtomicBool::new(false)), View::default());
         let speaker = Speaker {
             participant,
             config,
-            uplink: uplink.clone(),
             socket: Some(socket),
-            threads,
-            channels,
-            shown,
+            field,
+            around,
             start: Instant::now(),
             looked: Instant::now(),
             view: Arc::clone(&view),
             said: report::Said::default(),
+            symptoms: Symptoms::default(),
             fragmentation,
             known: Vec::new(),
             takes_from: Vec::new(),
@@ -137,9 +159,10 @@ impl Drop for Agreement {
     }
 }
 
-fn listen(uplink: &Interface, config: &Config) -> io::Result<Listener> {
-    let group = config.destination.is_multicast().then_some(config.destination.0);
-    Listener::open(uplink, EtherType::Eapol.number(), group)
+fn listen(port: &Interface, config: &Config) -> io::Result<Listener> {
+    let groups: Vec<_> =
+        config.destinations.iter().filter(|to| to.is_multicast()).map(|group| group.0).collect();
+    Listener::open(port, EtherType::Eapol.number(), &groups)
 }
 
 /// Fills from the system's generator. Waits where it fails, so that no key is made without
@@ -154,15 +177,15 @@ fn random(octets: &mut [u8]) {
 struct Speaker {
     participant: Participant,
     config: Config,
-    uplink: Interface,
     socket: Option<Listener>,
-    threads: Vec<Arc<Mailbox<Message>>>,
-    channels: Vec<TransmitConfig>,
-    shown: Arc<Shown>,
+    /// Hears MKPDUs on the wrong port.
+    field: Option<Listener>,
+    around: Around,
     start: Instant,
     looked: Instant,
     view: View,
     said: report::Said,
+    symptoms: Symptoms,
     fragmentation: Fragmentation,
     /// Members with a key in the forwarding thread.
     known: Vec<Sci>,
@@ -190,13 +213,15 @@ impl Speaker {
             self.act();
             let now = self.start.elapsed();
             let status = self.participant.status(now);
-            self.said.changes(&status, now);
+            self.said.changes(&status);
+            self.symptoms.report(&status, now, &self.around.watch);
             self.fragments(&status);
             *lock(&self.view) = Some(status);
             if self.looked.elapsed() >= LOOK {
                 self.looked = Instant::now();
                 self.follow();
                 self.hear_late();
+                self.look(&mut frame);
             }
             let pause = self.participant.wake_at(now).saturating_sub(now).min(ROUND);
             match &self.socket {
@@ -221,17 +246,48 @@ impl Speaker {
             let heard = self.participant.receive(now, frame.get(..len).unwrap_or_default());
             if let Err(reason) = heard {
                 tracing::debug!(%reason, "an MKPDU is refused");
+                self.symptoms.refused(reason, frame.get(..len).unwrap_or_default());
             }
             self.participant.tick(now, &mut random);
         }
     }
 
+    /// Looks for MKPDUs on the field port, and for traffic that ends at switches.
+    fn look(&mut self, frame: &mut [u8]) {
+        if !self.around.field.still_there() || self.field.is_none() {
+            let found = Interface::find(&self.around.field.name);
+            self.field = found.ok().and_then(|field| {
+                self.around.field = field;
+                listen(&self.around.field, &self.config).ok()
+            });
+        }
+        for _ in 0..HEARD_AT_ONCE {
+            let Some(len) = self.field.as_ref().and_then(|field| field.receive(frame)) else { break };
+            let frame = frame.get(..len).unwrap_or_default();
+            if self.participant.sender(frame).is_some() {
+                self.symptoms.on_the_field(frame);
+            }
+        }
+        if let Some(field) = &self.field {
+            field.take_error();
+        }
+        let status = self.participant.status(self.start.elapsed());
+        if self.config.destinations.len() > 1 {
+            let Around { out, watch, .. } = &self.around;
+            let passed =
+                |traffic: Traffic| out.passed.get(Class::Named(traffic).index()).map_or(0, Counter::get);
+            let kept = Traffic::NAMES.iter().filter(|(_, traffic)| traffic.ends_at_switches());
+            let kept: Vec<_> = kept.map(|(name, traffic)| (*name, passed(*traffic))).collect();
+            self.symptoms.kept_by_switches(&status, &kept, watch);
+        }
+    }
+
     /// Reports the packet numbers in use.
     fn progress(&mut self) {
-        let encoding = self.shown.encoding.get();
+        let encoding = self.around.shown.encoding.get();
         if let Some(an) = encoding.checked_sub(1).and_then(|an| An::new(u8::try_from(an).ok()?)) {
-            let express = Some(self.shown.express_pn.get()).filter(|next| *next > 0);
-            self.participant.progress(an, self.shown.usual_pn.get(), express);
+            let express = Some(self.around.shown.express_pn.get()).filter(|next| *next > 0);
+            self.participant.progress(an, self.around.shown.usual_pn.get(), express);
         }
     }
 
@@ -241,10 +297,10 @@ impl Speaker {
                 Action::Send(frame) => {
                     // A link that is down loses it like any other frame. The next one follows in
                     // two seconds.
-                    if let Some(Err(error)) = self.socket.as_ref().map(|socket| socket.send(&frame)) {
-                        tracing::debug!(%error, "an MKPDU is not sent");
-                        if let Some(warning) = self.said.unsent(&error, frame.len(), self.start.elapsed()) {
-                            tracing::warn!("{warning}");
+                    if let Some(sent) = self.socket.as_ref().map(|socket| socket.send(&frame)) {
+                        Symptoms::sent(&sent, frame.len(), &self.around.watch);
+                        if let Err(error) = sent {
+                            tracing::debug!(%error, "an MKPDU is not sent");
                         }
                     }
                 }
@@ -284,7 +340,7 @@ impl Speaker {
     /// Installs a key for receiving, and waits until it is in use.
     fn receive(&mut self, install: Install) {
         let Install { an, ref sak, ref members, .. } = install;
-        let Some(mailbox) = self.threads.last() else { return };
+        let Some(mailbox) = self.around.threads.last() else { return };
         let (answer, answers) = mpsc::channel();
         let mut channels = members.clone();
         // An Antedate gateway may use a second channel, where frames carry the SCI. Without an SCI
@@ -342,10 +398,10 @@ impl Speaker {
     /// Installs a key for transmitting.
     fn transmit(&mut self, install: Install) {
         let Install { an, sak, ssci, .. } = install;
-        let Some(mailbox) = self.threads.first() else { return };
+        let Some(mailbox) = self.around.threads.first() else { return };
         // The express channel is the second one. An agreed key is new, so it begins at 1 and needs
         // no durable record.
-        let channels = self.channels.iter().zip([ssci, ssci.map(express_ssci)]);
+        let channels = self.around.channels.iter().zip([ssci, ssci.map(express_ssci)]);
         let ready: Result<Vec<_>, TransmitInstallError> = channels
             .map(|(channel, ssci)| {
                 let config = TransmitConfig { suite: sak.suite(), ssci, ..*channel };
@@ -412,32 +468,32 @@ impl Speaker {
 
     /// The thread of the inbound direction is the last one.
     fn tell_receiver(&self, message: Message) {
-        if let Some(mailbox) = self.threads.last() {
+        if let Some(mailbox) = self.around.threads.last() {
             mailbox.post(message);
         }
     }
 
     fn post(&self, message: impl Fn() -> Message) {
-        for mailbox in &self.threads {
+        for mailbox in &self.around.threads {
             mailbox.post(message());
         }
     }
 
     /// Reopens the socket if the uplink was replaced.
     fn follow(&mut self) {
-        if self.uplink.still_there() && self.socket.is_some() {
+        if self.around.uplink.still_there() && self.socket.is_some() {
             return;
         }
-        let found = Interface::find(&self.uplink.name);
+        let found = Interface::find(&self.around.uplink.name);
         self.socket = found
             .and_then(|uplink| {
                 let socket = listen(&uplink, &self.config)?;
-                self.uplink = uplink;
+                self.around.uplink = uplink;
                 Ok(socket)
             })
             .ok();
         if self.socket.is_some() {
-            tracing::info!(uplink = %self.uplink.name, "key agreement goes on with the new interface");
+            tracing::info!(uplink = %self.around.uplink.name, "key agreement goes on with the new interface");
         }
     }
 }
@@ -455,7 +511,7 @@ pub fn participant(
     Config {
         second: own.1,
         priority: settings.priority,
-        destination: settings.destination,
+        destinations: settings.destinations.clone(),
         source: EthernetAddress(uplink.address),
         suites,
         confidentiality: macsec.confidentiality,

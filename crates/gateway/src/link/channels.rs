@@ -17,7 +17,7 @@ use crate::config::express::{express_sci, express_ssci};
 use crate::config::keys::KeyFile;
 use crate::config::state;
 use crate::config::uplink::SLOWEST_MBIT;
-use crate::config::{Checked, Config, Keyed, Macsec, Rate, SciMode};
+use crate::config::{Checked, Config, Keyed, Macsec, Rate, Run, SciMode};
 use crate::link::ledger::Ledger;
 use crate::link::message::Ports;
 use crate::link::path::{Protector, Validator};
@@ -172,7 +172,8 @@ fn sak(keys: &KeyFile, an: An) -> Result<Sak, macsec::SakError> {
     Sak::new(keys.suite, key, salt)
 }
 
-/// Opens the ports of one direction. The cipher's work begins `head` octets into their frames.
+/// Opens the ports of one direction. The cipher's work begins `head` octets into their frames, which
+/// are dropped when older than their bound.
 ///
 /// # Errors
 /// When the kernel refuses, with a remedy where there is one.
@@ -181,10 +182,12 @@ pub fn ports(
     (from, head): (&Interface, usize),
     to: &Interface,
     mtu: usize,
-    bypass: bool,
+    run: &Run,
 ) -> Result<Ports, Fault> {
-    let open =
-        || io::Result::Ok(Ports { from: Receiver::open(from, head)?, to: Sender::open(to, bypass)?, mtu });
+    let open = || {
+        let receiver = Receiver::open(from, head)?.bounded(run.max_age);
+        io::Result::Ok(Ports { from: receiver, to: Sender::open(to, run.qdisc_bypass)?, mtu })
+    };
     open().map_err(|error| no_socket(config, [from, to], &error))
 }
 

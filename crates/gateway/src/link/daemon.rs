@@ -5,6 +5,7 @@
 //! handles frames.
 
 mod interfaces;
+mod path_mtu;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -17,11 +18,12 @@ use antedate_host::fault::Fault;
 use antedate_wire::macsec::An;
 
 use self::interfaces::{Watched, is_up};
+use self::path_mtu::Probes;
 use crate::config::express::express_sci;
 use crate::config::state;
 use crate::config::{Checked, Config, FlowTables, Flows, Keyed, Protection, RESERVE, Rate};
 use crate::frames::gate::Gate;
-use crate::link::agreement::{self, Agreement};
+use crate::link::agreement::{self, Agreement, Around};
 use crate::link::channels::{self, Channels};
 use crate::link::express::Express;
 use crate::link::fastest;
@@ -30,6 +32,7 @@ use crate::link::message::{Message, Shown};
 use crate::link::path::{Inbound, MACHINES_HEAD, Outbound, PROTECTED_HEAD, Validator};
 use crate::link::report::Answers;
 use crate::link::snapshot::Snapshot;
+use crate::link::symptoms::Symptoms;
 use crate::link::worker::Worker;
 use crate::run::RunError;
 use crate::run::control;
@@ -38,6 +41,8 @@ use crate::run::lock;
 use crate::run::mailbox::Mailbox;
 use crate::run::report::{About, Carries, Place, Shares};
 use crate::run::setup::{self, Granted};
+use crate::run::trouble::Trouble;
+use crate::run::watch::Watch;
 use crate::sys;
 use crate::sys::interface::Interface;
 
@@ -71,6 +76,7 @@ pub fn run(checked: &Checked, stop: &AtomicBool) -> Result<(), RunError> {
         }
         thread::sleep(pause);
         supervisor.reserve();
+        supervisor.probe();
         if every(NOTE, round) {
             supervisor.note();
             supervisor.follow();
@@ -105,6 +111,8 @@ struct Supervisor {
     /// The counts of the last summary.
     summed: (u64, u64),
     complained: Option<Instant>,
+    symptoms: Symptoms,
+    probes: Probes,
     _server: Server,
 }
 
@@ -116,12 +124,21 @@ impl Supervisor {
         let rules = config.policy.rules.len();
         let (out, inward) = (Arc::new(PathCounters::new(rules)), Arc::new(PathCounters::new(rules)));
         let shown = Arc::new(Shown::default());
-        let bypass = config.run.qdisc_bypass;
         let mtus = (checked.uplink_mtu(), checked.field.mtu);
-        let mut outbound =
-            channels::ports(&config.file, (&checked.field, MACHINES_HEAD), &checked.uplink, mtus.0, bypass)?;
-        let mut inbound =
-            channels::ports(&config.file, (&checked.uplink, PROTECTED_HEAD), &checked.field, mtus.1, bypass)?;
+        let mut outbound = channels::ports(
+            &config.file,
+            (&checked.field, MACHINES_HEAD),
+            &checked.uplink,
+            mtus.0,
+            &config.run,
+        )?;
+        let mut inbound = channels::ports(
+            &config.file,
+            (&checked.uplink, PROTECTED_HEAD),
+            &checked.field,
+            mtus.1,
+            &config.run,
+        )?;
         let cpus = setup::cpus(config.run.threads);
         let unmade = |error: std::io::Error| Fault::of_thread(&config.file, &error);
         let new = |_| Mailbox::new().map(Arc::new).map_err(unmade);
@@ -139,14 +156,17 @@ impl Supervisor {
         if let (Some(settings), Some(transmit)) = (&config.express, installed.express) {
             let mbit = channels::rate(checked, settings.rate);
             link_rate = (settings.rate == Rate::OfLink).then_some(mbit);
-            outbound.express = Some(Box::new(Express::new(transmit, settings.clone(), mbit)));
+            outbound.express =
+                Some(Box::new(Express::new(transmit, settings.clone(), mbit, config.run.max_age)));
         }
         if let Some(Flows { tables, shapes }) = &config.flows
             && (*tables == FlowTables::On || *tables == FlowTables::Auto && fastest::tables_pay())
         {
             outbound.channels().for_each(|transmit| transmit.set_flows(shapes.clone()));
         }
-        let inbound = Inbound::new(inbound, gate, Arc::clone(&inward), installed.validator);
+        let mut inbound = Inbound::new(inbound, gate, Arc::clone(&inward), installed.validator);
+        let desk = path_mtu::desk(checked, mailboxes.first());
+        inbound.desk.clone_from(&desk);
         let own_channels: Vec<_> = outbound.channels().map(|transmit| *transmit.config()).collect();
 
         let parts = if cpus.len() == 1 {
@@ -176,6 +196,7 @@ impl Supervisor {
             threads.push(thread::Builder::new().name(direction.into()).spawn(start).map_err(unmade)?);
         }
         let about = About::new(checked);
+        let watch = Arc::new(Watch::default());
         let answers = Arc::new(Answers {
             about,
             mailboxes: mailboxes.clone(),
@@ -187,6 +208,10 @@ impl Supervisor {
             ports: Mutex::new([Carries::of(&checked.field, mtus.1), Carries::of(&checked.uplink, mtus.0)]),
             links: Mutex::new([&checked.field, &checked.uplink].map(|port| (is_up(port), 0))),
             shares: Shares::default(),
+            watch: Arc::clone(&watch),
+            desk,
+            overhead: path_mtu::overhead(checked),
+            path: Mutex::default(),
         });
         let agreement = match &checked.protection {
             Keyed::Agreed { macsec, settings, cak, own } => {
@@ -196,16 +221,16 @@ impl Supervisor {
                 }
                 let own = (*own, config.express.as_ref().map(|_| express_sci(*own)));
                 let participant = agreement::participant(settings, macsec, own, &checked.uplink, suites);
-                let shown = Arc::clone(&shown);
-                let agreement = Agreement::start(
-                    participant,
-                    macsec.fragmentation,
-                    cak,
-                    &checked.uplink,
-                    mailboxes.clone(),
-                    own_channels,
-                    shown,
-                )?;
+                let around = Around {
+                    uplink: checked.uplink.clone(),
+                    field: checked.field.clone(),
+                    threads: mailboxes.clone(),
+                    channels: own_channels,
+                    shown: Arc::clone(&shown),
+                    out: Arc::clone(&out),
+                    watch: Arc::clone(&watch),
+                };
+                let agreement = Agreement::start(participant, macsec.fragmentation, cak, around)?;
                 *lock(&answers.agreement) = Some(agreement.view());
                 Some(agreement)
             }
@@ -227,6 +252,8 @@ impl Supervisor {
             inward,
             summed: (0, 0),
             complained: None,
+            symptoms: Symptoms::default(),
+            probes: Probes::default(),
             _server: server,
             config,
         };
@@ -277,6 +304,7 @@ impl Supervisor {
     /// Records the received packet numbers.
     fn note(&mut self) {
         let Some(snapshot) = self.answers.snapshot() else { return };
+        self.suspect(&snapshot);
         let Some(ledger) = &mut self.ledger else { return };
         for sa in &snapshot.receive {
             ledger.received(sa.sci, sa.an, sa.next_pn);
@@ -287,6 +315,24 @@ impl Supervisor {
                 state::remedy(&error)
             ));
         }
+    }
+
+    /// Watches for forged frames, and for offloads that cannot be completed.
+    fn suspect(&mut self, snapshot: &Snapshot) {
+        let key_age = match &*lock(&self.answers.agreement) {
+            // Static keys are of any age.
+            None => Some(Duration::MAX),
+            Some(view) => {
+                let view = lock(view);
+                // With the old key, frames of both may be under way.
+                let keys = view.as_ref().map(|status| status.keys);
+                keys.and_then(|[latest, old]| latest.filter(|_| old.is_none())).map(|key| key.age)
+            }
+        };
+        let last = self.inward.forger.get();
+        self.symptoms.report(&snapshot.counters, key_age, last, &self.answers.watch);
+        let offloads = self.out.unsupported_offload.get() + self.inward.unsupported_offload.get();
+        self.answers.watch.count(Trouble::UnsupportedOffload, "", offloads, "");
     }
 
     /// Logs the frames that were refused, or too long, since the last summary.

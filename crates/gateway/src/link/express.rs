@@ -13,6 +13,7 @@
 //! - [`Express`]: the channel, and the queue of bulk
 
 use std::collections::VecDeque;
+use std::mem;
 
 use antedate_channel::fragment::Marks;
 use antedate_channel::macsec::{ProtectError, Transmit};
@@ -21,6 +22,7 @@ use antedate_wire::{EtherType, VlanTagStack};
 use crate::config::Express as Settings;
 use crate::config::policy::Policy;
 use crate::frames::gate::{Gate, Way};
+use crate::sys::age::Bounds;
 
 /// Octets that the medium adds to a frame: preamble, frame check sequence and gap (IEEE 802.3).
 const MEDIUM: usize = 8 + 4 + 12;
@@ -116,8 +118,8 @@ pub struct Express {
     pub transmit: Box<Transmit>,
     selector: Selector,
     pacer: Pacer,
-    /// Whole frames, and their total octets.
-    queue: VecDeque<Vec<u8>>,
+    /// Whole frames with their arrival, and their total octets.
+    queue: VecDeque<(u64, Vec<u8>)>,
     octets: usize,
     /// Buffers for reuse.
     spare: Vec<Vec<u8>>,
@@ -128,6 +130,11 @@ pub struct Express {
     at: usize,
     /// The time of the next fragment even if the wire is not idle.
     latest: u64,
+    /// The arrival of the current frame.
+    since: u64,
+    max_age: Bounds,
+    /// Frames dropped for their age since the last call of [`Self::take_stale`].
+    stale: u64,
 }
 
 /// The other secure channel with its settings.
@@ -146,7 +153,7 @@ pub struct Bulk<'a> {
 impl Express {
     /// An empty queue before a wire of this rate.
     #[must_use]
-    pub fn new(transmit: Box<Transmit>, settings: Settings, mbit: u64) -> Self {
+    pub fn new(transmit: Box<Transmit>, settings: Settings, mbit: u64, max_age: Bounds) -> Self {
         Self {
             transmit,
             selector: Selector::new(settings),
@@ -158,6 +165,9 @@ impl Express {
             lengths: VecDeque::new(),
             at: 0,
             latest: 0,
+            since: 0,
+            max_age,
+            stale: 0,
         }
     }
 
@@ -179,8 +189,13 @@ impl Express {
         self.pacer.sent(now, len);
     }
 
+    /// Frames dropped for their age since the last call.
+    pub const fn take_stale(&mut self) -> u64 {
+        mem::replace(&mut self.stale, 0)
+    }
+
     /// Queues a frame of bulk. False if the queue is full.
-    pub fn enqueue(&mut self, frame: &[u8]) -> bool {
+    pub fn enqueue(&mut self, now: u64, frame: &[u8]) -> bool {
         if self.octets + frame.len() > QUEUE || self.queue.len() >= QUEUE_FRAMES {
             return false;
         }
@@ -188,7 +203,7 @@ impl Express {
         copy.clear();
         copy.extend_from_slice(frame);
         self.octets += copy.len();
-        self.queue.push_back(copy);
+        self.queue.push_back((now, copy));
         true
     }
 
@@ -208,8 +223,13 @@ impl Express {
         if self.due().is_none_or(|due| due > now) {
             return Ok(false);
         }
+        if self.max_age.is_stale(now.saturating_sub(self.since)) && !self.lengths.is_empty() {
+            // Its receiver drops the rest.
+            self.lengths.clear();
+            self.stale += 1;
+        }
         if self.lengths.is_empty() {
-            self.cut(bulk)?;
+            self.cut(now, bulk)?;
         }
         let Some(len) = self.lengths.pop_front() else { return Ok(false) };
         if let Some(fragment) = self.fragments.get(self.at..self.at + len) {
@@ -223,9 +243,17 @@ impl Express {
 
     /// Protects the next frame of bulk: all its fragments with adjacent packet numbers, whatever is
     /// sent between them.
-    fn cut(&mut self, bulk: Bulk<'_>) -> Result<(), ProtectError> {
-        let Some(frame) = self.queue.pop_front() else { return Ok(()) };
-        self.octets -= frame.len();
+    fn cut(&mut self, now: u64, bulk: Bulk<'_>) -> Result<(), ProtectError> {
+        let frame = loop {
+            let Some((since, frame)) = self.queue.pop_front() else { return Ok(()) };
+            self.octets -= frame.len();
+            if !self.max_age.is_stale(now.saturating_sub(since)) {
+                self.since = since;
+                break frame;
+            }
+            self.stale += 1;
+            self.spare.push(frame);
+        };
         let Self { fragments, lengths, .. } = self;
         fragments.clear();
         self.at = 0;
@@ -310,8 +338,12 @@ mod tests {
         }
         let all = Selector::new(Settings { traffic: vec![Traffic::All], vlan_priority: None, ..settings() });
         assert!(all.picks(&cyclic) && all.picks(&frame(0, 64)));
-        let ids =
-            Selector::new(Settings { frame_ids: Some(0x8000..=0x80ff), vlan_priority: None, ..settings() });
+        let ids = Selector::new(Settings {
+            traffic: Vec::new(),
+            frame_ids: Some(0x8000..=0x80ff),
+            vlan_priority: None,
+            ..settings()
+        });
         for (id, picked) in [(0x7f, false), (0x80, true), (0x81, false)] {
             let mut rt = frame(0, 64);
             rt[12..15].copy_from_slice(&[0x88, 0x92, id]);
@@ -332,7 +364,7 @@ mod tests {
         mut offer: impl FnMut(u64, &mut Express, &mut Vec<(u64, Vec<u8>)>),
     ) -> Vec<(u64, Vec<u8>)> {
         let (mut bulk, mut express) =
-            (channel(SCI), Express::new(channel(express_sci(SCI)), settings(), mbit));
+            (channel(SCI), Express::new(channel(express_sci(SCI)), settings(), mbit, Bounds::NONE));
         let (mut sent, mut scratch) = (Vec::new(), vec![0; 4096]);
         for now in (0..end).step_by(1_000) {
             offer(now, &mut express, &mut sent);
@@ -351,7 +383,7 @@ mod tests {
     fn express_frame_waits_for_one_fragment() {
         let mut number = 0;
         let sent = run(20_000_000, |now, express, sent| {
-            while express.enqueue(&frame(number, 1514)) {
+            while express.enqueue(0, &frame(number, 1514)) {
                 number = number.wrapping_add(1);
             }
             if now % 1_000_000 == 500_000 {
@@ -385,7 +417,7 @@ mod tests {
                 express.set_rate(100);
                 slow = sent.len();
             }
-            while express.enqueue(&frame(1, 1514)) {}
+            while express.enqueue(0, &frame(1, 1514)) {}
         });
         let fast = sent.len() - slow;
         assert!(slow > 40 && (slow * 8..slow * 11).contains(&fast), "{slow} and {fast} fragments in 10 ms");
@@ -394,7 +426,7 @@ mod tests {
     #[test]
     fn express_frames_do_not_starve_bulk() {
         let sent = run(20_000_000, |now, express, sent| {
-            let _ = express.enqueue(&frame(1, 1514));
+            let _ = express.enqueue(0, &frame(1, 1514));
             sent.push((now, vec![0; 64]));
             express.sent(now, 64);
         });
@@ -405,7 +437,8 @@ mod tests {
     #[test]
     fn bulk_does_not_exceed_the_wire_rate() {
         for mbit in [1, 2] {
-            let sent = run_at(mbit, 500_000_000, |_, express, _| while express.enqueue(&frame(1, 1514)) {});
+            let sent =
+                run_at(mbit, 500_000_000, |_, express, _| while express.enqueue(0, &frame(1, 1514)) {});
             let used: u64 = sent.iter().map(|(_, frame)| (frame.len() + MEDIUM) as u64 * 8_000 / mbit).sum();
             assert!((480_000_000..503_000_000).contains(&used), "{used} ns of 500 ms at {mbit} Mbit/s");
         }
@@ -415,7 +448,7 @@ mod tests {
     fn bulk_resumes_after_express_overload() {
         let mut before = 0;
         let sent = run(1_400_000_000, |now, express, sent| {
-            let _ = express.enqueue(&frame(1, 1514));
+            let _ = express.enqueue(0, &frame(1, 1514));
             if now < 1_200_000_000 {
                 // Ten times the rate, which a wire without a link accepts too.
                 express.sent(now, 101);
@@ -429,10 +462,10 @@ mod tests {
 
     #[test]
     fn bulk_queue_is_bounded() {
-        let mut express = Express::new(channel(express_sci(SCI)), settings(), 100);
-        let queued = (0..10_000).filter(|_| express.enqueue(&frame(1, 1514))).count();
+        let mut express = Express::new(channel(express_sci(SCI)), settings(), 100, Bounds::NONE);
+        let queued = (0..10_000).filter(|_| express.enqueue(0, &frame(1, 1514))).count();
         assert_eq!(queued, QUEUE / 1514);
-        let mut express = Express::new(channel(express_sci(SCI)), settings(), 100);
-        assert_eq!((0..10_000).filter(|_| express.enqueue(&frame(1, 60))).count(), QUEUE_FRAMES);
+        let mut express = Express::new(channel(express_sci(SCI)), settings(), 100, Bounds::NONE);
+        assert_eq!((0..10_000).filter(|_| express.enqueue(0, &frame(1, 60))).count(), QUEUE_FRAMES);
     }
 }

@@ -69,6 +69,10 @@ pub enum Message {
     ForgetPeer(Sci, Answer<Retired>),
     /// Send bulk at this rate in Mbit/s.
     Rate(u64),
+    /// Protect and send this echo, whole, whatever the path MTU.
+    Echo(Vec<u8>),
+    /// The path carries this MTU, or that of the uplink.
+    PathMtu(Option<usize>),
     /// Use these ports: the interface was replaced.
     Outbound(Ports),
     /// As [`Self::Outbound`], for the other direction.

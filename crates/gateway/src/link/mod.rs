@@ -4,6 +4,8 @@
 //! - [`worker`]: the forwarding thread; [`message`], [`snapshot`]: messages to it and its state
 //! - `warm`: preparation and rehearsal of the data path
 //! - [`agreement`]: MACsec Key Agreement; [`fastest`]: the order of cipher suites on this CPU
+//! - [`echo`]: protected echoes between gateways; [`probe`]: the path MTU by such echoes;
+//!   [`symptoms`]: forged frames, for the watch
 //! - [`ledger`]: packet numbers of static keys, reserved on disk in advance
 //! - [`channels`]: secure channels and ports of a configuration
 //! - [`daemon`]: the main thread; [`report`]: the status
@@ -11,12 +13,15 @@
 pub mod agreement;
 pub mod channels;
 pub mod daemon;
+pub mod echo;
 pub mod express;
 pub mod fastest;
 pub mod ledger;
 pub mod message;
 pub mod path;
+pub mod probe;
 pub mod report;
 pub mod snapshot;
+pub mod symptoms;
 mod warm;
 pub mod worker;

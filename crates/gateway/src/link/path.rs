@@ -10,13 +10,16 @@ use std::sync::Arc;
 
 use antedate_channel::fragment::Marks;
 use antedate_channel::macsec::{An, ProtectError, Receive, Transmit};
+use antedate_wire::echo::is_echo;
 use antedate_wire::ethernet::HEADER_LEN as HEADER;
 use antedate_wire::macsec::TAG_LEN_LONG;
 
 use super::warm::{accept, protect_in_place};
+use crate::config::policy::Class;
 use crate::frames::gate::{Gate, Way};
 use crate::frames::offload;
-use crate::frames::port::{admit, exceeds, flow, put};
+use crate::frames::port::{admit, exceeds, flow, not_sent, put};
+use crate::link::echo::Desk;
 use crate::link::express::{Bulk, Express};
 use crate::link::message::Ports;
 use crate::run::counters::PathCounters;
@@ -64,6 +67,9 @@ pub struct Outbound {
     /// The express channel with the queue of bulk, if any.
     pub express: Option<Box<Express>>,
     exit: Exit,
+    /// The uplink's MTU, and the path's if known.
+    uplink_mtu: usize,
+    path_mtu: Option<usize>,
 }
 
 /// From the uplink to the machines.
@@ -73,6 +79,8 @@ pub struct Inbound {
     pub ports: Ports,
     /// Its secure channels.
     pub validator: Validator,
+    /// Takes echoes.
+    pub desk: Option<Arc<Desk>>,
     exit: Exit,
 }
 
@@ -86,6 +94,8 @@ struct Exit {
     built: Box<[u8]>,
     /// Segments of super-frames.
     scratch: Box<[u8]>,
+    /// Whether the current frame is too old for a cyclic one.
+    late: bool,
 }
 
 fn buffer() -> Box<[u8]> {
@@ -96,8 +106,51 @@ impl Outbound {
     /// A direction with these counters.
     #[must_use]
     pub fn new(ports: Ports, gate: Arc<Gate>, counters: Arc<PathCounters>, protector: Protector) -> Self {
-        let exit = Exit { way: Way::Out, gate, counters, built: buffer(), scratch: buffer() };
-        Self { ports, protector, fragments: None, express: None, exit }
+        let exit = Exit { way: Way::Out, gate, counters, built: buffer(), scratch: buffer(), late: false };
+        let uplink_mtu = ports.mtu;
+        Self { ports, protector, fragments: None, express: None, exit, uplink_mtu, path_mtu: None }
+    }
+
+    /// Uses other ports: the interface was replaced.
+    pub fn replace_ports(&mut self, ports: Ports) {
+        self.uplink_mtu = ports.mtu;
+        self.ports = ports;
+        self.set_path(self.path_mtu);
+    }
+
+    /// Bounds frames by the path's MTU, or by the uplink's alone.
+    pub fn set_path(&mut self, mtu: Option<usize>) {
+        self.path_mtu = mtu;
+        self.ports.mtu = mtu.map_or(self.uplink_mtu, |mtu| mtu.min(self.uplink_mtu));
+    }
+
+    /// Protects and sends an echo as one frame. With an express channel it leaves there: the packet
+    /// numbers of bulk that waits are taken already.
+    #[cold]
+    #[inline(never)]
+    pub fn send_echo(&mut self, frame: &[u8]) {
+        let Self { ports, protector, express, exit, uplink_mtu, .. } = self;
+        let Exit { built, counters, .. } = exit;
+        let transmit = match (express.as_mut(), protector) {
+            (Some(express), _) => &mut *express.transmit,
+            (None, Protector::Macsec(transmit)) => &mut **transmit,
+            (None, Protector::Plain) => return,
+        };
+        if transmit.protected_len(frame.len()) > *uplink_mtu + HEADER {
+            return;
+        }
+        match transmit.protect(frame, &mut built[..]) {
+            Ok(length) => {
+                // Not among the frames of the machines.
+                if let Err(error) = ports.to.send(built.get(..length).unwrap_or_default()) {
+                    not_sent(counters, &error);
+                }
+                if let Some(express) = express {
+                    express.sent(thread::now(), length);
+                }
+            }
+            Err(_) => counters.not_protected.count(),
+        }
     }
 
     /// Handles a bounded number of frames. Calls `heard` with the flow of each. Returns their
@@ -120,7 +173,7 @@ impl Outbound {
     /// wire is idle.
     #[inline(never)]
     fn turn_in_two_channels(&mut self, heard: impl FnMut(u32)) -> usize {
-        let Self { ports, protector, fragments, express, exit } = self;
+        let Self { ports, protector, fragments, express, exit, .. } = self;
         let (Some(express), Protector::Macsec(transmit)) = (express, protector) else { return 0 };
         let longest = ports.mtu + HEADER;
         let done = turn(ports, exit, heard, |exit, received, to, _| {
@@ -129,7 +182,9 @@ impl Outbound {
         let now = thread::now();
         let Exit { built, counters, .. } = exit;
         let bulk = Bulk { transmit, fragments: *fragments, longest, scratch: &mut built[..] };
-        match express.pump(now, bulk, |fragment| put(counters, &ports.to, fragment)) {
+        let pumped = express.pump(now, bulk, |fragment| put(counters, &ports.to, fragment));
+        counters.stale.add(express.take_stale());
+        match pumped {
             Ok(sent) => done + usize::from(sent),
             Err(ProtectError::Unsplittable) => {
                 counters.too_long.count();
@@ -196,18 +251,18 @@ impl Inbound {
     /// A direction with these counters.
     #[must_use]
     pub fn new(ports: Ports, gate: Arc<Gate>, counters: Arc<PathCounters>, validator: Validator) -> Self {
-        let exit = Exit { way: Way::In, gate, counters, built: buffer(), scratch: buffer() };
-        Self { ports, validator, exit }
+        let exit = Exit { way: Way::In, gate, counters, built: buffer(), scratch: buffer(), late: false };
+        Self { ports, validator, desk: None, exit }
     }
 
     /// Handles a bounded number of frames. Calls `heard` with the flow of each. Returns their
     /// number.
     #[inline]
     pub fn turn(&mut self, heard: impl FnMut(u32)) -> usize {
-        let Self { ports, validator, exit } = self;
+        let Self { ports, validator, desk, exit } = self;
         turn(ports, exit, heard, |exit, received, to, mtu| match validator {
             Validator::Macsec(receive) => {
-                exit.inbound(received.into_frame(), receive, to, mtu);
+                exit.inbound(received.into_frame(), receive, desk.as_deref(), to, mtu);
                 Ok(1)
             }
             Validator::Plain => exit.finished(received, |exit, frame| {
@@ -251,6 +306,7 @@ fn turn(
             Next::Truncated => exit.counters.truncated.count(),
             Next::Frame(received) => {
                 heard(flow(received.frame()));
+                exit.late = received.late;
                 exit.counters.received.count();
                 exit.counters.octets_received.add(received.frame().len() as u64);
                 let (checksum, segmentation) =
@@ -296,7 +352,12 @@ impl Exit {
 
     #[inline]
     fn passes(&self, frame: &[u8]) -> bool {
-        admit(&self.gate, self.way, &self.counters, frame).is_some()
+        // Without authentication none is an echo, and a machine is no gateway.
+        if is_echo(frame) {
+            self.counters.refused[Class::Malformed.index()].count();
+            return false;
+        }
+        admit(&self.gate, self.way, &self.counters, self.late, frame).is_some()
     }
 
     /// Sends an express frame at once, and queues any other.
@@ -305,7 +366,7 @@ impl Exit {
             return;
         }
         if !express.picks(frame, longest) {
-            if !express.enqueue(frame) {
+            if !express.enqueue(thread::coarse_now(), frame) {
                 self.counters.bulk_full.count();
             }
             return;
@@ -384,11 +445,23 @@ impl Exit {
     }
 
     #[inline]
-    fn inbound(&mut self, frame: &mut [u8], receive: &mut Receive, to: &Sender, mtu: usize) {
-        let Self { gate, counters, way, built, .. } = self;
+    fn inbound(
+        &mut self,
+        frame: &mut [u8],
+        receive: &mut Receive,
+        desk: Option<&Desk>,
+        to: &Sender,
+        mtu: usize,
+    ) {
+        let Self { gate, counters, way, built, late, .. } = self;
         // The channel counts refused frames by reason.
-        let Some(opened) = accept(receive, frame, &mut built[..]) else { return };
-        if admit(gate, *way, counters, opened).is_some() {
+        let Some(opened) = accept(receive, frame, &mut built[..]) else {
+            return note_source(counters, receive, frame);
+        };
+        if is_echo(opened) {
+            return desk.map_or((), |desk| desk.heard(opened));
+        }
+        if admit(gate, *way, counters, *late, opened).is_some() {
             send(counters, to, mtu, opened);
         }
     }
@@ -401,6 +474,19 @@ impl Exit {
     #[inline]
     fn put(&self, to: &Sender, frame: &[u8]) {
         put(&self.counters, to, frame);
+    }
+}
+
+/// Notes the source of the last frame that looks forged, for the log. Its sender chose it.
+#[cold]
+#[inline(never)]
+fn note_source(counters: &PathCounters, receive: &Receive, frame: &[u8]) {
+    let of = receive.counters();
+    let forged = of.in_pkts_not_valid + of.in_pkts_bad_tag + of.in_pkts_no_sci + of.in_pkts_not_using_sa;
+    if forged != counters.forged.get() {
+        counters.forged.set(forged);
+        let source = frame.get(6..12).unwrap_or_default();
+        counters.forger.set(source.iter().fold(0, |bits, octet| bits << 8 | u64::from(*octet)));
     }
 }
 

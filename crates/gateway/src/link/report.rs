@@ -2,19 +2,29 @@
 
 use std::sync::mpsc::{self, Receiver};
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use antedate_channel::macsec::SwitchError;
+use antedate_wire::echo::ECHO_LEN;
+use antedate_wire::ethernet::HEADER_LEN;
 use antedate_wire::macsec::An;
+use antedate_wire::{EthernetAddress, Sci};
 
+use crate::config::express::express_sci;
 use crate::link::agreement;
+use crate::link::echo::{Ask, Desk, LONGEST};
 use crate::link::message::Message;
 use crate::link::snapshot::Snapshot;
-use crate::run::control::{Command, CommandError, StatusSource};
+use crate::run::control::{Command, CommandError, Echo, Ping, StatusSource};
 use crate::run::counters::PathCounters;
 use crate::run::lock;
 use crate::run::mailbox::Mailbox;
 use crate::run::report::{ANSWER_TIMEOUT, About, Carries, Place, Shares, forwarding, port};
-use crate::run::status::{Macsec, ReceiveSa, Status, TransmitSa};
+use crate::run::status::{Macsec, PathMtu, ReceiveSa, Status, TransmitSa};
+use crate::run::watch::Watch;
+
+/// The longest wait for an echo.
+const ECHO_PATIENCE: Duration = Duration::from_secs(1);
 
 /// Answers requests of the control socket.
 #[derive(Debug)]
@@ -40,6 +50,14 @@ pub struct Answers {
     pub links: Mutex<[(bool, u64); 2]>,
     /// Recent CPU shares of the threads.
     pub shares: Shares,
+    /// The conditions that need the operator.
+    pub watch: Arc<Watch>,
+    /// Echoes, with MACsec.
+    pub desk: Option<Arc<Desk>>,
+    /// Octets that protection adds to a frame.
+    pub overhead: usize,
+    /// The path MTU, and when it changed.
+    pub path: Mutex<Option<(usize, Instant)>>,
 }
 
 /// The reason for not changing the association.
@@ -94,6 +112,19 @@ impl Answers {
         }
     }
 
+    /// The other members: channel, address, name or none, and whether it is known to be no Antedate.
+    fn members(&self) -> Vec<(Sci, EthernetAddress, String, bool)> {
+        let view = lock(&self.agreement).clone();
+        if let Some(view) = view {
+            let view = lock(&view);
+            let live = view.iter().flat_map(|status| &status.members).filter(|member| member.live);
+            return live.map(|m| (m.sci, m.address, String::new(), !m.antedate)).collect();
+        }
+        let Some((_, own, members)) = &self.about.macsec else { return Vec::new() };
+        let others = members.iter().filter(|(sci, _)| *sci != own && **sci != express_sci(*own));
+        others.map(|(sci, name)| (*sci, sci.address(), name.clone(), false)).collect()
+    }
+
     fn macsec(&self, snapshot: &Snapshot) -> Option<Macsec> {
         let (suite, own, members) = self.about.macsec.as_ref()?;
         let limits = lock(&self.limits);
@@ -120,6 +151,11 @@ impl Answers {
             encoding_sa: snapshot.encoding.map(An::number),
             transmit,
             receive: receive.collect(),
+            path: (*lock(&self.path)).map(|(mtu, since)| PathMtu {
+                mtu: mtu as u64,
+                source: "probe".into(),
+                seconds: since.elapsed().as_secs_f64(),
+            }),
             agreement,
             sealing: snapshot.sealing.clone(),
             opening: snapshot.opening.clone(),
@@ -137,6 +173,7 @@ impl StatusSource for Answers {
         let [field_now, uplink_now] = *lock(&self.ports);
         Status {
             forwarding: answering,
+            warnings: self.watch.active(),
             field: port(&self.about.field, &self.out, &self.inward, field, field_now),
             uplink: port(&self.about.uplink, &self.inward, &self.out, uplink, uplink_now),
             out: forwarding(&self.out),
@@ -144,6 +181,53 @@ impl StatusSource for Answers {
             threads: self.shares.threads(&self.about, &snapshot.waits, &self.places),
             macsec: self.macsec(&snapshot),
             ..self.about.head()
+        }
+    }
+
+    fn ping(&self, ping: &Ping) -> Result<Echo, CommandError> {
+        let refused = |what: String, remedy: &str| CommandError { what, remedy: remedy.into() };
+        let Some(desk) = &self.desk else {
+            return Err(refused("nothing is protected, so there is no echo".into(), "use [macsec]"));
+        };
+        let mtu = lock(&self.ports)[1].mtu;
+        let longest = (mtu + HEADER_LEN).saturating_sub(self.overhead).min(LONGEST);
+        let [octets, answer] =
+            [ping.octets, ping.answer_octets].map(|octets| usize::from(octets).max(ECHO_LEN));
+        if octets > longest {
+            let what = format!("the uplink carries frames of {longest} octets in one piece, not {octets}");
+            return Err(refused(what, "ask with fewer octets"));
+        }
+        let members = self.members();
+        let asked = |(sci, address, name, _): &&(Sci, EthernetAddress, String, bool)| {
+            *name == ping.peer || sci.to_string() == ping.peer || address.to_string() == ping.peer
+        };
+        let known = match &members[..] {
+            [] => return Err(refused("there is no other member".into(), "see `antedate gateway status`")),
+            [only] if ping.peer.is_empty() => Some(only),
+            _ => members.iter().find(asked),
+        };
+        let Some((sci, address, name, other)) = known else {
+            let what = format!("\"{}\" is no member", ping.peer);
+            return Err(refused(what, "name one by its SCI or address, see `antedate gateway status`"));
+        };
+        let peer = if name.is_empty() { sci.to_string() } else { name.clone() };
+        let ask = Ask { to: *sci, destination: *address, len: octets, wanted: answer };
+        match desk.answer(ask, ECHO_PATIENCE) {
+            Some(answer) => Ok(Echo {
+                peer,
+                round_trip_us: answer.took as f64 / 1e3,
+                octets: answer.heard as u64,
+                answer_octets: answer.len as u64,
+                longest: longest as u64,
+            }),
+            None if *other => Err(refused(
+                format!("{peer} is no Antedate gateway, and has no echo"),
+                "its frames arrive if the counter InPktsOK rises: see `antedate gateway status`",
+            )),
+            None => Err(refused(
+                format!("{peer} does not answer within a second"),
+                "see `antedate gateway status` here and there; a gateway of an earlier version has no echo",
+            )),
         }
     }
 

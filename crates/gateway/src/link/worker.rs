@@ -117,14 +117,14 @@ impl Duty for Worker {
 }
 
 impl Worker {
-    /// Counts the frames that the kernel dropped since the last call. The main thread requests a
-    /// snapshot every second.
-    fn census(&self) {
-        if let Some(outbound) = &self.outbound {
-            outbound.counters().overruns.add(outbound.ports.from.overruns());
-        }
-        if let Some(inbound) = &self.inbound {
-            inbound.counters().overruns.add(inbound.ports.from.overruns());
+    /// Counts the frames that the kernel dropped, and the stale ones, since the last call. The main
+    /// thread requests a snapshot every second.
+    fn census(&mut self) {
+        let outbound = self.outbound.as_mut().map(|out| (Arc::clone(out.counters()), &mut out.ports.from));
+        let inbound = self.inbound.as_mut().map(|in_| (Arc::clone(in_.counters()), &mut in_.ports.from));
+        for (counters, from) in [outbound, inbound].into_iter().flatten() {
+            counters.overruns.add(from.overruns());
+            counters.stale.add(from.take_stale());
         }
     }
 
@@ -226,12 +226,24 @@ impl Worker {
                     express.set_rate(mbit);
                 }
             }
-            Message::Outbound(ports) => {
+            Message::Echo(frame) => {
                 if let Some(outbound) = &mut self.outbound {
-                    outbound.ports = ports;
+                    outbound.send_echo(&frame);
+                }
+            }
+            Message::PathMtu(mtu) => {
+                if let Some(outbound) = &mut self.outbound {
+                    outbound.set_path(mtu);
+                }
+            }
+            Message::Outbound(ports) => {
+                self.census();
+                if let Some(outbound) = &mut self.outbound {
+                    outbound.replace_ports(ports);
                 }
             }
             Message::Inbound(ports) => {
+                self.census();
                 if let Some(inbound) = &mut self.inbound {
                     inbound.ports = ports;
                 }

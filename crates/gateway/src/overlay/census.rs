@@ -116,6 +116,7 @@ fn row(peer: &Peer, overlay: &Overlay, device: Option<&Device>, macs: usize, now
         endpoint: endpoint.map(|at| at.to_string()).unwrap_or_default(),
         address: peer.settings.address.to_string(),
         session: device.is_none_or(|device| device.is_ready(now, peer.id)),
+        initiations: counters.initiations_sent,
         handshakes: counters.handshakes,
         handshake_age_seconds: age(counters.last_handshake),
         silent_seconds: age(counters.last_received),

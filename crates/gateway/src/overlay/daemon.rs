@@ -20,6 +20,7 @@ use super::message::Message;
 use super::path::{Parts, Path};
 use super::peers::limit;
 use super::report::Answers;
+use super::symptoms::Symptoms;
 use super::uplink::Port;
 use super::wires::{Wire, changed};
 use super::worker::Worker;
@@ -36,6 +37,7 @@ use crate::run::mailbox::Mailbox;
 use crate::run::report::{About, Carries, Place, Shares};
 use crate::run::setup::no_socket;
 use crate::run::setup::{self, Granted};
+use crate::run::trouble::Trouble;
 use crate::run::{RunError, lock};
 use crate::sys::interface::{self, Interface};
 use crate::sys::packet::Receiver;
@@ -44,6 +46,8 @@ use crate::sys::packet::Receiver;
 const ROUND: Duration = Duration::from_millis(100);
 /// Rounds between two checks of the links.
 const ROUNDS_PER_LOOK: u64 = 5;
+/// Rounds between two looks for what goes wrong, each a pause of the forwarding thread.
+const ROUNDS_PER_CENSUS: u64 = 20;
 
 /// Runs an overlay until `stop` is set. With `key_log` the keys of all sessions are written to this
 /// file.
@@ -60,13 +64,21 @@ pub fn run(checked: &Checked, key_log: Option<&FilePath>, stop: &AtomicBool) -> 
     if let Err(error) = crate::sys::thread::lock_memory() {
         tracing::info!(%error, "memory is not locked: a page fault may delay a frame, and keys may reach the swap");
     }
-    let mut round = 0u64;
+    let (mut round, mut symptoms) = (0u64, Symptoms::default());
     while !stop.load(Ordering::Acquire) {
         thread::sleep(ROUND);
         round += 1;
         supervisor.write_keys();
         if round.is_multiple_of(ROUNDS_PER_LOOK) {
             supervisor.follow();
+        }
+        if round.is_multiple_of(ROUNDS_PER_CENSUS)
+            && let Some(snapshot) = supervisor.answers.snapshot()
+        {
+            let answers = &supervisor.answers;
+            symptoms.report(&snapshot.document, ROUND * round as u32, &answers.watch);
+            let offloads = answers.out.unsupported_offload.get();
+            answers.watch.count(Trouble::UnsupportedOffload, "", offloads, "");
         }
         if supervisor.thread.is_finished() {
             return Err(RunError::Forwarding);
@@ -141,6 +153,7 @@ impl Supervisor {
             second,
             device,
             overlay: overlay.clone(),
+            max_age: config.run.max_age,
             gate,
             counters: [Arc::clone(&out), Arc::clone(&inward)],
             jobs,
@@ -170,6 +183,7 @@ impl Supervisor {
                 wires.get(1).map_or((false, 0), |wire| up(&wire.interface)),
             ]),
             shares: Shares::default(),
+            watch: Arc::default(),
         });
         let server = control::serve(socket, &config.control.socket, answers.clone())?;
         tracing::info!(
@@ -285,13 +299,11 @@ fn device(
 ///
 /// # Errors
 /// When the kernel refuses, with a remedy where there is one.
-fn both_ways(config: &FilePath, port: &Interface, bypass: bool) -> Result<(Receiver, Delivery), Fault> {
-    let open = || io::Result::Ok((Receiver::open(port, 0)?, Delivery::open(port, bypass)?));
-    open().map_err(|error| no_socket(config, [port, port], &error))
-}
-
-fn field_port(config: &Config, field: &Interface) -> Result<(Receiver, Delivery), Fault> {
-    both_ways(&config.file, field, config.run.qdisc_bypass)
+fn field_port(config: &Config, port: &Interface) -> Result<(Receiver, Delivery), Fault> {
+    let run = &config.run;
+    let receiver = || io::Result::Ok(Receiver::open(port, 0)?.bounded(run.max_age));
+    let open = || io::Result::Ok((receiver()?, Delivery::open(port, run.qdisc_bypass, run.max_age)?));
+    open().map_err(|error| no_socket(&config.file, [port, port], &error))
 }
 
 /// The file with the keys of all sessions, in the format of tshark's WireGuard dissector.

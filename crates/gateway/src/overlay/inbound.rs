@@ -184,7 +184,7 @@ impl Core {
     #[inline]
     fn deliver(&mut self, now: u64, place: usize, frame: &mut [u8], heard: &mut impl FnMut(u32)) {
         heard(flow(frame));
-        let Some(kind) = admit(&self.gate, Way::In, &self.inward, frame) else { return };
+        let Some(kind) = admit(&self.gate, Way::In, &self.inward, self.late, frame) else { return };
         let Some(peer) = self.peers.get_mut(place) else { return };
         peer.traffic.received += 1;
         peer.traffic.octets_received += frame.len() as u64;

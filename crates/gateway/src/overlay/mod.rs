@@ -23,7 +23,7 @@
 //! - [`class`]: the DSCP of datagrams
 //! - [`worker`]: the forwarding thread; `message`: messages to it
 //! - [`daemon`]: the main thread
-//! - [`report`], `snapshot`, `census`: the status
+//! - [`report`], `snapshot`, `census`: the status; `symptoms`: what goes wrong, for the watch
 
 mod carrier;
 mod census;
@@ -46,6 +46,7 @@ pub mod second;
 mod snapshot;
 mod state;
 pub mod storm;
+mod symptoms;
 pub mod table;
 mod uplink;
 pub(crate) mod wires;

@@ -26,6 +26,7 @@ use crate::frames::gate::Gate;
 use crate::frames::offload;
 use crate::frames::port::flow;
 use crate::run::counters::PathCounters;
+use crate::sys::age::Bounds;
 use crate::sys::packet::{Next, Receiver};
 use crate::sys::route::Hop;
 use crate::sys::thread;
@@ -56,6 +57,8 @@ pub struct Parts {
     pub device: Option<Box<Device>>,
     /// The settings of `[overlay]`.
     pub overlay: Overlay,
+    /// The ages from which on frames are dropped.
+    pub max_age: Bounds,
     /// The policy.
     pub gate: Arc<Gate>,
     /// The counters of frames from the field, and to it.
@@ -98,6 +101,8 @@ impl Path {
                 .then(|| Release::new(u64::from(overlay.release_clock_us) * 1_000)),
             bounds: [(); 2].map(|()| Bound::new(overlay.storm_limit, now)),
             overlay,
+            max_age: parts.max_age,
+            late: false,
             gate: parts.gate,
             out,
             inward,
@@ -145,6 +150,7 @@ impl Path {
                     core.out.received.count();
                     core.out.octets_received.add(received.frame().len() as u64);
                     let offload = received.offload;
+                    core.late = received.late;
                     let now = thread::now();
                     let done =
                         offload::finish(received, scratch, |frame| core.outbound(now, frame.into_frame()));
@@ -168,11 +174,13 @@ impl Path {
     fn turn_in(&mut self, heard: &mut impl FnMut(u32)) -> usize {
         let Self { from_uplink, from_second, core, .. } = self;
         let now = thread::now();
-        let count = from_uplink.turn(now, core, Core::is_peer, |core, datagram, from| {
+        let count = from_uplink.turn(now, core, Core::is_peer, |core, datagram, from, late| {
+            core.late = late;
             core.inbound(now, Which::First, datagram, from, heard)
         });
         let second = from_second.as_mut().map_or(0, |second| {
-            second.turn(now, core, Core::is_second_peer, |core, datagram, from| {
+            second.turn(now, core, Core::is_second_peer, |core, datagram, from, late| {
+                core.late = late;
                 core.inbound_second(now, datagram, from, heard)
             })
         });
@@ -209,6 +217,7 @@ impl Path {
 
     /// Replaces the field port.
     pub(super) fn replace_field(&mut self, from: Receiver, to: Delivery, mtu: usize) {
+        self.census();
         self.from_field = from;
         (self.core.to_field, self.core.field_mtu) = (to, mtu);
     }
@@ -218,6 +227,7 @@ impl Path {
         let [first, second] = &self.ask;
         let ask = if which == Which::First { first } else { second };
         let Some(ask) = ask.clone() else { return };
+        self.census();
         let (inward, outward) = port.sides(ask);
         if which == Which::Second {
             (self.from_second, self.core.second) = (Some(inward), Some(outward));
@@ -285,9 +295,13 @@ impl Path {
         }
     }
 
-    /// Counts the frames that the kernel dropped since the last call.
-    pub(super) fn census(&self) {
+    /// Counts the frames that the kernel dropped, and the stale ones, since the last call.
+    pub(super) fn census(&mut self) {
         self.core.out.overruns.add(self.from_field.overruns());
-        self.core.inward.overruns.add(self.from_uplink.overruns());
+        self.core.out.stale.add(self.from_field.take_stale());
+        for uplink in std::iter::once(&mut self.from_uplink).chain(&mut self.from_second) {
+            self.core.inward.overruns.add(uplink.overruns());
+            self.core.inward.stale.add(uplink.take_stale());
+        }
     }
 }

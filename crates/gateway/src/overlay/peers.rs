@@ -16,8 +16,6 @@ use crate::sys::udp::headers;
 const WIREGUARD: usize = 32;
 /// The most frames that wait for a session of a peer.
 const WAITING: usize = 16;
-/// The longest wait in nanoseconds.
-const WAIT: u64 = 1_000_000_000;
 /// The most requests to a peer for its capabilities.
 const ASKED: u8 = 3;
 /// Time for the answer in nanoseconds.
@@ -161,15 +159,9 @@ impl Peer {
         self.waiting.push_back((now, frame.into()));
     }
 
-    /// The next stored frame that is not too old.
-    pub fn held(&mut self, now: u64) -> Option<Box<[u8]>> {
-        while let Some((since, frame)) = self.waiting.pop_front() {
-            if now.saturating_sub(since) < WAIT {
-                return Some(frame);
-            }
-            self.traffic.no_session += 1;
-        }
-        None
+    /// The next stored frame, with its arrival.
+    pub fn held(&mut self) -> Option<(u64, Box<[u8]>)> {
+        self.waiting.pop_front()
     }
 }
 

@@ -199,8 +199,9 @@ impl Release {
         true
     }
 
-    /// Passes one due frame to `give`. Call it until it returns false.
-    pub fn take(&mut self, now: u64, give: impl FnOnce(&mut [u8])) -> bool {
+    /// Passes one due frame to `give`, with the nanoseconds by which it is overdue. Call it until it
+    /// returns false.
+    pub fn take(&mut self, now: u64, give: impl FnOnce(u64, &mut [u8])) -> bool {
         if self.waiting == 0 || now < self.next {
             return false;
         }
@@ -213,7 +214,7 @@ impl Release {
         self.next = self.places[..last].iter().map(|place| place.due).min().unwrap_or(u64::MAX);
         let place = &mut self.places[last];
         let (flow, id, held) = (place.flow, place.id, now.saturating_sub(place.arrived));
-        give(&mut place.octets[..place.len]);
+        give(now.saturating_sub(place.due), &mut place.octets[..place.len]);
         self.counts.held += 1;
         self.counts.delayed += held;
         self.counts.longest = self.counts.longest.max(held);
@@ -294,13 +295,14 @@ mod tests {
             while let Some(due) = release.due().filter(|due| *due <= now) {
                 let mut number = 0;
                 assert!(
-                    release.take(due, |frame| number = u64::from_le_bytes(*frame.first_chunk().unwrap()))
+                    release.take(due, |_, frame| number = u64::from_le_bytes(*frame.first_chunk().unwrap()))
                 );
                 left.push((number, due));
             }
             if !release.hold(now, 7, &n.to_le_bytes()) {
                 let mut number = 0;
-                while release.take(now, |frame| number = u64::from_le_bytes(*frame.first_chunk().unwrap())) {
+                while release.take(now, |_, frame| number = u64::from_le_bytes(*frame.first_chunk().unwrap()))
+                {
                     left.push((number, now));
                 }
                 left.push((n, now));
@@ -380,7 +382,7 @@ mod tests {
                     }
                 };
                 release.hold(now, 7, &[0; 64]);
-                while release.take(now, |_| ()) {}
+                while release.take(now, |_, _| ()) {}
             }
             assert!(release.delay() <= 2_000_000, "{}", release.delay());
         }
@@ -440,14 +442,14 @@ mod tests {
         for _ in 0..200 {
             now += 1_000_000;
             release.hold(now, 1, &[0; 64]);
-            release.take(now + 100_000, |_| ());
+            release.take(now + 100_000, |_, _| ());
         }
         assert_eq!(release.clocks(), 1);
         // Four times as fast: the clock does not fit, and is dropped.
         for _ in 0..200 {
             now += 250_000;
             release.hold(now, 1, &[0; 64]);
-            while release.take(now + 200_000, |_| ()) {}
+            while release.take(now + 200_000, |_, _| ()) {}
         }
         assert_eq!(release.flows[0].clock.as_ref().map(Clock::period), Some(250_000));
         // Irregular arrivals: no clock, and no frame is held.
@@ -465,7 +467,7 @@ mod tests {
         for _ in 0..200 {
             now += 1_000_000;
             release.hold(now, 1, &[0; 64]);
-            release.take(now + 400_000, |_| ());
+            release.take(now + 400_000, |_, _| ());
         }
         assert_eq!(release.clocks(), 1);
         assert!(release.hold(now + 1_000_000, 1, &[1; 64]), "the clock holds it");
@@ -474,7 +476,7 @@ mod tests {
         now += 1_000_000_000;
         assert!(release.hold(now, 1, &[4; 64]), "those before still wait");
         let mut left = vec![];
-        while release.take(now + 10_000_000, |frame| left.push(frame[0])) {}
+        while release.take(now + 10_000_000, |_, frame| left.push(frame[0])) {}
         assert_eq!((held, left), ([true; 2], vec![1, 2, 3, 4]));
         assert!(!release.hold(now + 1_000_000, 1, &[5; 64]));
     }
@@ -498,7 +500,7 @@ mod tests {
         }
         assert!(release.flows.len() <= FLOWS && release.waiting <= PLACES);
         let mut count = 0;
-        while release.take(60_000_000_000, |_| ()) {
+        while release.take(60_000_000_000, |_, _| ()) {
             count += 1;
         }
         assert!(count > 0 && release.due().is_none());

@@ -11,6 +11,7 @@ use crate::run::lock;
 use crate::run::mailbox::Mailbox;
 use crate::run::report::{ANSWER_TIMEOUT, About, Carries, Place, Shares, forwarding, port};
 use crate::run::status::Status;
+use crate::run::watch::Watch;
 
 /// Answers requests of the control socket.
 pub(super) struct Answers {
@@ -24,10 +25,12 @@ pub(super) struct Answers {
     /// For field, uplink and second uplink: whether the link is up, and how often it went down.
     pub(super) links: Mutex<[(bool, u64); 3]>,
     pub(super) shares: Shares,
+    /// The conditions that need the operator.
+    pub(super) watch: Arc<Watch>,
 }
 
 impl Answers {
-    fn snapshot(&self) -> Option<Snapshot> {
+    pub(super) fn snapshot(&self) -> Option<Snapshot> {
         let (answer, receiver) = mpsc::channel();
         self.mailbox.post(Message::Snapshot(answer));
         receiver.recv_timeout(ANSWER_TIMEOUT).ok()
@@ -43,6 +46,7 @@ impl StatusSource for Answers {
         let about = &self.about;
         Status {
             forwarding: snapshot.is_some(),
+            warnings: self.watch.active(),
             field: port(&about.field, &self.out, &self.inward, field, field_now),
             uplink: port(&about.uplink, &self.inward, &self.out, uplink, uplink_now),
             out: forwarding(&self.out),

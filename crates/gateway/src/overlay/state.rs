@@ -21,8 +21,9 @@ use super::world::World;
 use crate::config::overlay::Overlay;
 use crate::config::uplink::Which;
 use crate::frames::delivery::Delivery;
-use crate::frames::gate::Gate;
+use crate::frames::gate::{Gate, Way};
 use crate::run::counters::PathCounters;
+use crate::sys::age::Bounds;
 
 /// Octets of the longest frame: a jumbo frame with two VLAN tags.
 pub(super) const MAX_FRAME_LEN: usize = 9_018 + 4;
@@ -63,6 +64,9 @@ pub(super) struct Core {
     pub(super) peers: Vec<Peer>,
     pub(super) table: Table,
     pub(super) overlay: Overlay,
+    pub(super) max_age: Bounds,
+    /// Whether the current frame is too old for a cyclic one.
+    pub(super) late: bool,
     pub(super) gate: Arc<Gate>,
     pub(super) out: Arc<PathCounters>,
     pub(super) inward: Arc<PathCounters>,
@@ -92,8 +96,14 @@ impl Core {
         if self.peers.get_mut(place).is_some_and(|peer| peer.asks(now)) {
             self.say_hello(now, place, true);
         }
-        while let Some(frame) = self.peers.get_mut(place).and_then(|peer| peer.held(now)) {
-            self.send(now, place, &frame);
+        while let Some((since, frame)) = self.peers.get_mut(place).and_then(Peer::held) {
+            let waited = now.saturating_sub(since);
+            let cyclic = self.gate.decide(Way::Out, &frame).class.is_cyclic();
+            if self.max_age.is_stale(waited) || cyclic && self.max_age.is_stale_cyclic(waited) {
+                self.out.stale.count();
+            } else {
+                self.send(now, place, &frame);
+            }
         }
         self.look = 0;
     }
@@ -229,7 +239,14 @@ impl Core {
     pub(super) fn release(&mut self, now: u64) -> usize {
         let Some(release) = &mut self.release else { return 0 };
         let mut count = 0;
-        while release.take(now, |frame| self.to_field.put(&self.inward, frame)) {
+        let Self { to_field, inward, max_age, .. } = self;
+        while release.take(now, |overdue, frame| {
+            if max_age.is_stale_cyclic(overdue) {
+                inward.stale.count();
+            } else {
+                to_field.put(inward, frame);
+            }
+        }) {
             count += 1;
         }
         count

@@ -15,12 +15,14 @@ use super::hops::Hops;
 use crate::frames::offload::MOST_UDP;
 use crate::frames::port::not_sent;
 use crate::run::counters::PathCounters;
+use crate::sys::age::{Age, Ages, Bounds};
 use crate::sys::filter::{Datagrams, Filter};
 use crate::sys::interface::Interface;
 use crate::sys::outbox::{self, Outbox, SEGMENT_UDP};
 use crate::sys::packet::{Next, Receiver, Sender};
 use crate::sys::route::Hop;
 use crate::sys::segmenter::Segmenter;
+use crate::sys::thread;
 use crate::sys::udp::{BATCH, Inbox, MAX_DATAGRAM_LEN, UdpSocket, headers};
 
 /// The most datagrams in a turn.
@@ -37,6 +39,7 @@ pub struct Port {
     link: [u8; 6],
     mtu: usize,
     bare: bool,
+    max_age: Bounds,
 }
 
 impl Port {
@@ -63,7 +66,20 @@ impl Port {
         } else {
             None
         };
-        Ok(Self { socket, direct, listen, link: interface.address, mtu, bare })
+        let max_age = Bounds::NONE;
+        Ok(Self { socket, direct, listen, link: interface.address, mtu, bare, max_age })
+    }
+
+    /// Drops datagrams that are older than these bounds when their turn comes.
+    ///
+    /// # Errors
+    /// When the kernel does not stamp datagrams.
+    pub fn bounded(self, max_age: Bounds) -> std::io::Result<Self> {
+        if max_age != Bounds::NONE {
+            self.socket.stamp()?;
+        }
+        let direct = self.direct.map(|(ring, sender)| (ring.bounded(max_age), sender));
+        Ok(Self { direct, max_age, ..self })
     }
 
     /// Splits the port. `ask` receives addresses that need a next hop.
@@ -75,6 +91,8 @@ impl Port {
             hops: Hops::new(self.link, self.listen.port(), ask),
             outbox: Outbox::new(),
             mtu: self.mtu,
+            since: 0,
+            max_age: self.max_age,
         };
         let inward = Inward {
             socket: self.socket,
@@ -87,6 +105,8 @@ impl Port {
             inbox: Inbox::new(),
             ask: 1,
             damaged: 0,
+            ages: Ages::new(self.max_age),
+            stale: 0,
         };
         (inward, outward)
     }
@@ -123,7 +143,14 @@ pub(super) struct Inward {
     ask: usize,
     /// Packets with wrong lengths or checksums.
     pub(super) damaged: u64,
+    /// The ages of datagrams from the socket.
+    ages: Ages,
+    /// Datagrams from the socket that were dropped for their age since the last census.
+    stale: u64,
 }
+
+/// The most reads of stale datagrams in a turn: the whole buffer of the socket.
+const STALE_READS: usize = 1024;
 
 /// Interval of polling the socket beside the ring, in nanoseconds.
 const LOOK: u64 = 10_000_000;
@@ -144,6 +171,11 @@ impl Inward {
         }
     }
 
+    /// Datagrams dropped for their age since the last call.
+    pub(super) fn take_stale(&mut self) -> u64 {
+        std::mem::take(&mut self.stale) + self.ring.as_mut().map_or(0, Receiver::take_stale)
+    }
+
     /// Datagrams that the kernel dropped since the last call because the ring was full.
     pub(super) fn overruns(&self) -> u64 {
         self.ring.as_ref().map_or(0, Receiver::overruns)
@@ -158,17 +190,19 @@ impl Inward {
         }
     }
 
-    /// Passes a bounded number of datagrams to `each`. Returns their number. `is_peer` returns
-    /// whether a peer has an address.
+    /// Passes a bounded number of datagrams to `each`, with whether they are too old for a cyclic
+    /// frame. Returns their number. `is_peer` returns whether a peer has an address.
     #[inline]
     pub(super) fn turn<C>(
         &mut self,
         now: u64,
         context: &mut C,
         is_peer: impl Fn(&C, IpAddr) -> bool,
-        mut each: impl FnMut(&mut C, &mut [u8], SocketAddr),
+        mut each: impl FnMut(&mut C, &mut [u8], SocketAddr, bool),
     ) -> usize {
-        let Some(ring) = &mut self.ring else { return self.read_socket(|d, from| each(context, d, from)) };
+        let Some(ring) = &mut self.ring else {
+            return self.read_socket(|d, from, late| each(context, d, from, late));
+        };
         let (mut count, mut fragments) = (0, false);
         while count < TURN {
             match ring.peek() {
@@ -176,18 +210,18 @@ impl Inward {
                 // The tunnel's replay window and counters tolerate the loss.
                 Next::Truncated => self.damaged += 1,
                 Next::Frame(received) => {
-                    let offload = received.offload;
+                    let (offload, late) = (received.offload, received.late);
                     // A checksum that the sender's stack left to the hardware is not there to
                     // verify. Those of a super-frame were left too, or verified when it was joined.
                     let check = self.bare && !offload.needs_checksum && offload.segmentation == 0;
                     let len = usize::from(offload.segment_bytes);
                     match (read(received.into_frame(), check), offload.segmentation) {
-                        (Came::Datagram(datagram, from), 0) => each(context, datagram, from.into()),
+                        (Came::Datagram(datagram, from), 0) => each(context, datagram, from.into(), late),
                         (Came::Datagram(datagrams, from), SEGMENT_UDP)
                             if datagrams.len() <= MOST_UDP * len =>
                         {
                             for datagram in datagrams.chunks_mut(len.max(1)) {
-                                each(context, datagram, from.into());
+                                each(context, datagram, from.into(), late);
                                 count += 1;
                             }
                         }
@@ -200,14 +234,14 @@ impl Inward {
             count += 1;
         }
         if fragments || self.by_socket != 0 || now.saturating_sub(self.looked) >= LOOK {
-            count += self.aside(now, fragments, |d, from| each(context, d, from));
+            count += self.aside(now, fragments, |d, from, late| each(context, d, from, late));
         }
         count
     }
 
     /// Receives from the socket beside the ring, and switches between the two.
     #[cold]
-    fn aside(&mut self, now: u64, fragments: bool, each: impl FnMut(&mut [u8], SocketAddr)) -> usize {
+    fn aside(&mut self, now: u64, fragments: bool, each: impl FnMut(&mut [u8], SocketAddr, bool)) -> usize {
         self.looked = now;
         let which = match self.by_socket {
             0 if fragments => Some(Datagrams::FirstPieces),
@@ -236,17 +270,30 @@ impl Inward {
     }
 
     #[inline]
-    fn read_socket(&mut self, mut each: impl FnMut(&mut [u8], SocketAddr)) -> usize {
-        let Self { socket, inbox, ask, .. } = self;
-        // An error that the network reported for an earlier datagram is no reason to stop.
-        let count = inbox.receive(socket, *ask).unwrap_or(0);
-        *ask = if count == *ask && count > 0 { BATCH } else { 1 };
-        for at in 0..count {
-            if let Some((datagram, from)) = inbox.get(at) {
-                each(datagram, from);
+    fn read_socket(&mut self, mut each: impl FnMut(&mut [u8], SocketAddr, bool)) -> usize {
+        let Self { socket, inbox, ask, ages, stale, .. } = self;
+        for _ in 0..STALE_READS {
+            // An error that the network reported for an earlier datagram is no reason to stop.
+            let count = inbox.receive(socket, *ask).unwrap_or(0);
+            if count < *ask {
+                ages.queue_is_empty();
+            }
+            *ask = if count == *ask && count > 0 { BATCH } else { 1 };
+            let before = *stale;
+            for at in 0..count {
+                let age = inbox.stamp(at).map_or(Age::Fresh, |stamp| ages.of(stamp));
+                if age == Age::Stale {
+                    *stale += 1;
+                } else if let Some((datagram, from)) = inbox.get(at) {
+                    each(datagram, from, age == Age::Late);
+                }
+            }
+            // Stale datagrams go at once, so that the kernel has space for fresh ones.
+            if count == 0 || (*stale - before) < count as u64 {
+                return count;
             }
         }
-        count
+        0
     }
 }
 
@@ -257,6 +304,9 @@ pub(super) struct Outward {
     hops: Hops,
     outbox: Outbox,
     mtu: usize,
+    /// The time of the first frame in the outbox.
+    since: u64,
+    max_age: Bounds,
 }
 
 impl Outward {
@@ -273,6 +323,9 @@ impl Outward {
     /// and ECN.
     #[inline]
     pub(super) fn put(&mut self, now: u64, len: usize, to: SocketAddr, class: u8) {
+        if self.outbox.is_empty() {
+            self.since = now;
+        }
         if self.sender.is_some()
             && let SocketAddr::V4(v4) = to
             && len + headers(to.ip()) <= self.mtu
@@ -302,6 +355,9 @@ impl Outward {
 
     /// Queues the datagram for the socket, to any address.
     pub(super) fn put_by_socket(&mut self, len: usize, to: SocketAddr) {
+        if self.outbox.is_empty() {
+            self.since = thread::coarse_now();
+        }
         self.outbox.put(len, to, 0);
     }
 
@@ -324,6 +380,10 @@ impl Outward {
     pub(super) fn flush(&mut self, counters: &PathCounters) {
         if self.outbox.is_empty() {
             return;
+        }
+        // The process may have stood still since. A counter without a datagram is a lost datagram.
+        if self.max_age.is_stale(thread::coarse_now().saturating_sub(self.since)) {
+            return counters.stale.add(self.outbox.clear() as u64);
         }
         self.outbox.send(&self.socket, self.sender.as_mut(), |result| match result {
             Ok(len) => {

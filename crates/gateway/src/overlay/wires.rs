@@ -64,6 +64,7 @@ impl Wire {
         let bare = overlay.private_key_file.is_none();
         let ways = (mtu, overlay.direct, config.run.qdisc_bypass);
         Port::new(Arc::clone(&self.socket), to, self.listen, ways, bare)
+            .and_then(|port| port.bounded(config.run.max_age))
             .map_err(|error| refused(&config.file, self.which.key(), self.listen, &to.name, &error))
     }
 

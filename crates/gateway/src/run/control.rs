@@ -12,7 +12,7 @@ use crate::config::CONTROL_WORDS;
 use crate::run::status::Status;
 
 /// A request to a running gateway.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "request", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Request {
     /// `{"request":"status"}`: the status.
@@ -24,6 +24,38 @@ pub enum Request {
     },
     /// `{"request":"rekey"}`: start new sessions with all peers of an overlay.
     Rekey {},
+    /// `{"request":"ping","peer":"hall"}`: one protected echo.
+    Ping(Ping),
+}
+
+/// A request for an echo.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Ping {
+    /// The peer: its name, SCI or address. Empty if there is only one.
+    #[serde(default)]
+    pub peer: String,
+    /// Octets of the request, unprotected; the shortest by default.
+    #[serde(default)]
+    pub octets: u16,
+    /// Octets of the answer.
+    #[serde(default)]
+    pub answer_octets: u16,
+}
+
+/// An answered echo.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Echo {
+    /// The peer that answered.
+    pub peer: String,
+    /// Round trip in microseconds.
+    pub round_trip_us: f64,
+    /// Octets of the request as it arrived.
+    pub octets: u64,
+    /// Octets of the answer.
+    pub answer_octets: u64,
+    /// Octets of the longest frame that the uplink carries in one piece.
+    pub longest: u64,
 }
 
 /// A request that changes a running gateway.
@@ -46,6 +78,9 @@ pub struct Reply {
     /// The requested status.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<Box<Status>>,
+    /// The requested echo.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub echo: Option<Echo>,
     /// The result, or the reason of a failure.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
@@ -73,6 +108,16 @@ pub trait StatusSource: Send + Sync {
     /// # Errors
     /// When it cannot be executed.
     fn command(&self, command: Command) -> Result<String, CommandError>;
+    /// Sends a protected echo to a peer and waits for the answer, for a second at most.
+    ///
+    /// # Errors
+    /// When there is no such peer, or no answer.
+    fn ping(&self, _ping: &Ping) -> Result<Echo, CommandError> {
+        Err(CommandError {
+            what: "this gateway has no protected echo".into(),
+            remedy: "echoes are part of [macsec]".into(),
+        })
+    }
 }
 
 /// Answers requests from a [`StatusSource`].
@@ -104,8 +149,14 @@ fn reply(line: &[u8], source: &dyn StatusSource) -> Reply {
         }
         Ok(Request::SwitchSa { an }) => Command::SwitchSa { an },
         Ok(Request::Rekey {}) => Command::Rekey,
+        Ok(Request::Ping(ping)) => {
+            return match source.ping(&ping) {
+                Ok(echo) => Reply { ok: true, echo: Some(echo), ..Reply::default() },
+                Err(error) => refused(&error.what, &error.remedy),
+            };
+        }
         Err(error) => {
-            let known = "known: {\"request\":\"status\"}, {\"request\":\"switch-sa\",\"an\":1}, {\"request\":\"rekey\"}";
+            let known = "known: {\"request\":\"status\"}, {\"request\":\"switch-sa\",\"an\":1}, {\"request\":\"rekey\"}, {\"request\":\"ping\",\"peer\":\"\"}";
             return refused(&format!("not a request: {error}"), known);
         }
     };

@@ -63,6 +63,8 @@ pub struct PathCounters {
     pub joined: Counter,
     /// Frames with an unknown kind of offload.
     pub unsupported_offload: Counter,
+    /// Frames older than their bound when their turn came.
+    pub stale: Counter,
     /// Frames truncated for lack of space in the kernel.
     pub truncated: Counter,
     /// Frames that the kernel dropped because this thread was too slow.
@@ -73,6 +75,10 @@ pub struct PathCounters {
     pub link_down: Counter,
     /// Frames that could not be sent for another reason.
     pub send_failed: Counter,
+    /// Frames that look forged, and the source address of the last one.
+    pub forged: Counter,
+    /// See [`Self::forged`].
+    pub forger: Counter,
     /// Frames that the policy passed, by class.
     pub passed: [Counter; Class::COUNT],
     /// Frames that the policy refused, by class.
@@ -98,11 +104,14 @@ impl PathCounters {
             super_frames: Counter::default(),
             joined: Counter::default(),
             unsupported_offload: Counter::default(),
+            stale: Counter::default(),
             truncated: Counter::default(),
             overruns: Counter::default(),
             queue_full: Counter::default(),
             link_down: Counter::default(),
             send_failed: Counter::default(),
+            forged: Counter::default(),
+            forger: Counter::default(),
             passed: Default::default(),
             refused: Default::default(),
             rules: (0..rules).map(|_| Counter::default()).collect(),

@@ -4,6 +4,7 @@
 //! - `warm`: preparation while no frame is ready, and what keeps the caches warm
 //! - [`mailbox`], [`counters`]: messages to a forwarding thread, and its counters
 //! - [`control`], [`status`], [`report`]: the control socket and its answers
+//! - [`trouble`], [`watch`]: conditions that the log warns of, each with its remedy
 //! - [`setup`]: CPUs, priorities, and other parts of a start
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -19,7 +20,9 @@ pub mod report;
 pub(crate) mod rhythm;
 pub mod setup;
 pub mod status;
+pub mod trouble;
 pub(crate) mod warm;
+pub mod watch;
 
 /// Why a gateway did not start, or ended.
 #[derive(Debug, thiserror::Error)]

@@ -172,6 +172,7 @@ pub(crate) fn forwarding(counters: &PathCounters) -> Forwarding {
         ("not-protected", &counters.not_protected),
         ("bulk-queue-full", &counters.bulk_full),
         ("unsupported-offload", &counters.unsupported_offload),
+        ("stale", &counters.stale),
         ("truncated", &counters.truncated),
         ("queue-full", &counters.queue_full),
         ("link-down", &counters.link_down),

@@ -21,6 +21,9 @@ pub struct Status {
     pub protection: String,
     /// Whether the forwarding threads answered. If not, their part of the status is missing.
     pub forwarding: bool,
+    /// The conditions that last and need the operator.
+    #[serde(default)]
+    pub warnings: Vec<Warning>,
     /// The port to the machines.
     pub field: Port,
     /// The port to the untrusted network.
@@ -37,6 +40,25 @@ pub struct Status {
     /// The overlay, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overlay: Option<Overlay>,
+}
+
+/// A condition that needs the operator.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Warning {
+    /// Its name in the manual's chapter "When it does not work".
+    pub name: String,
+    /// Its subject, such as a peer, or empty.
+    pub about: String,
+    /// The warning, as in the log.
+    pub what: String,
+    /// The remedy.
+    pub remedy: String,
+    /// Seconds since it began.
+    pub seconds: f64,
+    /// Frames or messages counted since the start, or 0.
+    pub count: u64,
+    /// Whether it may last in a healthy network.
+    pub notice: bool,
 }
 
 /// A port.
@@ -128,11 +150,25 @@ pub struct Macsec {
     pub sealing: Preparation,
     /// Packet numbers prepared for receiving.
     pub opening: Preparation,
+    /// The path MTU to the other gateways, if it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<PathMtu>,
     /// Key agreement, if in use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agreement: Option<Agreement>,
     /// The counters, with the standard's names: `OutPktsEncrypted`, `InPktsNotValid`, ...
     pub counters: BTreeMap<String, u64>,
+}
+
+/// A path MTU.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct PathMtu {
+    /// The longest payload that the path carries, protection included.
+    pub mtu: u64,
+    /// `probe`: echoes of other gateways.
+    pub source: String,
+    /// Seconds since it changed.
+    pub seconds: f64,
 }
 
 /// A transmit association.
@@ -228,6 +264,9 @@ pub struct AgreementMember {
     pub antedate: bool,
     /// Whether it reassembles fragments.
     pub fragments: bool,
+    /// The destination by which it hears this gateway, or empty.
+    #[serde(default)]
+    pub hears_by: String,
     /// Seconds since its last MKPDU.
     pub silent_seconds: f64,
 }
@@ -333,6 +372,9 @@ pub struct OverlayPeer {
     pub address: String,
     /// Whether there is a session.
     pub session: bool,
+    /// Handshakes begun here.
+    #[serde(default)]
+    pub initiations: u64,
     /// Completed handshakes.
     pub handshakes: u64,
     /// Seconds since the last one.

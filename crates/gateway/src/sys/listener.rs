@@ -16,21 +16,21 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Opens a socket on the interface. It also receives the group address `group`.
+    /// Opens a socket on the interface. It also receives these group addresses.
     ///
     /// # Errors
     /// Without `CAP_NET_RAW` (`PermissionDenied`), or when the kernel refuses an option.
-    pub fn open(interface: &Interface, ethertype: u16, group: Option<[u8; 6]>) -> io::Result<Self> {
+    pub fn open(interface: &Interface, ethertype: u16, groups: &[[u8; 6]]) -> io::Result<Self> {
         let socket = raw_socket()?;
         set_option(&socket, libc::SOL_PACKET, PACKET_IGNORE_OUTGOING, &1i32)?;
-        if let Some(group) = group {
+        for group in groups {
             let mut membership = libc::packet_mreq {
                 mr_ifindex: interface.index,
                 mr_type: libc::PACKET_MR_MULTICAST as u16,
                 mr_alen: group.len() as u16,
                 mr_address: [0; 8],
             };
-            membership.mr_address[..group.len()].copy_from_slice(&group);
+            membership.mr_address[..group.len()].copy_from_slice(group);
             set_option(&socket, libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &membership)?;
         }
         bind(&socket, interface.index, ethertype)?;

@@ -1,6 +1,7 @@
 //! System calls, and the only `unsafe` of this crate.
 //!
 //! - [`packet`]: AF_PACKET sockets: the receive ring and the sender (`packet(7)`, TPACKET_V2)
+//! - [`age`]: the age of received frames
 //! - [`segmenter`]: a sender of super-frames
 //! - [`interface`]: index, address, MTU and link state of an interface (`netdevice(7)`)
 //! - [`listener`]: AF_PACKET for frames of one EtherType at a low rate
@@ -13,6 +14,7 @@
 //! - [`event`]: an event counter that ends a wait (`eventfd(2)`)
 #![allow(unsafe_code, reason = "system calls; each block states its argument")]
 
+pub mod age;
 pub mod event;
 pub mod filter;
 pub mod interface;

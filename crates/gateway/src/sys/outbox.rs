@@ -119,6 +119,11 @@ impl Outbox {
         }
     }
 
+    /// Drops all datagrams. Returns their number.
+    pub const fn clear(&mut self) -> usize {
+        mem::replace(&mut self.count, 0)
+    }
+
     /// Sends all datagrams in order. Calls `done` for each with its length or its error.
     #[inline]
     pub fn send(

@@ -2,7 +2,8 @@
 //!
 //! The receiver restores what a plain raw socket loses: the VLAN tag that the kernel removes, the
 //! mark of an unfinished checksum, and frames longer than a slot (super-frames of segmentation
-//! offload), which the kernel queues beside the ring, in order.
+//! offload), which the kernel queues beside the ring, in order. A frame that waited too long
+//! ([`super::age`]) is dropped.
 
 use std::io;
 use std::mem;
@@ -12,6 +13,7 @@ use std::ptr::{self, NonNull};
 use std::slice;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use super::age::{Age, Ages, Bounds};
 use super::warm::{LINE, prefetch, write_to_each_page};
 use super::{check, filter::Filter, interface::Interface, set_option};
 
@@ -136,6 +138,8 @@ pub struct Received<'a> {
     /// Octets by which a restored outer VLAN tag shifted the rest, 0 or 4. Offsets in `offload` do
     /// not include them.
     pub shifted: usize,
+    /// Whether it is too old for a cyclic frame.
+    pub late: bool,
 }
 
 impl<'a> Received<'a> {
@@ -144,7 +148,7 @@ impl<'a> Received<'a> {
     #[must_use]
     pub fn alone(frame: &'a mut [u8], offload: Offload) -> Self {
         let place = 0..frame.len();
-        Self { space: frame, place, offload, shifted: 0 }
+        Self { space: frame, place, offload, shifted: 0, late: false }
     }
 
     /// The frame.
@@ -183,6 +187,9 @@ pub struct Receiver {
     slots: usize,
     position: usize,
     long: Box<[u8]>,
+    ages: Ages,
+    /// Frames dropped for their age since the last census.
+    stale: u64,
 }
 
 // SAFETY: this value is the only owner of the mapping; all access goes through `&mut self` or reads
@@ -275,7 +282,16 @@ impl Receiver {
             slots: SLOTS,
             position: 0,
             long: vec![0; OFFLOAD_HEADER + MAX_LONG_FRAME_LEN].into_boxed_slice(),
+            ages: Ages::new(Bounds::NONE),
+            stale: 0,
         })
+    }
+
+    /// Drops frames that are older than these bounds when their turn comes.
+    #[must_use]
+    pub fn bounded(mut self, bounds: Bounds) -> Self {
+        self.ages = Ages::new(bounds);
+        self
     }
 
     /// Whether a frame is ready. Costs one memory read.
@@ -286,16 +302,21 @@ impl Receiver {
         self.header().status.load(Ordering::Acquire) & STATUS_USER != 0
     }
 
-    /// The next frame, to be returned with [`Self::release`].
+    /// The next frame that is not stale, to be returned with [`Self::release`].
     #[inline]
     #[cfg_attr(target_os = "linux", unsafe(link_section = ".text.antedate.near"))]
     pub fn peek(&mut self) -> Next<'_> {
         prefetch(self.slot(), BEGINS);
-        let header = self.header();
-        let status = header.status.load(Ordering::Acquire);
-        if status & STATUS_USER == 0 {
-            return Next::Empty;
+        let Some(mut age) = self.age() else { return Next::Empty };
+        if age == Age::Stale {
+            match self.skip_stale() {
+                Some(next) => age = next,
+                None => return Next::Empty,
+            }
         }
+        let late = age == Age::Late;
+        let header = self.header();
+        let status = header.status.load(Ordering::Relaxed);
         let (len, snaplen, mac) = (header.len as usize, header.snaplen as usize, usize::from(header.mac));
         let tag = (status & STATUS_VLAN_VALID != 0).then(|| {
             let tpid = if status & STATUS_VLAN_TPID_VALID != 0 { header.vlan_tpid } else { ETH_P_8021Q };
@@ -305,7 +326,8 @@ impl Receiver {
         if status & STATUS_COPY != 0 {
             return match self.receive_long(OFFLOAD_HEADER + len) {
                 Some(length) if length >= OFFLOAD_HEADER + 14 => {
-                    Next::Frame(view(&mut self.long, OFFLOAD_HEADER..length, tag, unfinished))
+                    let frame = view(&mut self.long, OFFLOAD_HEADER..length, tag, unfinished);
+                    Next::Frame(Received { late, ..frame })
                 }
                 _ => Next::Truncated,
             };
@@ -325,7 +347,45 @@ impl Receiver {
         let slot = unsafe { slice::from_raw_parts_mut(self.slot(), room) };
         // Excludes the slot's header from writes around the frame.
         let behind = mem::size_of::<SlotHeader>();
-        Next::Frame(view(&mut slot[behind..], mac - behind..mac - behind + snaplen, tag, unfinished))
+        let frame = view(&mut slot[behind..], mac - behind..mac - behind + snaplen, tag, unfinished);
+        Next::Frame(Received { late, ..frame })
+    }
+
+    /// The age of the next frame. `None` when there is none.
+    #[inline]
+    fn age(&mut self) -> Option<Age> {
+        let header = self.header();
+        if header.status.load(Ordering::Acquire) & STATUS_USER == 0 {
+            self.ages.queue_is_empty();
+            return None;
+        }
+        let stamp = i64::from(header.sec) * 1_000_000_000 + i64::from(header.nsec);
+        Some(self.ages.of(stamp))
+    }
+
+    /// Drops stale frames, so that the kernel has space for fresh ones. Returns the age of the next
+    /// frame, if any.
+    ///
+    /// A full ring loses the newest frames. So all stale ones go at once, not a few in each turn.
+    #[cold]
+    #[inline(never)]
+    fn skip_stale(&mut self) -> Option<Age> {
+        for _ in 0..self.slots {
+            match self.age()? {
+                Age::Stale => {
+                    let header = self.header();
+                    let beside = header.status.load(Ordering::Relaxed) & STATUS_COPY != 0;
+                    let len = header.len as usize;
+                    if beside {
+                        let _ = self.receive_long(OFFLOAD_HEADER + len);
+                    }
+                    self.release();
+                    self.stale += 1;
+                }
+                age => return Some(age),
+            }
+        }
+        None
     }
 
     /// Returns the slot of the last [`Self::peek`] to the kernel.
@@ -343,6 +403,11 @@ impl Receiver {
             }
             self.release();
         }
+    }
+
+    /// Frames dropped for their age since the last call.
+    pub const fn take_stale(&mut self) -> u64 {
+        mem::replace(&mut self.stale, 0)
     }
 
     /// Frames that the kernel dropped since the last call because the ring was full.
@@ -460,7 +525,7 @@ fn view(
         space[start + 8..start + 10].copy_from_slice(&tpid.to_be_bytes());
         space[start + 10..start + 12].copy_from_slice(&tci.to_be_bytes());
     }
-    Received { space, place, offload, shifted }
+    Received { space, place, offload, shifted, late: false }
 }
 
 /// Sends whole frames on an interface.

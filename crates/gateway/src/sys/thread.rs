@@ -87,15 +87,29 @@ pub fn now() -> u64 {
     clock(libc::CLOCK_MONOTONIC)
 }
 
+/// The monotonic clock in nanoseconds, as of the last tick: some milliseconds late, and cheaper.
+#[inline]
+#[must_use]
+pub fn coarse_now() -> u64 {
+    clock(libc::CLOCK_MONOTONIC_COARSE)
+}
+
+/// The real-time clock, which stamps frames, in nanoseconds.
+#[must_use]
+pub fn real_now() -> u64 {
+    clock(libc::CLOCK_REALTIME)
+}
+
 /// CPU time of the calling thread in nanoseconds.
 #[must_use]
 pub fn cpu_time() -> u64 {
     clock(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
+#[inline]
 fn clock(id: libc::clockid_t) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the pointer is to a live timespec that the kernel fills. Both clocks exist on every
+    // SAFETY: the pointer is to a live timespec that the kernel fills. These clocks exist on every
     // Linux.
     unsafe { libc::clock_gettime(id, &mut time) };
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64

@@ -15,6 +15,8 @@ pub const BATCH: usize = 16;
 pub const MAX_DATAGRAM_LEN: usize = 10_240;
 /// Octets of the kernel's buffer in each direction.
 const QUEUE: libc::c_int = 4 << 20;
+/// Words of the control messages with a datagram: a time stamp.
+const CONTROL: usize = 8;
 
 /// A socket bound to a port and an interface.
 #[derive(Debug)]
@@ -74,6 +76,14 @@ impl UdpSocket {
         filter.attach(&self.socket)
     }
 
+    /// Makes the kernel stamp datagrams when they arrive.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn stamp(&self) -> io::Result<()> {
+        set_option(&self.socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, &1i32)
+    }
+
     /// Whether the socket is an IPv6 one.
     #[must_use]
     pub const fn is_v6(&self) -> bool {
@@ -113,6 +123,7 @@ pub struct Inbox {
     octets: Box<[[u8; MAX_DATAGRAM_LEN]; BATCH]>,
     from: [libc::sockaddr_storage; BATCH],
     lengths: [usize; BATCH],
+    stamps: [Option<i64>; BATCH],
 }
 
 impl Inbox {
@@ -121,7 +132,7 @@ impl Inbox {
     pub fn new() -> Self {
         // SAFETY: sockaddr_storage is plain data, valid as all zeroes.
         let from = unsafe { mem::zeroed() };
-        Self { octets: buffers(), from, lengths: [0; BATCH] }
+        Self { octets: buffers(), from, lengths: [0; BATCH], stamps: [None; BATCH] }
     }
 
     /// Receives at most `most` datagrams. Returns their number.
@@ -133,6 +144,7 @@ impl Inbox {
         let most = most.min(BATCH);
         // SAFETY: both are plain data, valid as all zeroes.
         let (mut heads, mut parts): ([libc::mmsghdr; BATCH], [libc::iovec; BATCH]) = unsafe { mem::zeroed() };
+        let mut controls = [[0u64; CONTROL]; BATCH];
         let places = heads.iter_mut().zip(&mut parts).zip(self.octets.iter_mut().zip(&mut self.from));
         for ((head, part), (octets, from)) in places.take(most) {
             *part = libc::iovec { iov_base: octets.as_mut_ptr().cast(), iov_len: MAX_DATAGRAM_LEN };
@@ -141,8 +153,12 @@ impl Inbox {
             head.msg_hdr.msg_name = ptr::from_mut(from).cast();
             head.msg_hdr.msg_namelen = mem::size_of::<libc::sockaddr_storage>() as libc::socklen_t;
         }
-        // SAFETY: the first `most` headers point to buffers and addresses of the given lengths, all
-        // of which outlive the call; no timeout.
+        for (head, control) in heads.iter_mut().zip(&mut controls).take(most) {
+            head.msg_hdr.msg_control = control.as_mut_ptr().cast();
+            head.msg_hdr.msg_controllen = mem::size_of_val(control) as _;
+        }
+        // SAFETY: the first `most` headers point to buffers, addresses and control messages of the
+        // given lengths, all of which outlive the call; no timeout.
         let count = unsafe {
             libc::recvmmsg(
                 socket.as_raw_fd(),
@@ -162,7 +178,18 @@ impl Inbox {
             // No valid datagram is longer than the buffer.
             *length = if whole { head.msg_len as usize } else { 0 };
         }
+        for (head, stamp) in heads.iter().zip(&mut self.stamps).take(count) {
+            *stamp = stamp_of(&head.msg_hdr);
+        }
         Ok(count)
+    }
+
+    /// The time stamp of one of the last received datagrams, if the socket has them: nanoseconds of
+    /// the real-time clock.
+    #[inline]
+    #[must_use]
+    pub fn stamp(&self, at: usize) -> Option<i64> {
+        self.stamps.get(at).copied().flatten()
     }
 
     /// One of the last received datagrams, with its sender.
@@ -177,6 +204,26 @@ impl Default for Inbox {
     fn default() -> Self {
         Self::new()
     }
+}
+
+/// The time stamp among the control messages of a datagram.
+#[inline]
+fn stamp_of(head: &libc::msghdr) -> Option<i64> {
+    // SAFETY: the kernel filled the control messages, whose length is in `head`; the macros stay
+    // within it.
+    let mut next = unsafe { libc::CMSG_FIRSTHDR(head) };
+    while !next.is_null() {
+        // SAFETY: a pointer of these macros is to a whole header.
+        let control = unsafe { &*next };
+        if (control.cmsg_level, control.cmsg_type) == (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS) {
+            // SAFETY: this message has one timespec, not necessarily aligned.
+            let time: libc::timespec = unsafe { ptr::read_unaligned(libc::CMSG_DATA(next).cast()) };
+            return Some(time.tv_sec as i64 * 1_000_000_000 + time.tv_nsec as i64);
+        }
+        // SAFETY: as above.
+        next = unsafe { libc::CMSG_NXTHDR(head, next) };
+    }
+    None
 }
 
 fn buffers() -> Box<[[u8; MAX_DATAGRAM_LEN]; BATCH]> {

@@ -1,10 +1,14 @@
 //! Runner of the tests in network namespaces. Without root the process must enter a user namespace
 //! before it has threads, which the standard harness prevents. Where namespaces are forbidden it
-//! says so and passes.
+//! lists that as skipped.
 
 use std::process::ExitCode;
 
 use antedate_lab::ns;
+
+#[path = "../../../wire/tests/skip/mod.rs"]
+mod skip;
+pub(crate) use skip::skipped;
 
 /// A test and its name.
 pub(crate) type Test = (&'static str, fn());
@@ -22,7 +26,7 @@ pub(crate) fn run(what: &str, tests: &[Test]) -> ExitCode {
         return ExitCode::SUCCESS;
     }
     if let Err(error) = ns::acquire() {
-        println!("SKIPPED: {what} in namespaces, {} tests: {error}", chosen.len());
+        skipped(&format!("{what} in namespaces, {} tests: {error}", chosen.len()));
         return ExitCode::SUCCESS;
     }
     println!("\nrunning {} tests", chosen.len());

@@ -73,6 +73,8 @@ wire_enum! {
         ProtocolVersion = 70,
         /// a failure that is not the peer's fault
         InternalError = 80,
+        /// no second handshake in a connection
+        NoRenegotiation = 100,
         /// an unknown identity (RFC 4279)
         UnknownPskIdentity = 115,
     }

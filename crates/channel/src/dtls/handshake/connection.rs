@@ -234,6 +234,10 @@ impl Connection {
                 Ok(())
             }
             ContentType::ApplicationData => Err(Dropped::Early),
+            ContentType::Handshake if self.renegotiates(content) => {
+                self.say(Alert { fatal: false, description: AlertDescription::NoRenegotiation });
+                Ok(())
+            }
             ContentType::Handshake => {
                 self.fragments(content, true, now, keyring)?;
                 if self.step == Step::Done && self.phase == Phase::Handshaking {
@@ -262,6 +266,16 @@ impl Connection {
             }
             _ => Err(Dropped::Malformed),
         }
+    }
+
+    /// True if the peer asks for a second handshake in this connection (RFC 5246 section 7.4.1).
+    fn renegotiates(&self, content: &[u8]) -> bool {
+        let asks = match self.client {
+            Some(_) => HandshakeType::HelloRequest,
+            None => HandshakeType::ClientHello,
+        };
+        self.phase == Phase::Established
+            && Fragment::parse(content).is_ok_and(|(fragment, _)| fragment.kind == asks)
     }
 
     /// Processes records that waited for keys.

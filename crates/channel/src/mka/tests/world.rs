@@ -54,6 +54,9 @@ pub(super) struct Station {
 /// Rewrites a station's MKPDU.
 type Rewrite = Box<dyn Fn(usize, &[u8]) -> Vec<u8>>;
 
+/// Whether MKPDUs from one station reach another by a destination.
+type Carries = Box<dyn Fn(usize, usize, EthernetAddress) -> bool>;
+
 /// The sender's part of a nonce: the short SCI with extended packet numbers, otherwise the SCI.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Name {
@@ -76,6 +79,8 @@ pub(super) struct World {
     pub(super) unwilling: BTreeSet<usize>,
     /// Rewrites MKPDUs.
     pub(super) rewrite: Option<Rewrite>,
+    /// Whether the network carries MKPDUs from one station to another by this destination.
+    pub(super) carries: Carries,
     pub(super) rng: Rng,
     /// The most steps that an installation takes.
     pub(super) slowness: usize,
@@ -148,6 +153,7 @@ impl World {
             nonces: BTreeSet::new(),
             unwilling: BTreeSet::new(),
             rewrite: None,
+            carries: Box::new(|_, _, _| true),
             rng: Rng::new(seed),
             slowness: 2,
             withhold: None,
@@ -298,7 +304,8 @@ impl World {
         for to in (0..self.stations.len()).filter(|to| *to != from) {
             let cut = self.cut.contains(&(from, to)) || self.cut.contains(&(to, from));
             let cut = cut || self.unheard.contains(&(from, to));
-            if cut || self.rng.happens(self.faults.lose) {
+            let group = frame.first_chunk().map(|octets| EthernetAddress(*octets)).unwrap_or_default();
+            if cut || !(self.carries)(from, to, group) || self.rng.happens(self.faults.lose) {
                 continue;
             }
             let copies = 1 + usize::from(self.rng.happens(self.faults.duplicate));

@@ -138,3 +138,26 @@ pub(super) fn idle_tables(checked: &Checked) -> Option<Fault> {
     let what = "does nothing: flow tables are for AES-GCM with encryption";
     Some(config.lines.fault(&config.file, "flows", what, "remove [flows]"))
 }
+
+/// Traffic to groups that no switch forwards, beside a destination of MKPDUs for switches.
+pub(super) fn kept_by_switches(checked: &Checked) -> Option<Fault> {
+    let Keyed::Agreed { settings, .. } = &checked.protection else { return None };
+    let [destination] = settings.destinations[..] else { return None };
+    let config = &checked.config;
+    let named = config
+        .policy
+        .allow
+        .iter()
+        .flat_map(|traffic| [*traffic].into_iter().chain(traffic.parts().iter().copied()));
+    let kept: Vec<_> = named.filter(|traffic| traffic.ends_at_switches()).collect();
+    if destination.is_link_local() || kept.is_empty() {
+        return None;
+    }
+    let names: Vec<_> = kept.iter().map(|traffic| traffic.name()).collect();
+    let what = format!(
+        "{} ends at the first switch, whatever protects it, and mka_destination = \"{destination}\" means switches between",
+        names.join(", ")
+    );
+    let remedy = "remove it from allow, connect the gateways by a cable, or use [overlay]";
+    Some(config.lines.fault(&config.file, "policy", what, remedy))
+}

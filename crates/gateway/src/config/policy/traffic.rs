@@ -128,6 +128,13 @@ impl Traffic {
         }
     }
 
+    /// Whether its frames go to a group that no switch forwards (IEEE 802.1Q-2018, table 8-1): LLDP,
+    /// the link delays of Profinet, and spanning trees.
+    #[must_use]
+    pub const fn ends_at_switches(self) -> bool {
+        matches!(self, Self::Lldp | Self::Ptcp | Self::Rstp)
+    }
+
     /// The rules that the name stands for: a frame passes if it fulfils all conditions of one.
     #[must_use]
     pub fn rules(self) -> Vec<Conditions> {

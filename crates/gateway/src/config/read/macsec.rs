@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use antedate_channel::fragment::Marks;
 use antedate_channel::macsec::CipherSuite;
+use antedate_channel::mka::AUTOMATIC;
 use antedate_channel::replay::MAX_WINDOW;
 use antedate_host::document::{Field, Section};
 use antedate_host::fault::nearest;
@@ -121,7 +122,7 @@ pub(super) fn keys(
         return (file.clone().map(KeyPath::Static), file.map(Keys::Static));
     };
     lines.note("macsec.mka_destination", to.as_ref().map(Field::line));
-    let to = to.map(|field| destination(&field));
+    let to = to.map(|field| destinations(&field));
     let priority = priority.map(|field| number(&field, 0..=0xff));
     let rekey = rekey.map(|field| number(&field, 2..=0xffff_ffff));
     let delay = delay.map(|field| field.boolean());
@@ -136,7 +137,7 @@ pub(super) fn keys(
     let settings = || {
         Some(Keys::Agreed(agreement::Settings {
             cak_file: cak?,
-            destination: all(to)?.unwrap_or(EthernetAddress::PAE_GROUP),
+            destinations: all(to)?.unwrap_or_else(|| AUTOMATIC.to_vec()),
             priority: all(priority)?.unwrap_or(agreement::PRIORITY),
             delay_protect: all(delay)?.unwrap_or(false),
             rekey_after: Some(
@@ -147,17 +148,26 @@ pub(super) fn keys(
     (named, settings())
 }
 
-/// The destination of MKPDUs: a group of IEEE 802.1Q table 8-1 by name, broadcast, or an address.
-fn destination(field: &Field<'_, '_>) -> Option<EthernetAddress> {
-    let names = [
-        ("nearest-non-tpmr-bridge", EthernetAddress::PAE_GROUP),
-        ("nearest-bridge", EthernetAddress::LLDP_NEAREST_BRIDGE),
-        ("nearest-customer-bridge", EthernetAddress([0x01, 0x80, 0xc2, 0, 0, 0])),
-        ("broadcast", EthernetAddress::BROADCAST),
+/// The destinations of MKPDUs: those that reach the others, a group of IEEE 802.1Q table 8-1 by
+/// name, broadcast, or an address.
+fn destinations(field: &Field<'_, '_>) -> Option<Vec<EthernetAddress>> {
+    let [non_tpmr, customer, bridge, broadcast] = &AUTOMATIC;
+    let one = std::slice::from_ref;
+    let names: [(&str, &[EthernetAddress]); 5] = [
+        ("auto", &AUTOMATIC),
+        ("nearest-non-tpmr-bridge", one(non_tpmr)),
+        ("nearest-bridge", one(bridge)),
+        ("nearest-customer-bridge", one(customer)),
+        ("broadcast", one(broadcast)),
     ];
     match field.as_string().and_then(|text| text.parse().ok()) {
-        Some(address) => Some(address),
-        None => field.one_of("an address, nor the name of one", &names),
+        Some(EthernetAddress([0, 0, 0, 0, 0, 0])) => {
+            field
+                .fault("is nobody's address", "write \"auto\", or the address of the other gateway's uplink");
+            None
+        }
+        Some(address) => Some(vec![address]),
+        None => field.one_of("an address, nor the name of one", &names).map(<[_]>::to_vec),
     }
 }
 

@@ -1,9 +1,19 @@
 //! Reads `[run]`.
 
+use std::time::Duration;
+
 use antedate_host::document::{Field, Section};
 
 use super::{all, number};
 use crate::config::{Lines, PREPARE, PREPARE_MAX, Poll, Run, Threads};
+use crate::sys::age::Bounds;
+
+/// The default bound of all frames: the transit delay of a bridge (IEEE 802.1Q-2022, 6.5.6).
+const AGE_MS: u64 = 1_000;
+/// The default bound of cyclic frames.
+const CYCLIC_AGE_MS: u64 = 100;
+/// The largest bound.
+const MAX_AGE_MS: u64 = 60_000;
 
 pub(super) fn run(mut section: Section<'_, '_>, lines: &mut Lines) -> Option<Run> {
     lines.note("run", section.line());
@@ -26,6 +36,9 @@ pub(super) fn run(mut section: Section<'_, '_>, lines: &mut Lines) -> Option<Run
     }
     let prepare = section.get("prepare").map(|field| number(&field, 0..=PREPARE_MAX as u64));
     let qdisc_bypass = section.get("qdisc_bypass").map(|field| field.boolean());
+    let age = |field: Option<Field<'_, '_>>| all(field.map(|field| number(&field, 0..=MAX_AGE_MS)));
+    let max_age = age(section.get("max_age_ms"));
+    let cyclic = age(section.get("max_age_cyclic_ms"));
     section.finish();
     let cpu = all(cpus)?.unwrap_or_default();
     let threads = match all(threads)? {
@@ -38,7 +51,13 @@ pub(super) fn run(mut section: Section<'_, '_>, lines: &mut Lines) -> Option<Run
         priority: all(priority_set)?,
         prepare: all(prepare)?.unwrap_or(PREPARE),
         qdisc_bypass: all(qdisc_bypass)?.unwrap_or(true),
+        max_age: Bounds::new(bound(max_age?.unwrap_or(AGE_MS)), bound(cyclic?.unwrap_or(CYCLIC_AGE_MS))),
     })
+}
+
+/// A bound in milliseconds. 0: none.
+fn bound(milliseconds: u64) -> Option<Duration> {
+    (milliseconds > 0).then(|| Duration::from_millis(milliseconds))
 }
 
 fn cpus(field: &Field<'_, '_>, threads: u16) -> Option<Vec<usize>> {

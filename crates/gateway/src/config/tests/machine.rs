@@ -147,6 +147,17 @@ fn key_agreement_needs_private_cak_only() {
         warnings[0].to_string().contains("g.toml:5: uplink.mtu: carries 299 octets: the MKPDUs"),
         "{warnings:?}"
     );
+    let switched = text.replace("[policy]", "mka_destination = \"broadcast\"\n[policy]");
+    fs::write(&file, switched.replace("\"arp\"", "\"arp\", \"lldp\"")).unwrap();
+    let warnings = check(&file, &bench).unwrap().warnings;
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    let warning = warnings[0].to_string();
+    assert!(
+        warning.contains("lldp ends at the first switch") && warning.contains("g.toml:8: policy"),
+        "{warning}"
+    );
+    fs::write(&file, switched).unwrap();
+    assert!(check(&file, &bench).unwrap().warnings.is_empty());
     fs::write(&file, text.replace("[policy]", "mka_destination = \"02:00:00:00:00:00\"\n[policy]")).unwrap();
     let faults = check(&file, &bench).expect_err("its own address").to_string();
     assert!(faults.contains("g.toml:7: macsec.mka_destination"), "{faults}");

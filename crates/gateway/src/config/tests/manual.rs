@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use super::*;
 use crate::run::status::{
-    Agreement, AgreementKey, AgreementMember, Macsec, Overlay, OverlayPeer, ReceiveSa, ReleaseClock,
-    SecondUplink, Status, Thread, TransmitSa,
+    Agreement, AgreementKey, AgreementMember, Macsec, Overlay, OverlayPeer, PathMtu, ReceiveSa, ReleaseClock,
+    SecondUplink, Status, Thread, TransmitSa, Warning,
 };
 
 const MANUAL: &str = concat!(
@@ -99,6 +99,7 @@ fn manual_has_every_status_name() {
             members: vec![AgreementMember::default()],
             ..Agreement::default()
         }),
+        path: Some(PathMtu::default()),
         ..Macsec::default()
     };
     let overlay = Overlay {
@@ -108,7 +109,9 @@ fn manual_has_every_status_name() {
         ..Overlay::default()
     };
     let threads = vec![Thread::default()];
-    let status = Status { macsec: Some(macsec), overlay: Some(overlay), threads, ..Status::default() };
+    let warnings = vec![Warning::default()];
+    let status =
+        Status { macsec: Some(macsec), overlay: Some(overlay), threads, warnings, ..Status::default() };
     let (_, chapter) = MANUAL.split_once("## The state as JSON").unwrap();
     let (chapter, _) = chapter.split_once("\n# ").unwrap();
     let (mut values, mut known) = (vec![serde_json::to_value(&status).unwrap()], 0);

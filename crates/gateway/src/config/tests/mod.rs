@@ -7,6 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use antedate_channel::macsec::CipherSuite;
+use antedate_channel::mka::AUTOMATIC;
 use antedate_wire::{EthernetAddress, Sci};
 
 use super::policy::conditions::UNTAGGED;
@@ -59,6 +60,7 @@ fn defaults_are_as_documented() {
             priority: None,
             prepare: 16,
             qdisc_bypass: true,
+            max_age: Bounds::new(Some(Duration::from_secs(1)), Some(Duration::from_millis(100))),
         }
     );
     assert_eq!(config.state, State { directory: "/var/lib/antedate".into(), reserve: 1 << 20 });
@@ -221,15 +223,17 @@ fn key_agreement_needs_cak_file_alone() {
     };
     let settings = agreed("").unwrap();
     assert_eq!(settings.cak_file, Path::new("/etc/antedate/cak"));
-    assert_eq!((settings.destination, settings.priority), (EthernetAddress::PAE_GROUP, 128));
+    assert_eq!((settings.destinations, settings.priority), (AUTOMATIC.to_vec(), 128));
     assert!(!settings.delay_protect);
     let all = "mka_destination = \"02:00:00:00:00:05\"\nmka_priority = 0\nmka_rekey_seconds = 60\nmka_delay_protect = true\n";
     let settings = agreed(all).unwrap();
-    assert_eq!((settings.destination, settings.priority), (EthernetAddress([2, 0, 0, 0, 0, 5]), 0));
+    assert_eq!((settings.destinations, settings.priority), (vec![EthernetAddress([2, 0, 0, 0, 0, 5])], 0));
     assert_eq!((settings.rekey_after, settings.delay_protect), (Some(Duration::from_secs(60)), true));
-    let named = agreed("mka_destination = \"nearest-bridge\"\n").unwrap();
-    assert_eq!(named.destination, EthernetAddress::LLDP_NEAREST_BRIDGE);
+    let named = |name: &str| agreed(&format!("mka_destination = \"{name}\"\n")).unwrap().destinations;
+    assert_eq!(named("nearest-bridge"), [EthernetAddress::LLDP_NEAREST_BRIDGE]);
+    assert_eq!(named("auto"), AUTOMATIC);
     for (lines, expected) in [
+        ("mka_destination = \"00:00:00:00:00:00\"\n", "is nobody's address"),
         ("mka_destination = \"nearest-brigde\"\n", "did you mean \"nearest-bridge\"?"),
         ("mka_priority = 256\n", "g.toml:7: macsec.mka_priority: 256 is out of range"),
         ("mka_rekey_seconds = 1\n", "g.toml:7: macsec.mka_rekey_seconds: 1 is out of range"),

@@ -7,6 +7,10 @@ use antedate_channel::mka::{Cak, Dropped};
 use super::*;
 use crate::sys::interface::Witness;
 
+fn none() -> Interface {
+    Interface { name: "none".into(), index: 0, address: [0; 6], mtu: 1500, witness: Witness::default() }
+}
+
 /// A speaker, and a socket connected to its own.
 fn speaker() -> (Speaker, UdpSocket) {
     let [own, other] = [(); 2].map(|()| UdpSocket::bind("127.0.0.1:0").expect("a socket"));
@@ -17,21 +21,22 @@ fn speaker() -> (Speaker, UdpSocket) {
     let speaker = Speaker {
         participant: Participant::new(cak, config.clone(), &mut random),
         config,
-        uplink: Interface {
-            name: "none".into(),
-            index: 0,
-            address: [0; 6],
-            mtu: 1500,
-            witness: Witness::default(),
-        },
         socket: Some(Listener::of(own.into())),
-        threads: Vec::new(),
-        channels: Vec::new(),
-        shown: Arc::default(),
+        field: None,
+        around: Around {
+            uplink: none(),
+            field: none(),
+            threads: Vec::new(),
+            channels: Vec::new(),
+            shown: Arc::default(),
+            out: Arc::new(PathCounters::new(0)),
+            watch: Arc::default(),
+        },
         start: Instant::now(),
         looked: Instant::now(),
         view: View::default(),
         said: report::Said::default(),
+        symptoms: Symptoms::default(),
         fragmentation: Fragmentation::Auto,
         known: Vec::new(),
         takes_from: Vec::new(),
@@ -70,7 +75,7 @@ fn slow_forwarding_thread_is_awaited() {
     let install = key_with(&mut speaker.participant);
     speaker.start = Instant::now() - Duration::from_secs(1);
     let mailbox = Arc::new(Mailbox::new().expect("a mailbox"));
-    speaker.threads.push(Arc::clone(&mailbox));
+    speaker.around.threads.push(Arc::clone(&mailbox));
     let receives = |speaker: &Speaker| {
         speaker.participant.status(speaker.start.elapsed()).keys[0].is_some_and(|key| key.receives)
     };

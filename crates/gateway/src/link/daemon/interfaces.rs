@@ -65,10 +65,10 @@ impl Supervisor {
         let found = [&self.field, &self.uplink].map(|port| Interface::find(&port.interface.name));
         let [Ok(field), Ok(uplink)] = found else { return };
         let uplink_mtu = setup::uplink_mtu(&self.config, &uplink);
-        let bypass = self.config.run.qdisc_bypass;
+        let run = &self.config.run;
         let file: &Path = &self.config.file;
-        let outbound = channels::ports(file, (&field, MACHINES_HEAD), &uplink, uplink_mtu, bypass);
-        let inbound = channels::ports(file, (&uplink, PROTECTED_HEAD), &field, field.mtu, bypass);
+        let outbound = channels::ports(file, (&field, MACHINES_HEAD), &uplink, uplink_mtu, run);
+        let inbound = channels::ports(file, (&uplink, PROTECTED_HEAD), &field, field.mtu, run);
         match (outbound, inbound) {
             (Ok(outbound), Ok(inbound)) => {
                 tracing::info!(

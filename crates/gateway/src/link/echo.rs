@@ -1,0 +1,264 @@
+//! Echoes between Antedate gateways ([`antedate_wire::echo`]), protected like every frame.
+//!
+//! The inbound thread hands an echo to the [`Desk`]. The answer to a request goes to the mailbox of
+//! the outbound thread, which protects it with the next packet number. No echo reaches the machines,
+//! and none of theirs the uplink.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use antedate_wire::echo::{ECHO_LEN, Kind, Repr};
+use antedate_wire::{EthernetAddress, Sci};
+
+use crate::link::message::Message;
+use crate::run::lock;
+use crate::run::mailbox::Mailbox;
+use crate::sys::thread;
+
+/// The most answers in a second: a member may not make this gateway send at its pleasure.
+const ANSWERS: u32 = 100;
+const SECOND: u64 = 1_000_000_000;
+/// The longest echo.
+pub const LONGEST: usize = 9_216;
+/// The most requests that wait for answers.
+const WAITING: usize = 128;
+
+/// A request to a member.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ask {
+    /// The member. Zero for everyone.
+    pub to: Sci,
+    /// Its address on the uplink.
+    pub destination: EthernetAddress,
+    /// Octets of the request, unprotected.
+    pub len: usize,
+    /// Octets of the answer.
+    pub wanted: usize,
+}
+
+/// An answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Answer {
+    /// The number of the request.
+    pub sequence: u32,
+    /// The member that answered.
+    pub from: Sci,
+    /// Nanoseconds from request to answer.
+    pub took: u64,
+    /// Octets of the request as it arrived.
+    pub heard: usize,
+    /// Octets of the answer.
+    pub len: usize,
+}
+
+/// Where echoes meet: asked here, answered here.
+#[derive(Debug)]
+pub struct Desk {
+    own: Sci,
+    source: EthernetAddress,
+    /// Tells this process from an earlier one.
+    id: u32,
+    out: Arc<Mailbox<Message>>,
+    next: AtomicU32,
+    waiting: Mutex<Vec<Waiting>>,
+    /// The current second and the answers in it.
+    answered: Mutex<(u64, u32)>,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    sequence: u32,
+    asked: u64,
+    answers: Sender<Answer>,
+}
+
+impl Desk {
+    /// A desk of the gateway with this SCI and address. `out` is the mailbox of the outbound thread.
+    #[must_use]
+    pub fn new(own: Sci, source: EthernetAddress, out: Arc<Mailbox<Message>>) -> Self {
+        let mut id = [0; 4];
+        // Without random numbers an answer to an earlier process may be taken for one to this.
+        let _ = getrandom::fill(&mut id);
+        Self {
+            own,
+            source,
+            id: u32::from_ne_bytes(id),
+            out,
+            next: AtomicU32::new(1),
+            waiting: Mutex::default(),
+            answered: Mutex::default(),
+        }
+    }
+
+    /// Sends a request. Its number, and the place of its answers, which several members may send.
+    #[must_use]
+    pub fn ask(&self, ask: Ask) -> (u32, Receiver<Answer>) {
+        let sequence = self.next.fetch_add(1, Ordering::Relaxed);
+        let (answers, receiver) = mpsc::channel();
+        let mut waiting = lock(&self.waiting);
+        if waiting.len() >= WAITING {
+            waiting.remove(0);
+        }
+        waiting.push(Waiting { sequence, asked: thread::now(), answers });
+        drop(waiting);
+        let wanted = ask.wanted.clamp(ECHO_LEN, LONGEST);
+        self.send(ask.len, |own| Repr {
+            destination: ask.destination,
+            kind: Kind::Request,
+            sequence,
+            to: ask.to,
+            wanted_len: wanted as u16,
+            ..own
+        });
+        (sequence, receiver)
+    }
+
+    /// Sends a request and waits for one answer.
+    #[must_use]
+    pub fn answer(&self, ask: Ask, patience: Duration) -> Option<Answer> {
+        self.ask(ask).1.recv_timeout(patience).ok()
+    }
+
+    fn send(&self, len: usize, of: impl FnOnce(Repr) -> Repr) {
+        let own = Repr {
+            destination: EthernetAddress::BROADCAST,
+            source: self.source,
+            kind: Kind::Request,
+            id: self.id,
+            sequence: 0,
+            from: self.own,
+            to: Sci([0; 8]),
+            heard_len: 0,
+            wanted_len: 0,
+        };
+        let mut frame = vec![0; len.clamp(ECHO_LEN, LONGEST)];
+        // Cannot fail: the frame has the length of an echo.
+        if of(own).emit(&mut frame).is_ok() {
+            self.out.post(Message::Echo(frame));
+        }
+    }
+
+    /// Takes an authenticated echo from the uplink.
+    #[cold]
+    #[inline(never)]
+    pub fn heard(&self, frame: &[u8]) {
+        let Ok(echo) = Repr::parse(frame) else { return };
+        match echo.kind {
+            Kind::Request if echo.to == self.own || echo.to == Sci([0; 8]) => {
+                if self.may_answer(thread::now()) {
+                    self.send(echo.wanted_len.into(), |own| Repr {
+                        destination: echo.source,
+                        kind: Kind::Answer,
+                        id: echo.id,
+                        sequence: echo.sequence,
+                        to: echo.from,
+                        heard_len: frame.len() as u16,
+                        ..own
+                    });
+                }
+            }
+            Kind::Answer if echo.to == self.own && echo.id == self.id => {
+                let mut waiting = lock(&self.waiting);
+                let now = thread::now();
+                // Those who asked and went away.
+                waiting.retain(|one| now < one.asked + 10 * SECOND);
+                let Some(one) = waiting.iter().find(|one| one.sequence == echo.sequence) else { return };
+                let _ = one.answers.send(Answer {
+                    sequence: echo.sequence,
+                    from: echo.from,
+                    took: now.saturating_sub(one.asked),
+                    heard: echo.heard_len.into(),
+                    len: frame.len(),
+                });
+            }
+            _ => {}
+        }
+    }
+
+    fn may_answer(&self, now: u64) -> bool {
+        let mut answered = lock(&self.answered);
+        let (second, count) = &mut *answered;
+        if now / SECOND != *second {
+            (*second, *count) = (now / SECOND, 0);
+        }
+        *count += 1;
+        *count <= ANSWERS
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn desk(number: u8) -> (Desk, Arc<Mailbox<Message>>) {
+        let out = Arc::new(Mailbox::new().unwrap());
+        let address = EthernetAddress([2, 0, 0, 0, 0, number]);
+        (Desk::new(Sci::new(address, 1), address, Arc::clone(&out)), out)
+    }
+
+    fn sent(out: &Mailbox<Message>) -> Vec<u8> {
+        match out.take() {
+            Some(Message::Echo(frame)) => frame,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn ask(to: &Desk, len: usize, wanted: usize) -> Ask {
+        Ask { to: to.own, destination: to.source, len, wanted }
+    }
+
+    #[test]
+    fn request_is_answered_with_its_length() {
+        let ((a, from_a), (b, from_b)) = (desk(1), desk(2));
+        let (sequence, answers) = a.ask(ask(&b, 1000, 200));
+        let request = sent(&from_a);
+        assert_eq!(request.len(), 1000);
+        b.heard(&request);
+        let answer = sent(&from_b);
+        assert_eq!(answer.len(), 200);
+        a.heard(&answer);
+        let got = answers.try_recv().unwrap();
+        assert_eq!((got.sequence, got.from, got.heard, got.len), (sequence, b.own, 1000, 200));
+    }
+
+    #[test]
+    fn echoes_for_others_are_ignored() {
+        let ((a, from_a), (b, from_b), (c, from_c)) = (desk(1), desk(2), desk(3));
+        let (_, answers) = a.ask(ask(&b, 60, 60));
+        let request = sent(&from_a);
+        c.heard(&request);
+        assert!(from_c.take().is_none());
+        b.heard(&request);
+        let answer = sent(&from_b);
+        c.heard(&answer);
+        // An answer to an earlier process of the same gateway.
+        let (again, _) = desk(1);
+        let (_, none) = again.ask(ask(&b, 60, 60));
+        if again.id != a.id {
+            again.heard(&answer);
+            assert!(none.try_recv().is_err());
+        }
+        a.heard(&answer);
+        assert!(answers.try_recv().is_ok());
+        a.heard(&request);
+        assert!(from_a.take().is_none(), "its own request is for another");
+    }
+
+    #[test]
+    fn answers_are_bounded() {
+        let ((a, from_a), (b, from_b)) = (desk(1), desk(2));
+        let mut answers = 0;
+        let start = thread::now() / SECOND;
+        for _ in 0..3 * ANSWERS {
+            let _asked = a.ask(ask(&b, 60, 60));
+            b.heard(&sent(&from_a));
+            answers += u32::from(from_b.take().is_some());
+        }
+        let seconds = (thread::now() / SECOND - start + 1) as u32;
+        assert!(answers <= seconds * ANSWERS, "{answers} in {seconds} s");
+        assert!(answers >= ANSWERS);
+        assert!(lock(&a.waiting).len() <= WAITING);
+    }
+}

@@ -1,0 +1,289 @@
+//! Watches conditions that need the operator: a warning when one begins and each minute while it
+//! lasts, a line when it is over.
+//!
+//! A condition holds or not ([`Watch::holds`]), or it lasts while a counter rises
+//! ([`Watch::count`]). What an unauthenticated sender decides, such as its address, belongs into
+//! the detail and never into the subject: each subject has its own line a minute.
+
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use crate::run::lock;
+use crate::run::status::Warning;
+use crate::run::trouble::{Trouble, Words};
+
+/// The shortest time between two warnings of one condition.
+const SELDOM: Duration = Duration::from_secs(60);
+/// A counter that did not rise for this long: the condition is over.
+const QUIET: Duration = Duration::from_secs(60);
+/// The most conditions that are remembered. Subjects are configured or authenticated, so a gateway
+/// has fewer.
+const MOST: usize = 512;
+
+/// The conditions of a gateway, for all its threads.
+#[derive(Debug)]
+pub struct Watch {
+    start: Instant,
+    conditions: Mutex<Conditions>,
+}
+
+impl Default for Watch {
+    fn default() -> Self {
+        Self { start: Instant::now(), conditions: Mutex::default() }
+    }
+}
+
+impl Watch {
+    /// Notes whether a condition holds: `Some` with details, or `None`. `about` is the subject,
+    /// such as a peer's name, or empty.
+    pub fn holds(&self, trouble: Trouble, about: &str, detail: Option<&str>) {
+        let line = lock(&self.conditions).holds(self.start.elapsed(), trouble, about, detail);
+        say(line);
+    }
+
+    /// Notes the value of a counter. The condition lasts while it rises.
+    pub fn count(&self, trouble: Trouble, about: &str, total: u64, detail: &str) {
+        let line = lock(&self.conditions).count(self.start.elapsed(), trouble, about, total, detail);
+        say(line);
+    }
+
+    /// Forgets a subject that no longer exists, without a line.
+    pub fn forget(&self, about: &str) {
+        lock(&self.conditions).entries.retain(|entry| entry.about != about);
+    }
+
+    /// The conditions that last, for the status.
+    #[must_use]
+    pub fn active(&self) -> Vec<Warning> {
+        lock(&self.conditions).active(self.start.elapsed())
+    }
+}
+
+fn say(line: Option<Line>) {
+    match line {
+        Some(Line::Warning(text)) => tracing::warn!("{text}"),
+        Some(Line::Over(text)) => tracing::info!("{text}"),
+        None => {}
+    }
+}
+
+/// A line for the log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Line {
+    Warning(String),
+    Over(String),
+}
+
+/// One condition of one subject.
+#[derive(Debug)]
+struct Entry {
+    trouble: Trouble,
+    about: String,
+    detail: String,
+    /// Its begin, while it lasts.
+    since: Option<Duration>,
+    /// The last warning.
+    warned: Option<Duration>,
+    /// A warning was logged since it began, or since it was over without a line.
+    told: bool,
+    /// The counter, and its value at the last warning.
+    total: u64,
+    warned_total: u64,
+    /// When the counter rose last.
+    rose: Duration,
+}
+
+#[derive(Debug, Default)]
+struct Conditions {
+    entries: Vec<Entry>,
+}
+
+impl Conditions {
+    fn entry(&mut self, trouble: Trouble, about: &str) -> Option<&mut Entry> {
+        let known = |entry: &Entry| entry.trouble == trouble && entry.about == about;
+        if let Some(at) = self.entries.iter().position(known) {
+            return self.entries.get_mut(at);
+        }
+        if self.entries.len() >= MOST {
+            return None;
+        }
+        self.entries.push(Entry {
+            trouble,
+            about: about.to_owned(),
+            detail: String::new(),
+            since: None,
+            warned: None,
+            told: false,
+            total: 0,
+            warned_total: 0,
+            rose: Duration::ZERO,
+        });
+        self.entries.last_mut()
+    }
+
+    fn holds(&mut self, now: Duration, trouble: Trouble, about: &str, detail: Option<&str>) -> Option<Line> {
+        let Some(detail) = detail else {
+            let known = |entry: &&mut Entry| entry.trouble == trouble && entry.about == about;
+            return self.entries.iter_mut().find(known)?.end();
+        };
+        let entry = self.entry(trouble, about)?;
+        entry.lasts(now, detail)
+    }
+
+    fn count(
+        &mut self,
+        now: Duration,
+        trouble: Trouble,
+        about: &str,
+        total: u64,
+        detail: &str,
+    ) -> Option<Line> {
+        if total == 0 {
+            return None;
+        }
+        let entry = self.entry(trouble, about)?;
+        if total > entry.total {
+            (entry.total, entry.rose) = (total, now);
+        } else if entry.since.is_none() || now >= entry.rose + QUIET {
+            return entry.end();
+        }
+        entry.lasts(now, detail)
+    }
+
+    fn active(&self, now: Duration) -> Vec<Warning> {
+        let lasting = self.entries.iter().filter_map(|entry| Some((entry, entry.since?)));
+        let all = lasting.map(|(entry, since)| {
+            let Words { name, warning, remedy, .. } = entry.trouble.words();
+            Warning {
+                name: name.to_owned(),
+                about: entry.about.clone(),
+                what: entry.text(warning),
+                remedy: remedy.to_owned(),
+                seconds: now.saturating_sub(since).as_secs_f64(),
+                count: entry.total,
+                notice: entry.trouble.is_notice(),
+            }
+        });
+        all.collect()
+    }
+}
+
+impl Entry {
+    fn lasts(&mut self, now: Duration, detail: &str) -> Option<Line> {
+        self.since.get_or_insert(now);
+        if self.detail != detail {
+            detail.clone_into(&mut self.detail);
+        }
+        if self.warned.is_some_and(|at| now < at + SELDOM) {
+            return None;
+        }
+        let Words { warning, remedy, .. } = self.trouble.words();
+        let mut text = self.text(warning);
+        if self.total > 0 {
+            text += &format!(", {} more", self.total - self.warned_total);
+        }
+        (self.warned, self.told, self.warned_total) = (Some(now), true, self.total);
+        Some(Line::Warning(format!("{text}; {remedy}")))
+    }
+
+    fn end(&mut self) -> Option<Line> {
+        self.since.take()?;
+        let told = std::mem::take(&mut self.told);
+        told.then(|| {
+            let over = self.trouble.words().over;
+            let about = if self.about.is_empty() { String::new() } else { format!("{}: ", self.about) };
+            Line::Over(format!("{about}{over}"))
+        })
+    }
+
+    fn text(&self, warning: &str) -> String {
+        let mut text = String::new();
+        if !self.about.is_empty() {
+            text += &format!("{}: ", self.about);
+        }
+        text += warning;
+        if !self.detail.is_empty() {
+            text += &format!(" ({})", self.detail);
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn at(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    #[test]
+    fn lasting_condition_speaks_each_minute() {
+        let mut watch = Conditions::default();
+        let mut lines = Vec::new();
+        for second in 0..150 {
+            let detail = (10..140).contains(&second).then_some("for 6 s");
+            lines.extend(watch.holds(at(second), Trouble::Alone, "", detail).map(|line| (second, line)));
+        }
+        let seconds: Vec<u64> = lines.iter().map(|(second, _)| *second).collect();
+        assert_eq!(seconds, [10, 70, 130, 140]);
+        let Line::Warning(text) = &lines[0].1 else { panic!("{lines:?}") };
+        assert!(text.contains("(for 6 s); start the other gateway"), "{text}");
+        assert_eq!(lines[3].1, Line::Over("another member is heard".into()));
+        assert!(watch.active(at(150)).is_empty());
+    }
+
+    #[test]
+    fn flapping_condition_is_no_flood() {
+        let mut watch = Conditions::default();
+        let mut lines = Vec::new();
+        for second in 0..120 {
+            let detail = (second % 2 == 0).then_some("");
+            lines.extend(watch.holds(at(second), Trouble::Unheard, "b", detail));
+        }
+        assert_eq!(lines.len(), 4, "two warnings, each with its end: {lines:?}");
+        assert_eq!(lines[1], Line::Over("b: the member hears this gateway".into()));
+    }
+
+    #[test]
+    fn rising_counter_lasts_until_it_rests() {
+        let mut watch = Conditions::default();
+        let mut lines = Vec::new();
+        for second in 0..200 {
+            let total = 7 * second.min(65);
+            lines.extend(watch.count(at(second), Trouble::ForgedFrames, "", total, "x").map(|l| (second, l)));
+        }
+        let seconds: Vec<u64> = lines.iter().map(|(second, _)| *second).collect();
+        assert_eq!(seconds, [1, 61, 121, 125]);
+        let more = |line: &Line| matches!(line, Line::Warning(text) if text.contains(", 420 more;"));
+        assert!(more(&lines[1].1), "{lines:?}");
+        assert!(matches!(lines[3].1, Line::Over(_)));
+        assert_eq!(watch.count(at(300), Trouble::ForgedFrames, "", 7 * 65, "x"), None);
+        let again = watch.count(at(301), Trouble::ForgedFrames, "", 7 * 65 + 1, "x");
+        assert!(matches!(again, Some(Line::Warning(text)) if text.contains(", 1 more;")));
+        assert_eq!(watch.active(at(302)).len(), 1);
+    }
+
+    #[test]
+    fn subjects_speak_for_themselves() {
+        let mut watch = Conditions::default();
+        for about in ["a", "b"] {
+            assert!(watch.holds(at(1), Trouble::NoSession, about, Some("")).is_some());
+        }
+        assert_eq!(watch.holds(at(2), Trouble::NoSession, "c", None), None);
+        let active = watch.active(at(5));
+        assert_eq!(active.len(), 2);
+        assert_eq!((active[0].name.as_str(), active[0].seconds), ("no-session", 4.0));
+        assert!(watch.holds(at(6), Trouble::NoSession, "a", None).is_some());
+        assert_eq!(watch.active(at(6)).len(), 1);
+    }
+
+    #[test]
+    fn conditions_are_bounded() {
+        let mut watch = Conditions::default();
+        for number in 0..2 * MOST {
+            watch.holds(at(1), Trouble::NoSession, &number.to_string(), Some(""));
+        }
+        assert_eq!(watch.entries.len(), MOST);
+    }
+}

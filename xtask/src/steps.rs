@@ -1,0 +1,144 @@
+//! The steps of `cargo xtask test`, in their order.
+
+use crate::{book, demos, dependencies, firmware, house, nostd};
+use serde_json::Value;
+use std::fs;
+use std::io::ErrorKind;
+use std::process::Command;
+use xtask::peers;
+use xtask::report::{StepResult, Stop};
+use xtask::shell::{DEMO, PROFILE, Run, build_product, cache, cargo, program};
+
+/// A check with its name.
+pub(crate) struct Step {
+    pub(crate) name: String,
+    pub(crate) run: Box<dyn FnOnce() -> StepResult>,
+}
+
+/// The step that builds the program of the steps after it.
+pub(crate) const PRODUCT: &str = "product";
+
+/// All steps. They use the product in the profile of the demo, which builds in a third of the time
+/// of fat LTO.
+pub(crate) fn steps() -> Vec<Step> {
+    let mut steps = Vec::new();
+    let mut add = |name: &str, run: Box<dyn FnOnce() -> StepResult>| {
+        steps.push(Step { name: name.to_string(), run });
+    };
+    add("format", Box::new(|| quiet(cargo().args(["fmt", "--all", "--check"]), 60)));
+    add("clippy", Box::new(clippy));
+    add("docs", Box::new(docs));
+    for (name, check) in house::CHECKS {
+        add(name, Box::new(check));
+    }
+    add("dependencies", Box::new(dependencies::policy));
+    add("advisories", Box::new(dependencies::advisories));
+    add("book", Box::new(book::check));
+    add(
+        "tests",
+        Box::new(|| tests(cargo().args(["test", "--workspace", "--locked", "--no-fail-fast"]), 1800)),
+    );
+    add("fuzz seeds", Box::new(fuzz_seeds));
+    add("fuzz targets", Box::new(fuzz_targets));
+    add("cipher bench", Box::new(cipher_bench));
+    add("each crate alone", Box::new(each_alone));
+    add("no_std", Box::new(nostd::check));
+    add(PRODUCT, Box::new(|| Ok(build_product(DEMO).map(|()| String::new())?)));
+    add("firmware", Box::new(|| firmware::check(DEMO)));
+    for demo in demos::ALL {
+        add(&format!("demo {}", demo.name), Box::new(move || demos::run(&demo, DEMO)));
+    }
+    for name in peers::TESTED {
+        add(&format!("peer {name}"), Box::new(|| peers::step(name, DEMO)));
+    }
+    add("bench gateway", Box::new(bench));
+    steps
+}
+
+fn quiet(command: &mut Command, seconds: u64) -> StepResult {
+    command.echoed(seconds)?;
+    Ok(String::new())
+}
+
+fn clippy() -> StepResult {
+    let words = ["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"];
+    quiet(cargo().args(words), 600)
+}
+
+fn docs() -> StepResult {
+    let words = ["doc", "--workspace", "--no-deps", "--locked"];
+    quiet(cargo().args(words).env("RUSTDOCFLAGS", "-D warnings"), 300)
+}
+
+/// Runs tests. Those that this machine cannot run append their reasons to the file of
+/// `ANTEDATE_SKIPPED` and pass; the step is then a skipped one.
+fn tests(command: &mut Command, seconds: u64) -> StepResult {
+    let list = cache("tests")?.join("skipped");
+    let fault = |e: std::io::Error| Stop::Failed(format!("{}: {e}", list.display()));
+    match fs::remove_file(&list) {
+        Err(e) if e.kind() != ErrorKind::NotFound => return Err(fault(e)),
+        _ => {}
+    }
+    command.env("ANTEDATE_SKIPPED", &list).tests(seconds)?;
+    match fs::read_to_string(&list) {
+        Ok(reasons) => {
+            let reasons: Vec<&str> = reasons.lines().collect();
+            Err(Stop::Skipped(format!("the other tests passed; not run: {}", reasons.join("; "))))
+        }
+        Err(e) if e.kind() == ErrorKind::NotFound => Ok(String::new()),
+        Err(e) => Err(fault(e)),
+    }
+}
+
+/// Runs each fuzz body on its seeds, as unit tests: the fuzz targets are their own workspace.
+fn fuzz_seeds() -> StepResult {
+    let mut command = cargo();
+    command.args(["test", "--locked", "--manifest-path", "fuzz/Cargo.toml"]);
+    tests(command.env("CARGO_TARGET_DIR", cache("fuzz")?), 600)
+}
+
+/// Compiles the programs for libFuzzer, which needs no libFuzzer runtime.
+fn fuzz_targets() -> StepResult {
+    let mut command = cargo();
+    command.args(["check", "--locked", "--manifest-path", "fuzz/Cargo.toml"]);
+    command.args(["--features", "libfuzzer", "--bins"]);
+    command.env("CUSTOM_LIBFUZZER_PATH", "/usr/lib/libFuzzer.a");
+    quiet(command.env("CARGO_TARGET_DIR", cache("fuzz")?), 600)
+}
+
+/// Compiles the benchmark of ciphers, which is its own workspace, with the system's OpenSSL instead
+/// of a bundled build.
+fn cipher_bench() -> StepResult {
+    let mut command = cargo();
+    command.args(["check", "--locked", "--all-targets", "--manifest-path", "bench/Cargo.toml"]);
+    command.env("OPENSSL_NO_VENDOR", "1").env("CARGO_TARGET_DIR", cache("bench-aead")?);
+    quiet(&mut command, 900)
+}
+
+/// Checks each package without the features that other packages enable in it.
+fn each_alone() -> StepResult {
+    let metadata = cargo().args(["metadata", "--format-version=1", "--no-deps"]).read(60)?;
+    let metadata: Value = serde_json::from_str(&metadata).map_err(|e| format!("cargo metadata: {e}"))?;
+    let packages = metadata["packages"].as_array().ok_or("cargo metadata: no packages")?;
+    let mut names = Vec::new();
+    for name in packages.iter().filter_map(|p| p["name"].as_str()) {
+        cargo().args(["check", "--quiet", "--locked", "--package", name]).echoed(300)?;
+        names.push(name);
+    }
+    // The build of `cargo xtask demo`.
+    let demo = ["check", "--quiet", "--locked", "--package", "antedate", "--no-default-features"];
+    cargo().args(demo).echoed(300)?;
+    Ok(names.join(", "))
+}
+
+/// Checks that the gateway's short benchmark completes. Other load here makes its measurements
+/// meaningless.
+fn bench() -> StepResult {
+    if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
+        return Err(Stop::Skipped("it needs two cores".into()));
+    }
+    let mut command = program(peers::built()?);
+    command.args(["bench", "gateway", "--quick", "--no-verdict"]).env(PROFILE, DEMO);
+    command.echoed(900)?;
+    Ok("its goals are not judged here".into())
+}

@@ -1,0 +1,142 @@
+//! `cargo xtask test` sees failures: each step runs with stand-ins for its tools, of which one
+//! fails. No step may then pass.
+
+#[path = "../../crates/wire/tests/skip/mod.rs"]
+mod skip;
+
+use skip::skipped;
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use xtask::setup::tools;
+
+/// Stands for each tool. The call number `FAIL_AT` fails; other calls leave the results that the
+/// steps read.
+const TOOL: &str = r##"#!/bin/sh
+calls=$(($(cat "$STAND_INS/calls" 2>/dev/null || echo 0) + 1))
+echo "$calls" > "$STAND_INS/calls"
+[ "$calls" = "$FAIL_AT" ] && exit 1
+for last; do :; done
+case "${0##*/} $*" in
+"cargo metadata"*) exec "$REAL_CARGO" "$@" ;;
+"git rev-parse"*) echo false ;;
+"git log"*) echo "abc1234 Show the length of a subject" ;;
+"antedate demo"*) echo '{ "passed": true, "holds": true }' > "$last" ;;
+"antedate lab"*) echo '{ "checks": [ { "what": "packets open", "met": true } ] }' > "$last" ;;
+"xtask-peers peer-step"*) printf 'passed\nopened\n' > "$last" ;;
+esac
+"##;
+
+/// Stands for `rustc`: this toolchain has the `core` of every target.
+const RUSTC: &str = r#"#!/bin/sh
+case "$*" in
+"--print sysroot") echo "$STAND_INS/sysroot" ;;
+*) exec "$REAL_RUSTC" "$@" ;;
+esac
+"#;
+
+/// A folder of stand-ins.
+struct StandIns(PathBuf);
+
+impl StandIns {
+    fn new() -> Self {
+        let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("steps");
+        let _ = fs::remove_dir_all(&dir);
+        let script = |path: &str, text: &str| {
+            let path = dir.join(path);
+            fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+            fs::write(&path, text).expect("a script");
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("its mode");
+        };
+        script("tool", TOOL);
+        script("bin/rustc", RUSTC);
+        // A package that is missing stays missing.
+        script("bin/apt-get", "#!/bin/sh\nexit 1\n");
+        let deny = format!("cache/antedate-tools/cargo-deny-{}/bin/cargo-deny", tools::CARGO_DENY);
+        let mdbook = format!("cache/antedate-tools/mdbook-{}/bin/mdbook", tools::MDBOOK);
+        let places =
+            ["bin/cargo", "bin/git", "usr/bin/cargo", "target/demo/antedate", "target/debug/xtask-peers"];
+        for place in places.into_iter().chain([deny.as_str(), &mdbook]) {
+            let path = dir.join(place);
+            fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+            symlink(dir.join("tool"), path).expect("a link");
+        }
+        fs::create_dir_all(dir.join("usr/src/rust/library/core")).expect("a folder");
+        for target in ["thumbv7m-none-eabi", "aarch64-unknown-none"] {
+            fs::create_dir_all(dir.join("sysroot/lib/rustlib").join(target).join("lib")).expect("a folder");
+        }
+        Self(dir)
+    }
+
+    /// Runs `xtask`. Returns its output, whether it succeeded, and the number of calls of tools.
+    fn run(&self, arguments: &[&str], fail_at: usize) -> (String, bool, usize) {
+        let calls = self.0.join("calls");
+        let _ = fs::remove_file(&calls);
+        let real = |name: &str| std::env::var(name.to_uppercase()).unwrap_or_else(|_| name.to_string());
+        let path = format!("{}:{}", self.0.join("bin").display(), std::env::var("PATH").unwrap_or_default());
+        let output = Command::new(env!("CARGO_BIN_EXE_xtask"))
+            .args(arguments)
+            .env("STAND_INS", &self.0)
+            .env("FAIL_AT", fail_at.to_string())
+            .env("REAL_CARGO", real("cargo"))
+            .env("REAL_RUSTC", real("rustc"))
+            .env("CARGO", self.0.join("bin/cargo"))
+            .env("PATH", path)
+            .env("CARGO_TARGET_DIR", self.0.join("target"))
+            .env("XDG_CACHE_HOME", self.0.join("cache"))
+            .env("ANTEDATE_XTASK_USR", self.0.join("usr"))
+            .env_remove("ANTEDATE_SKIPPED")
+            .output()
+            .expect("xtask starts");
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        let calls = fs::read_to_string(calls).ok().and_then(|text| text.trim().parse().ok());
+        (said, output.status.success(), calls.unwrap_or(0))
+    }
+}
+
+/// The steps that read the sources alone; unit tests show them faults.
+const WITHOUT_TOOLS: [&str; 7] = [
+    "house comments",
+    "house test names",
+    "house circles",
+    "house results",
+    "house reasons",
+    "house unsafe",
+    "house line length",
+];
+
+#[test]
+fn no_step_passes_beside_a_failed_tool() {
+    let stand_ins = StandIns::new();
+    let (names, ..) = stand_ins.run(&["test", "--list"], 0);
+    assert!(names.lines().count() > 30, "{names}");
+    for step in names.lines() {
+        let passes = format!("-- {step}: passed");
+        let (said, success, calls) = stand_ins.run(&["test", "--only", step], 0);
+        if !said.contains(&passes) || !success {
+            // A lesser machine skips the step, or its set-up fails.
+            assert!(
+                said.contains(&format!("-- {step}: skipped")) || said.contains("-- set-up: FAILED"),
+                "{said}"
+            );
+            skipped(&format!("the step `{step}` with a failing tool: this machine cannot run it"));
+            continue;
+        }
+        assert_eq!(calls == 0, WITHOUT_TOOLS.contains(&step), "{step}: {calls} calls of tools");
+        // Each call of few; of many alike, the first and the last two.
+        for fail_at in (1..=calls).filter(|at| calls <= 5 || *at == 1 || *at + 1 >= calls) {
+            let (said, ..) = stand_ins.run(&["test", "--only", step], fail_at);
+            assert!(!said.contains(&passes), "call {fail_at} of {calls} fails, and the step passes: {said}");
+        }
+    }
+}
+
+#[test]
+fn ci_knows_the_steps_it_may_skip() {
+    let status = |name: &str| {
+        let mut xtask = Command::new(env!("CARGO_BIN_EXE_xtask"));
+        xtask.args(["ci", "--may-skip", name]).output().expect("xtask starts").status.code()
+    };
+    assert_eq!(status("advisory"), Some(2));
+}
