@@ -2,8 +2,9 @@
 //!
 //! [`shell`] runs programs with a time bound, [`report`] times steps and prints their table,
 //! [`sandbox`] gives a private network, [`setup`] installs Debian packages, [`peers`] lists the
-//! peers of `cargo xtask test`.
+//! peers of `cargo xtask test`, [`commands`] finds the commands of the documents.
 
+pub mod commands;
 pub mod peers;
 pub mod report;
 pub mod sandbox;

@@ -16,6 +16,7 @@ mod demos;
 mod dependencies;
 mod firmware;
 mod house;
+mod mutants;
 mod nostd;
 mod steps;
 mod test;
@@ -73,6 +74,8 @@ enum Command {
     /// Compile and test for other CPUs, emulated; `--list` names them
     #[command(disable_help_flag = true)]
     Cross(Forwarded),
+    /// Change security's lines one by one; the tests of their crates must notice
+    Mutants(mutants::Arguments),
     /// Run `test`; a skipped step is a failure
     Ci {
         /// Let this machine skip this step; may be given several times
@@ -100,6 +103,7 @@ fn main() -> ExitCode {
         Some(Command::Bench(words)) => Err(peers::replace_with("bench", &words.args)),
         Some(Command::Cross(words)) => Err(peers::replace_with("cross", &words.args)),
         Some(Command::Firmware) => firmware::main(),
+        Some(Command::Mutants(arguments)) => mutants::main(&arguments),
         Some(Command::Ci { may_skip }) => ci::main(&may_skip),
         None => {
             Arguments::command().print_help().map_err(|e| e.to_string())?;
@@ -111,6 +115,9 @@ fn main() -> ExitCode {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use clap::error::ErrorKind;
+    use xtask::commands::{Shown, commands, documents};
+    use xtask::shell::root;
 
     #[test]
     fn arguments_are_well_formed() {
@@ -124,6 +131,24 @@ mod tests {
         assert!(matches!(read.command, Some(Command::Bench(words)) if words.args == line[2..]));
         let help = Arguments::try_parse_from(["cargo xtask", "peers", "--help"]).expect("read");
         assert!(matches!(help.command, Some(Command::Peers(words)) if words.args == ["--help"]));
+    }
+
+    #[test]
+    fn commands_of_the_documents_are_read() {
+        let mut read = 0;
+        for (name, text) in documents(&root()) {
+            for Shown { place, words, is_open } in commands(&name, &text, &["cargo", "xtask"]) {
+                let line = ["cargo xtask".to_string()].into_iter().chain(words.clone());
+                if let Err(error) = Arguments::try_parse_from(line) {
+                    let is_help = error.kind() == ErrorKind::DisplayHelp;
+                    assert!(is_open || is_help, "{place}: {words:?}: {error}");
+                    let wrong = [ErrorKind::InvalidSubcommand, ErrorKind::UnknownArgument];
+                    assert!(!wrong.contains(&error.kind()), "{place}: {words:?}: {error}");
+                }
+                read += 1;
+            }
+        }
+        assert!(read > 40, "{read}");
     }
 
     #[test]

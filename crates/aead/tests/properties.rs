@@ -186,10 +186,36 @@ fn flipped_bit_is_refused_on_every_path() {
     flips::<Aes128Ocb3>();
 }
 
+/// Lists the backends that this crate's tests execute, for `cargo xtask test`.
+#[test]
+fn executed_backends_are_recorded() {
+    let names: String = Backend::available().map(|backend| format!("{backend:?}\n")).collect();
+    assert!(names.starts_with("Portable\n"));
+    if let Some(file) = std::env::var_os("ANTEDATE_BACKENDS") {
+        std::fs::write(file, names).unwrap();
+    }
+}
+
 /// If detection failed, all tests over the backends would test only the portable one.
 #[cfg(all(target_arch = "aarch64", target_os = "linux", target_endian = "little"))]
 #[test]
 fn cpu_instructions_are_detected() {
     use std::arch::is_aarch64_feature_detected as has;
     assert_eq!(Backend::detect() != Backend::Portable, has!("aes") && has!("pmull"));
+}
+
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+#[test]
+fn cpu_instructions_are_detected() {
+    use std::arch::is_x86_feature_detected as has;
+    if env!("CARGO_PKG_NAME") != "antedate-aead" {
+        // An emulated CPU.
+        return;
+    }
+    let aes_ni = has!("aes") && has!("pclmulqdq") && has!("ssse3") && has!("sse4.1");
+    let vaes = aes_ni && has!("avx2") && has!("vaes") && has!("vpclmulqdq");
+    let wide = has!("avx512f") && has!("avx512bw") && has!("avx512dq") && has!("avx512vl");
+    let avx512 = vaes && wide && has!("avx512ifma") && has!("bmi1") && has!("bmi2");
+    let expected = [true, aes_ni, vaes, avx512].iter().filter(|has| **has).count();
+    assert_eq!(Backend::available().count(), expected);
 }

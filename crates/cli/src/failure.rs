@@ -28,6 +28,8 @@ pub(crate) enum Failure {
     Faults(Faults),
     /// The verb ran with a bad outcome: status 1.
     Verdict(String),
+    /// The verb printed a state, and this is its exit status.
+    State(u8),
 }
 
 impl Failure {
@@ -54,6 +56,7 @@ impl Failure {
                 output::tell(format_args!("antedate: {what}"));
                 ExitCode::from(1)
             }
+            Self::State(code) => ExitCode::from(code),
         }
     }
 }

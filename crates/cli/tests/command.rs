@@ -689,13 +689,23 @@ fn log_colours_follow_the_terminal() {
 #[test]
 fn asking_where_no_gateway_runs_says_so() {
     let folder = Folder::new();
-    for arguments in
-        [&["gateway", "status", "--socket", "s"] as &[&str], &["gateway", "switch-sa", "1", "--socket", "s"]]
-    {
+    for arguments in [
+        &["gateway", "status", "--socket", "s"] as &[&str],
+        &["gateway", "switch-sa", "1", "--socket", "s"],
+        &["gateway", "ping", "--socket", "s"],
+    ] {
         let called = folder.antedate(arguments);
         assert_eq!(called.status(), 2);
         assert!(called.err().starts_with("s: no gateway answers here\n    remedy: "), "{}", called.err());
     }
+}
+
+#[test]
+fn check_of_no_gateway_is_critical() {
+    let called = Folder::new().antedate(&["gateway", "status", "--check", "--socket", "s"]);
+    assert_eq!(called.status(), 2);
+    assert_eq!(called.out(), "ANTEDATE CRITICAL - s: no gateway answers here\n");
+    assert_eq!(called.err(), "");
 }
 
 /// A gateway's life on virtual interfaces in a network namespace, without root.
@@ -731,6 +741,8 @@ test ! -e d.sock || fail "the third gateway leaves its socket behind"
 "$A" gateway switch-sa 1 --socket c.sock > switched || fail "switch-sa"
 "$A" gateway switch-sa 3 --socket c.sock 2> refused && fail "an association without a key"
 grep -q 'name an association of the key file: 0 or 1$' refused || fail "switch-sa: $(cat refused)"
+"$A" gateway status --socket c.sock --check > checked || fail "status --check: $(cat checked)"
+grep -q '^ANTEDATE OK - MACsec, .* | out=' checked || fail "status --check: $(cat checked)"
 "$A" gateway status --socket c.sock --json status.json || fail "status --json"
 grep -q '"encoding_sa": 1' status.json || fail "the association was not switched"
 grep -q '"mtu": 1540' status.json || fail "uplink.mtu does not hold"

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use antedate_channel::dtls::{Client, Keyring, Psk};
 use antedate_host::fault::Fault;
-use antedate_host::hex::{parse_hex, push_hex};
+use antedate_host::hex::{is_zero, parse_hex, push_hex};
 use antedate_host::private_file::{self, MAX_KEY_FILE_LEN};
 use antedate_host::process;
 use zeroize::Zeroizing;
@@ -70,6 +70,10 @@ impl PskFile {
             if !(MIN_KEY..=MAX_KEY).contains(&key.len()) {
                 let what = format!("a key of {} octets", key.len());
                 return Err((at, what, "keys have 16 to 64 random octets; a passphrase can be guessed"));
+            }
+            if is_zero(&key) {
+                let what = "a key of zeros, which is no secret".to_owned();
+                return Err((at, what, "`antedate keygen dtls` makes random keys"));
             }
             if this.keys.insert(identity.as_bytes().to_vec(), key).is_some() {
                 return Err((
@@ -174,6 +178,7 @@ mod tests {
             (&format!(":{KEY}"), 1),
             (&format!("a:{KEY}0"), 1),
             (&format!("a:{KEY}zz"), 1),
+            (&format!("b:{KEY}\na:{}", "0".repeat(32)), 2),
         ] {
             let (at, what, remedy) = PskFile::parse(text).unwrap_err();
             assert_eq!(at, line, "{text}");

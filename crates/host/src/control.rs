@@ -1,17 +1,19 @@
 //! The control socket: a Unix socket for the daemon's own user. A request is one line, and so is
 //! the answer.
 //!
-//! Threads of its own serve it. A silent client is disconnected.
+//! Threads of its own serve it. A client that does not finish a request in time is disconnected, and
+//! when all places are taken, the client that has waited longest with its request makes room.
 
 use std::fs::{self, DirBuilder, Permissions};
 use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::Shutdown;
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 
@@ -28,7 +30,9 @@ pub const REQUEST_MAX: u64 = 1024;
 const REPLY_MAX: u64 = 1 << 20;
 /// The most clients at a time.
 pub const CLIENTS_MAX: usize = 8;
-/// The longest wait for a client's next octet, and for a daemon's answer.
+/// The most threads of clients at a time, with those that are about to end.
+const THREADS_MAX: usize = 2 * CLIENTS_MAX;
+/// The longest wait for a client's request, and for a daemon's answer.
 pub const PATIENCE: Duration = Duration::from_secs(5);
 /// The pause after a refused connection, to not aggravate a lack of descriptors.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -216,7 +220,7 @@ pub fn listen(path: &Path, words: &Words) -> Result<UnixListener, Fault> {
 }
 
 fn accept(listener: &UnixListener, service: &Arc<impl Service>, stop: &AtomicBool) {
-    let clients = Arc::new(AtomicUsize::new(0));
+    let clients = Arc::new(Clients::default());
     loop {
         let client = listener.accept();
         if stop.load(Ordering::Acquire) {
@@ -226,18 +230,17 @@ fn accept(listener: &UnixListener, service: &Arc<impl Service>, stop: &AtomicBoo
             thread::sleep(PAUSE);
             continue;
         };
-        // Only this thread increments, so the limit holds.
-        if clients.load(Ordering::Acquire) >= CLIENTS_MAX {
+        let stream = Arc::new(stream);
+        // Only this thread adds clients, so the limit holds.
+        let Some(place) = Clients::place(&clients, &stream) else {
             let reply = service.refuse("too many clients at a time", "close some and ask again");
             let _ = answer(&stream, reply);
             continue;
-        }
-        let counted = ClientCount::take(&clients);
+        };
         let service = Arc::clone(service);
         let served = thread::Builder::new().name("control-client".into()).spawn(move || {
-            let _counted = counted;
             // The client may be gone.
-            let _ = serve(&stream, service.as_ref());
+            let _ = serve(&stream, service.as_ref(), &place);
         });
         if served.is_err() {
             thread::sleep(PAUSE);
@@ -245,29 +248,89 @@ fn accept(listener: &UnixListener, service: &Arc<impl Service>, stop: &AtomicBoo
     }
 }
 
-/// A count of one client, undone on drop.
-struct ClientCount(Arc<AtomicUsize>);
+/// The clients that are served.
+#[derive(Default)]
+struct Clients(Mutex<Vec<Client>>);
 
-impl ClientCount {
-    fn take(clients: &Arc<AtomicUsize>) -> Self {
-        clients.fetch_add(1, Ordering::AcqRel);
-        Self(Arc::clone(clients))
+/// A client.
+struct Client {
+    stream: Arc<UnixStream>,
+    /// The time from which on its request is awaited. `None`: disconnected, and about to end.
+    since: Option<Instant>,
+}
+
+/// The place of a client, given back on drop.
+struct ClientPlace {
+    clients: Arc<Clients>,
+    stream: Arc<UnixStream>,
+}
+
+impl Clients {
+    fn lock(&self) -> MutexGuard<'_, Vec<Client>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A place for a client. Disconnects the one whose request is awaited longest, if need be.
+    fn place(clients: &Arc<Self>, stream: &Arc<UnixStream>) -> Option<ClientPlace> {
+        let mut list = clients.lock();
+        if list.len() >= THREADS_MAX {
+            return None;
+        }
+        if list.iter().filter(|client| client.since.is_some()).count() >= CLIENTS_MAX {
+            let oldest = list.iter_mut().filter(|client| client.since.is_some());
+            let oldest = oldest.min_by_key(|client| client.since)?;
+            // Ends its thread's wait.
+            let _ = oldest.stream.shutdown(Shutdown::Both);
+            oldest.since = None;
+        }
+        list.push(Client { stream: Arc::clone(stream), since: Some(Instant::now()) });
+        Some(ClientPlace { clients: Arc::clone(clients), stream: Arc::clone(stream) })
     }
 }
 
-impl Drop for ClientCount {
+impl ClientPlace {
+    /// Records that the client's next request is awaited.
+    fn await_request(&self) {
+        let mut list = self.clients.lock();
+        let own = list.iter_mut().find(|client| Arc::ptr_eq(&client.stream, &self.stream));
+        if let Some(since) = own.and_then(|client| client.since.as_mut()) {
+            *since = Instant::now();
+        }
+    }
+}
+
+impl Drop for ClientPlace {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::AcqRel);
+        self.clients.lock().retain(|client| !Arc::ptr_eq(&client.stream, &self.stream));
     }
 }
 
-fn serve(stream: &UnixStream, service: &impl Service) -> io::Result<()> {
-    stream.set_read_timeout(Some(PATIENCE))?;
+/// Reads a client's octets until a time.
+struct Until<'a> {
+    stream: &'a UnixStream,
+    end: Instant,
+}
+
+impl Read for Until<'_> {
+    fn read(&mut self, octets: &mut [u8]) -> io::Result<usize> {
+        let left = self.end.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        self.stream.set_read_timeout(Some(left))?;
+        let mut stream = self.stream;
+        stream.read(octets)
+    }
+}
+
+fn serve(stream: &UnixStream, service: &impl Service, place: &ClientPlace) -> io::Result<()> {
     stream.set_write_timeout(Some(PATIENCE))?;
-    let mut reader = BufReader::new(stream);
+    let mut reader = BufReader::new(Until { stream, end: Instant::now() });
     let mut line = Vec::new();
     loop {
         line.clear();
+        place.await_request();
+        reader.get_mut().end = Instant::now() + PATIENCE;
         reader.by_ref().take(REQUEST_MAX).read_until(b'\n', &mut line)?;
         if line.is_empty() {
             return Ok(());
@@ -299,4 +362,71 @@ pub fn exchange(socket: &Path, request: &[u8]) -> io::Result<Vec<u8>> {
     let mut reply = Vec::new();
     BufReader::new(stream).take(REPLY_MAX).read_until(b'\n', &mut reply)?;
     Ok(reply)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WORDS: Words = Words { taken: ("taken", ""), no_socket: ("no socket", ""), cannot: ("make", "") };
+
+    struct Echo;
+
+    impl Service for Echo {
+        fn answer(&self, request: &[u8]) -> Vec<u8> {
+            request.trim_ascii().to_vec()
+        }
+
+        fn refuse(&self, what: &str, _: &str) -> Vec<u8> {
+            what.as_bytes().to_vec()
+        }
+    }
+
+    #[test]
+    fn dribbling_clients_make_room() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("s");
+        let server = Socket::bind(&path, &WORDS).unwrap().serve(Arc::new(Echo)).unwrap();
+        let dribbling: Vec<_> = (0..3 * CLIENTS_MAX)
+            .map(|_| {
+                let mut client = UnixStream::connect(&path).unwrap();
+                let _ = client.write_all(b"{");
+                client
+            })
+            .collect();
+        // Threads of disconnected clients may still be ending.
+        let answered = (0..50).find(|_| {
+            let answer = exchange(&path, b"status").unwrap_or_default();
+            let done = answer == b"status\n";
+            if !done {
+                thread::sleep(Duration::from_millis(20));
+            }
+            done
+        });
+        assert!(answered.is_some(), "the next client is not answered");
+        drop(dribbling);
+        drop(server);
+    }
+
+    #[test]
+    fn busy_client_keeps_its_place() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("s");
+        let server = Socket::bind(&path, &WORDS).unwrap().serve(Arc::new(Echo)).unwrap();
+        let mut busy = UnixStream::connect(&path).unwrap();
+        let mut answers = BufReader::new(busy.try_clone().unwrap());
+        let mut ask = || {
+            busy.write_all(b"status\n").unwrap();
+            let mut line = String::new();
+            answers.read_line(&mut line).map(|_| line)
+        };
+        assert_eq!(ask().unwrap(), "status\n");
+        let mut silent = Vec::new();
+        for _ in 0..2 * CLIENTS_MAX {
+            silent.push(UnixStream::connect(&path).unwrap());
+            assert_eq!(ask().unwrap(), "status\n");
+        }
+        drop(silent);
+        drop(server);
+    }
 }

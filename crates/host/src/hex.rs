@@ -36,9 +36,21 @@ pub fn parse_hex(digits: &str, out: &mut [u8]) -> bool {
         })
 }
 
+/// Whether a key has only zeros, as a placeholder or an erased memory has.
+#[must_use]
+pub fn is_zero(key: &[u8]) -> bool {
+    key.iter().fold(0, |all, octet| all | octet) == 0
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn any_set_bit_is_a_key() {
+        assert!(is_zero(&[0; 16]));
+        assert!((0..16).all(|at| !is_zero(&core::array::from_fn::<u8, 16, _>(|i| u8::from(i == at)))));
+    }
 
     #[test]
     fn hex_round_trips() {

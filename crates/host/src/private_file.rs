@@ -49,8 +49,20 @@ pub fn read(file: &Path, user: u32, text: &mut [u8]) -> Result<usize, Fault> {
             let what = format!("longer than {} KiB, so it is no key file", MAX_KEY_FILE_LEN >> 10);
             return Err(Fault::of_file(file, what, "give the path of a key file"));
         }
-        Ok(length)
+        Ok(without_mark(text, length))
     })
+}
+
+/// Removes the byte order mark that some editors put in front of a text. Returns the new length.
+fn without_mark(text: &mut [u8], length: usize) -> usize {
+    const MARK: [u8; 3] = [0xef, 0xbb, 0xbf];
+    match text.get(..length) {
+        Some(read) if read.starts_with(&MARK) => {
+            text.copy_within(MARK.len()..length, 0);
+            length - MARK.len()
+        }
+        _ => length,
+    }
 }
 
 fn read_up_to(open: &mut File, text: &mut [u8]) -> io::Result<usize> {
@@ -109,4 +121,25 @@ pub fn open_new(file: &Path) -> io::Result<File> {
 pub fn sync_directory_of(file: &Path) -> io::Result<()> {
     let directory = file.parent().filter(|directory| !directory.as_os_str().is_empty());
     File::open(directory.unwrap_or_else(|| ".".as_ref()))?.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn byte_order_mark_is_skipped() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut text = [0; 16];
+        for (number, (content, read)) in
+            [("\u{feff}mka", "mka"), ("mka", "mka"), ("\u{feff}", ""), ("m\u{feff}", "m\u{feff}")]
+                .iter()
+                .enumerate()
+        {
+            let file = directory.path().join(number.to_string());
+            create(&file, content).unwrap();
+            let length = super::read(&file, crate::process::user(), &mut text).unwrap();
+            assert_eq!(&text[..length], read.as_bytes());
+        }
+    }
 }

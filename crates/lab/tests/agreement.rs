@@ -8,6 +8,8 @@ mod members;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use antedate_gateway::run::control::{Ping, Reply, Request};
+use antedate_lab::sys::packet::PacketSocket;
 use harness::Test;
 use members::{Association, CAK, frame};
 
@@ -24,6 +26,14 @@ const TESTS: &[Test] = &[
     ("restarted_gateway_rejoins_at_once", restarted_gateway_rejoins_at_once),
     ("other_cak_is_no_member", other_cak_is_no_member),
     ("key_after_a_cut_begins_at_one", key_after_a_cut_begins_at_one),
+    ("introduction_works_over_a_switch", introduction_works_over_a_switch),
+    ("filtered_mkpdus_speak_on_both_ends", filtered_mkpdus_speak_on_both_ends),
+    ("other_cipher_speaks_on_both_ends", other_cipher_speaks_on_both_ends),
+    ("swapped_ports_speak", swapped_ports_speak),
+    ("forged_frames_speak", forged_frames_speak),
+    ("lldp_over_a_switch_speaks", lldp_over_a_switch_speaks),
+    ("short_path_is_found_and_followed", short_path_is_found_and_followed),
+    ("echoes_stay_between_gateways", echoes_stay_between_gateways),
 ];
 
 fn main() -> ExitCode {
@@ -290,4 +300,172 @@ fn key_after_a_cut_begins_at_one() {
     // Time to learn which packet numbers are late.
     std::thread::sleep(Duration::from_millis(1500));
     (0..4).for_each(|mark| association.crosses(mark % 2, 1 - mark % 2, mark as u8));
+}
+
+/// The configuration of the introduction: the lines between two sentences, indented.
+fn introduced() -> String {
+    let chapter = include_str!("../../../docs/src/introduction.md");
+    let (_, rest) = chapter.split_once("write `gateway.toml`:").expect("the configuration");
+    let (text, _) = rest.split_once("and run it:").expect("its end");
+    let text = text.replace("\"eth1\"", "\"field\"").replace("\"eth0\"", "\"uplink\"");
+    let text = text.replace("/etc/antedate/cak", "CAK");
+    assert!(text.contains("\"field\"") && text.contains("CAK"), "{text}");
+    text
+}
+
+/// Waits until a gateway warns of this, or no longer.
+fn until_warned(association: &Association, number: usize, name: &str, warned: bool) {
+    let end = Instant::now() + Duration::from_secs(15);
+    let mut warnings = association.members[number].gateway.warnings();
+    while warnings.iter().any(|known| known == name) != warned {
+        assert!(Instant::now() < end, "{name} is not {warned} at gateway {number}: {warnings:?}");
+        std::thread::sleep(Duration::from_millis(100));
+        warnings = association.members[number].gateway.warnings();
+    }
+}
+
+/// A protected echo to the only other member.
+fn ping(association: &Association, number: usize, octets: u16) -> Reply {
+    association.members[number].gateway.ask(Request::Ping(Ping { octets, ..Ping::default() }))
+}
+
+fn introduction_works_over_a_switch() {
+    let mut association = Association::switched();
+    (0..2).for_each(|_| association.add_configured(&introduced(), CAK));
+    association.start_all();
+    let took = association.until_agreed(&[0, 1]);
+    println!("   agreed {took:?} after the start of the second");
+    assert!(took < Duration::from_secs(4), "{took:?}");
+    for number in 0..2 {
+        let reply = ping(&association, number, 0);
+        let echo = reply.echo.unwrap_or_else(|| panic!("{}", reply.message));
+        assert_eq!((echo.octets, echo.answer_octets, echo.longest), (60, 60, 1550 + 14 - 32));
+        assert_eq!(association.members[number].gateway.warnings(), [""; 0]);
+        let agreement = association.members[number].gateway.agreement();
+        assert_eq!(agreement.members[0].hears_by, "ff:ff:ff:ff:ff:ff");
+    }
+    association.crosses(0, 1, 1);
+}
+
+fn filtered_mkpdus_speak_on_both_ends() {
+    let mut association = Association::switched();
+    association.add("mka_destination = \"nearest-bridge\"", CAK);
+    association.add("mka_destination = \"broadcast\"", CAK);
+    association.start_all();
+    until_warned(&association, 0, "unheard", true);
+    until_warned(&association, 1, "alone", true);
+    association.members[0].gateway.stop();
+    until_warned(&association, 1, "alone", true);
+}
+
+fn other_cipher_speaks_on_both_ends() {
+    let mut association = Association::switched();
+    association.add("cipher = \"gcm-aes-128\"", CAK);
+    association.add("cipher = \"gcm-aes-256\"", CAK);
+    association.start_all();
+    (0..2).for_each(|number| until_warned(&association, number, "no-key", true));
+}
+
+fn swapped_ports_speak() {
+    let mut association = Association::build(2, "");
+    association.start_all();
+    association.until_agreed(&[0, 1]);
+    // Both networks of the first gateway are one: the second one's MKPDUs reach its machines.
+    let listener = association.on_the_wire();
+    let mkpdu = next_on(&listener, |frame| frame[12..14] == [0x88, 0x8e]);
+    association.members[0].machine.send(&mkpdu).expect("it is sent");
+    until_warned(&association, 0, "swapped-ports", true);
+}
+
+fn forged_frames_speak() {
+    let mut association = Association::build(2, "");
+    association.start_all();
+    association.until_agreed(&[0, 1]);
+    std::thread::sleep(Duration::from_secs(8));
+    let listener = association.on_the_wire();
+    association.crosses(0, 1, 1);
+    let mut forged = next_on(&listener, |frame| frame[12..14] == [0x88, 0xe5]);
+    *forged.last_mut().expect("an ICV") ^= 1;
+    forged[19] = 0xff;
+    listener.send(&forged).expect("it is sent");
+    until_warned(&association, 1, "forged-frames", true);
+    forged[20] ^= 0xff;
+    listener.send(&forged).expect("it is sent");
+    until_warned(&association, 1, "unknown-frames", true);
+    association.crosses(0, 1, 2);
+}
+
+fn lldp_over_a_switch_speaks() {
+    let mut association = Association::switched();
+    (0..2).for_each(|_| association.add("", CAK));
+    association.start_all();
+    association.until_agreed(&[0, 1]);
+    let mut lldp = frame(0, 1, 1);
+    lldp[..6].copy_from_slice(&[0x01, 0x80, 0xc2, 0, 0, 0x0e]);
+    lldp[12..14].copy_from_slice(&[0x88, 0xcc]);
+    std::thread::sleep(Duration::from_millis(1500));
+    association.members[0].machine.send(&lldp).expect("it is sent");
+    until_warned(&association, 0, "not-carried", true);
+    assert_eq!(association.next(1, Duration::from_millis(200)), None);
+}
+
+fn short_path_is_found_and_followed() {
+    let mut association = Association::switched();
+    (0..2).for_each(|_| association.add("", CAK));
+    // The switch drops longer frames without a word. It has space for a VLAN tag.
+    let limit = |association: &Association, mtu: usize| {
+        association.wire.batch(&[format!("link set dev p1 mtu {mtu}")]).expect("an MTU");
+    };
+    let until = |association: &Association, expected: u64| {
+        let end = Instant::now() + Duration::from_secs(100);
+        let path =
+            |association: &Association| association.members[0].gateway.macsec().path.map(|path| path.mtu);
+        while path(association) != Some(expected) {
+            assert!(Instant::now() < end, "{:?} is found, not {expected}", path(association));
+            std::thread::sleep(Duration::from_millis(200));
+        }
+    };
+    limit(&association, 1400);
+    association.start_all();
+    association.until_agreed(&[0, 1]);
+    until(&association, 1404);
+    association.crosses_whole(0, 1, 1);
+    until_warned(&association, 0, "short-path", true);
+    limit(&association, 1550);
+    until(&association, 1550);
+    until_warned(&association, 0, "short-path", false);
+    association.crosses_whole(0, 1, 2);
+}
+
+fn echoes_stay_between_gateways() {
+    let mut association = Association::build(2, "");
+    association.start_all();
+    association.until_agreed(&[0, 1]);
+    let echo = ping(&association, 0, 1500).echo.expect("an answer");
+    assert_eq!((echo.octets, echo.answer_octets), (1500, 60));
+    let refused = ping(&association, 0, 1600);
+    assert!(!refused.ok && refused.message.contains("1532 octets in one piece"), "{}", refused.message);
+    let hall = Ping { peer: "hall".into(), ..Ping::default() };
+    let nobody = association.members[0].gateway.ask(Request::Ping(hall));
+    assert!(!nobody.ok && nobody.message.contains("\"hall\" is no member"), "{}", nobody.message);
+    // A machine's echo passes nowhere.
+    let mut forged = frame(0, 1, 1);
+    forged[12..19].copy_from_slice(&[0x88, 0xb7, 0xa2, 0x4e, 0xd7, 0, 1]);
+    association.members[0].machine.send(&forged).expect("it is sent");
+    (0..2).for_each(|number| assert_eq!(association.next(number, Duration::from_millis(300)), None));
+}
+
+/// The next frame of this kind on the wire.
+fn next_on(socket: &PacketSocket, kind: impl Fn(&[u8]) -> bool) -> Vec<u8> {
+    let (mut buffer, end) = (vec![0; 2048], Instant::now() + Duration::from_secs(5));
+    loop {
+        match socket.receive(&mut buffer, false) {
+            Ok(Some(len)) if len > 22 && kind(&buffer[..len]) => return buffer[..len].to_vec(),
+            Ok(Some(_)) => {}
+            _ => {
+                assert!(Instant::now() < end, "no such frame comes");
+                let _ = socket.wait(10_000_000);
+            }
+        }
+    }
 }

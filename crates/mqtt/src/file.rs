@@ -12,7 +12,7 @@ use antedate_channel::mqtt::rotation::{Recipient, device_public, manager_public}
 use antedate_channel::mqtt::{Algorithm, Group, PUBLISHER_MAX, SECRET_LEN, topic};
 use antedate_host::document::{Document, Field, Section};
 use antedate_host::fault::{Fault, Faults};
-use antedate_host::hex::{hex, parse_hex, push_hex};
+use antedate_host::hex::{hex, is_zero, parse_hex, push_hex};
 use antedate_host::private_file::{self, MAX_KEY_FILE_LEN};
 use antedate_host::process;
 use zeroize::Zeroizing;
@@ -408,11 +408,15 @@ fn key(field: &Field<'_, '_>) -> Option<[u8; 32]> {
 
 fn secret(field: &Field<'_, '_>) -> Option<Secret> {
     let mut bytes = Zeroizing::new([0; 32]);
-    if parse_hex(field.string()?, &mut *bytes) {
-        return Some(bytes);
+    if !parse_hex(field.string()?, &mut *bytes) {
+        field.fault("is not 64 hexadecimal digits (32 bytes)", "copy the whole of it, or make a new one");
+        return None;
     }
-    field.fault("is not 64 hexadecimal digits (32 bytes)", "copy the whole of it, or make a new one");
-    None
+    if is_zero(&*bytes) {
+        field.fault("is all zeros, which is no secret", "`antedate keygen mqtt` makes random secrets");
+        return None;
+    }
+    Some(bytes)
 }
 
 fn topics(root: &mut Section<'_, '_>) -> Vec<String> {
@@ -514,6 +518,12 @@ mod tests {
             keys: vec![Key { epoch: 1, secret: Zeroizing::new([6; 32]), grace: Some(7) }],
             members: vec![Member { name: "press7".into(), public: Some([7; 32]), publish: true }],
         }
+    }
+
+    #[test]
+    fn secret_of_zeros_is_refused() {
+        let text = group().to_text(false).replace(&"06".repeat(32), &"00".repeat(32));
+        assert!(faults(&text).contains("all zeros"), "{text}");
     }
 
     #[test]

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 /// The version of cargo-deny.
 pub const CARGO_DENY: &str = "0.20.2";
+/// The version of cargo-mutants.
+pub const CARGO_MUTANTS: &str = "27.1.0";
 /// The version of mdBook.
 pub const MDBOOK: &str = "0.5.4";
 
@@ -29,11 +31,20 @@ pub fn cargo_deny() -> Result<PathBuf, String> {
 
 /// The path of mdBook, which is built if missing.
 pub fn mdbook() -> Result<PathBuf, String> {
-    let dir = folder("mdbook", MDBOOK)?;
-    let tool = dir.join("bin/mdbook");
+    built("mdbook", MDBOOK, &["--no-default-features"])
+}
+
+/// The path of cargo-mutants, which is built if missing.
+pub fn cargo_mutants() -> Result<PathBuf, String> {
+    built("cargo-mutants", CARGO_MUTANTS, &[])
+}
+
+fn built(name: &str, version: &str, features: &[&str]) -> Result<PathBuf, String> {
+    let dir = folder(name, version)?;
+    let tool = dir.join("bin").join(name);
     if !tool.exists() {
-        println!("xtask: building mdbook {MDBOOK} in {}: some minutes the first time", dir.display());
-        build(&dir, "mdbook", MDBOOK, &["--no-default-features"])?;
+        println!("xtask: building {name} {version} in {}: some minutes the first time", dir.display());
+        build(&dir, name, version, features)?;
     }
     Ok(tool)
 }

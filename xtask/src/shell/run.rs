@@ -16,6 +16,8 @@ pub trait Run {
     fn bounded(&mut self, seconds: u64) -> Result<(), String>;
     /// As [`Run::bounded`], and prints the command first.
     fn echoed(&mut self, seconds: u64) -> Result<(), String>;
+    /// As [`Run::echoed`] for programs whose exit status says more than failure, and returns it.
+    fn status_of(&mut self, seconds: u64) -> Result<i32, String>;
     /// As [`Run::echoed`] for programs with a verdict: true for exit status 0, false for 1.
     fn verdict(&mut self, seconds: u64) -> Result<bool, String>;
     /// As [`Run::echoed`] for test runners; the error carries their lines about failed tests.
@@ -45,15 +47,20 @@ impl Run for Command {
         self.bounded(seconds)
     }
 
-    fn verdict(&mut self, seconds: u64) -> Result<bool, String> {
+    fn status_of(&mut self, seconds: u64) -> Result<i32, String> {
         let said = line(self);
         println!("$ {said}");
         let child = self.process_group(0).stdin(Stdio::null()).spawn().map_err(|e| format!("{said}: {e}"))?;
-        let status = Group::of(child).wait(seconds)?;
-        match status.map(|status| (status.code(), status)) {
-            Some((Some(code @ (0 | 1)), _)) => Ok(code == 0),
-            Some((_, status)) => Err(format!("{said}: {status}")),
+        match Group::of(child).wait(seconds)? {
+            Some(status) => status.code().ok_or_else(|| format!("{said}: {status}")),
             None => Err(format!("{said}: not done after {seconds} s")),
+        }
+    }
+
+    fn verdict(&mut self, seconds: u64) -> Result<bool, String> {
+        match self.status_of(seconds)? {
+            code @ (0 | 1) => Ok(code == 0),
+            code => Err(format!("{}: exit status {code}", line(self))),
         }
     }
 

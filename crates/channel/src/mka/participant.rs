@@ -234,7 +234,8 @@ impl Participant {
     }
 
     /// Whether delay is bounded, as the key server decides for all.
-    pub(super) fn bounds_delay(&self) -> bool {
+    #[must_use]
+    pub fn bounds_delay(&self) -> bool {
         match self.server {
             Server::Own => self.config.delay_protect,
             Server::Peer(member) => self.peers.get(member).is_some_and(|peer| peer.delay_protect),

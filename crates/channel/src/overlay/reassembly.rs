@@ -317,9 +317,9 @@ mod tests {
             assert_eq!((done, r.counters().incomplete), (256, 0), "{distance}");
             // All first pieces of a block of frames come before all second ones.
             let mut r = Reassembly::default();
-            let came = sent.chunks(2 * distance).flat_map(|block| {
-                block.iter().step_by(2).chain(block.iter().skip(1).step_by(2))
-            });
+            let came = sent
+                .chunks(2 * distance)
+                .flat_map(|block| block.iter().step_by(2).chain(block.iter().skip(1).step_by(2)));
             let done = came.filter(|part| r.add(0, **part).is_some()).count();
             assert_eq!((done, r.counters().incomplete), (256, 0), "{distance}");
         }

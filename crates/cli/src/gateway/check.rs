@@ -50,8 +50,8 @@ fn summary(checked: &Checked) -> String {
             line("protected", format!("MACsec, {suite}, keys agreed upon by MKA"));
             line("as", format!("{own}, key server priority {}", settings.priority));
             line("with", format!("holders of a {}-bit CAK named {}", cak.bits(), cak.name()));
-            let destinations: Vec<String> = settings.destinations.iter().map(ToString::to_string).collect();
-            line("speaks to", destinations.join(", "));
+            let to = settings.destinations.iter().map(ToString::to_string).collect::<Vec<_>>();
+            line("speaks to", if to.len() > 1 { "whatever reaches the others".into() } else { to.concat() });
         }
         Keyed::Overlay { overlay, private, .. } => {
             let secured = if private.is_some() { "VXLAN in WireGuard" } else { "no: VXLAN alone" };

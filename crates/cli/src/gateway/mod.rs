@@ -1,8 +1,10 @@
 //! `antedate gateway`.
 
 mod check;
+mod health;
 mod init;
 mod observe;
+mod ping;
 mod rekey;
 pub(crate) mod run;
 mod status;
@@ -49,6 +51,11 @@ pub(crate) enum Verb {
     SwitchSa(switch_sa::SwitchSa),
     /// Make new sessions with all peers of an overlay before they are due.
     Rekey(rekey::Rekey),
+    /// Send protected echoes to other gateways: reachable, round trip, longest frame each way.
+    ///
+    /// An echo is protected like every frame and never reaches the machines. Exit status 1: a peer
+    /// does not answer.
+    Ping(ping::Ping),
 }
 
 impl Verb {
@@ -61,6 +68,7 @@ impl Verb {
             Self::Status(verb) => verb.run(),
             Self::SwitchSa(verb) => verb.run(),
             Self::Rekey(verb) => verb.run(),
+            Self::Ping(verb) => verb.run(),
         }
     }
 }

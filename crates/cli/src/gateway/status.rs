@@ -3,16 +3,17 @@
 use std::fmt::Write;
 use std::path::PathBuf;
 
-use antedate_gateway::run::control::{Request, ask};
+use antedate_gateway::run::control::{Reply, Request, ask};
 use antedate_gateway::run::status::{
-    Agreement, Forwarding, Macsec, Overlay, OverlayPeer, Port, Preparation, Status as Document, Thread,
-    TransmitSa,
+    Agreement, Forwarding, Macsec, Overlay, OverlayPeer, PathMtu, Port, Preparation, Status as Document,
+    Thread, TransmitSa,
 };
 use antedate_host::fault::Fault;
 use clap::Args;
 
 use super::Running;
-use crate::failure::Done;
+use super::health::{self, Level};
+use crate::failure::{Done, Failure};
 use crate::output;
 
 #[derive(Args)]
@@ -22,11 +23,24 @@ pub(crate) struct Status {
     /// Write the state as JSON to FILE, or to standard output without one.
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
     json: Option<PathBuf>,
+    /// Print one line for a monitoring system, and exit with 0 (OK), 1 (WARNING) or 2 (CRITICAL).
+    #[arg(long, conflicts_with = "json")]
+    check: bool,
 }
 
 impl Status {
     pub(crate) fn run(self) -> Done {
         let socket = &self.running.socket;
+        if self.check {
+            let reply = ask(socket, Request::Status {});
+            let (level, line) = match &reply {
+                Ok(Reply { status: Some(status), .. }) => health::of(status),
+                Ok(reply) => health::silent(&reply.message),
+                Err(fault) => health::silent(&format!("{}: {}", fault.file.display(), fault.what)),
+            };
+            output::print(&line)?;
+            return if level == Level::Ok { Ok(()) } else { Err(Failure::State(level.code())) };
+        }
         let reply = ask(socket, Request::Status {})?;
         let Some(status) = reply.status else {
             return Err(Fault::of_file(socket, reply.message, reply.remedy).into());
@@ -56,6 +70,10 @@ impl Page {
         page.line("config", &status.config);
         if !status.forwarding {
             page.line("forwarding", "DOES NOT ANSWER: what its threads alone know is missing here");
+        }
+        for warning in &status.warnings {
+            page.line("WARNING", &format!("{}, for {}", warning.what, duration(warning.seconds)));
+            page.line("", &format!("remedy: {}", warning.remedy));
         }
         page.port("field", &status.field);
         page.port("uplink", &status.uplink);
@@ -142,6 +160,10 @@ impl Page {
                 "",
                 &format!("receive {}{name} AN {}: from packet number {}", sa.sci, sa.an, sa.lowest_pn),
             );
+        }
+        if let Some(PathMtu { mtu, source, seconds }) = &macsec.path {
+            let age = duration(*seconds);
+            self.line("path", &format!("payloads of {mtu} octets, protected, found by {source} {age} ago"));
         }
         if let Some(agreement) = &macsec.agreement {
             self.agreement(agreement);
@@ -259,10 +281,15 @@ impl Page {
                 (true, false, false) => "live, has no key yet",
             };
             let server = if member.key_server { ", key server" } else { "" };
+            let by = if member.hears_by.is_empty() {
+                ", does not hear this gateway".to_owned()
+            } else {
+                format!(", hears {}", member.hears_by)
+            };
             self.line(
                 "",
                 &format!(
-                    "member {} at {}: {state}{server}, priority {}, heard {:.1} s ago",
+                    "member {} at {}: {state}{server}{by}, priority {}, heard {:.1} s ago",
                     member.sci, member.address, member.priority, member.silent_seconds
                 ),
             );
@@ -294,7 +321,7 @@ fn duration(seconds: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use antedate_gateway::run::status::ReceiveSa;
+    use antedate_gateway::run::status::{ReceiveSa, Warning};
 
     use super::*;
 
@@ -306,9 +333,13 @@ mod tests {
         status.inward.refused.extend([("policy:ipv4".into(), 5), ("too-long".into(), 0)]);
         status.out.rules = vec![0, 9];
         status.out.express_frames = 6;
+        let warning =
+            Warning { what: "it rains".into(), remedy: "a roof".into(), seconds: 61.0, ..Warning::default() };
+        status.warnings.push(warning);
         let page = Page::of(&status);
         for expected in [
             "gateway     antedate 0.1.0, process 7, up 1 d 02:03:04",
+            "WARNING     it rains, for 00:01:01\n            remedy: a roof",
             "field       eth1 DOWN",
             "dropped by the kernel before they were read: 3",
             "refused, policy:ipv4: 5",

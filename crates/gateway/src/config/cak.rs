@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use antedate_channel::mka::{Cak, CakError};
 use antedate_host::fault::{Fault, Faults};
-use antedate_host::hex::{hex, parse_hex, push_hex};
+use antedate_host::hex::{hex, is_zero, parse_hex, push_hex};
 use antedate_host::private_file::{self, MAX_KEY_FILE_LEN};
 use zeroize::Zeroizing;
 
@@ -63,10 +63,14 @@ impl CakFile {
                 [] => fault(None, "is missing", format!("add a line {key}= with {right}")),
                 [(line, digits)] => {
                     let mut octets = Zeroizing::new(vec![0; digits.len().min(2 * MAX_LEN + 2) / 2]);
-                    if lengths(octets.len()) && parse_hex(digits, &mut octets) {
+                    if !lengths(octets.len()) || !parse_hex(digits, &mut octets) {
+                        fault(Some(line), "is not what it must be", format!("write {right}"));
+                    } else if key == "mka_cak" && is_zero(&octets) {
+                        let remedy = "`antedate keygen macsec --cak` makes a random key";
+                        fault(Some(line), "is all zeros, which is no secret", remedy.to_owned());
+                    } else {
                         return Some(octets);
                     }
-                    fault(Some(line), "is not what it must be", format!("write {right}"));
                 }
                 [_, (line, _), ..] => {
                     fault(Some(line), "comes twice", "keep one of the lines".to_owned());
@@ -184,6 +188,7 @@ mod tests {
         assert!(found.contains("cak:2: mka_ckn") && !found.contains("0011"), "{found}");
         let key = "mka_cak=00112233445566778899aabbccddeeff\n";
         assert!(faults(key).contains("mka_ckn: is missing"));
+        assert!(faults(&format!("mka_cak={}\nmka_ckn=01", "0".repeat(32))).contains("all zeros"));
         assert!(faults(&format!("{key}{key}mka_ckn=01")).contains("cak:2: mka_cak: comes twice"));
         assert!(faults(&format!("{}\nmka_ckn=01", key.replace('0', "x"))).contains("hexadecimal"));
         assert!(faults(&format!("{key}mka_ckn={}", "01".repeat(33))).contains("2 to 64"));

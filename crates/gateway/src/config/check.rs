@@ -15,6 +15,7 @@ use antedate_wire::{EthernetAddress, Sci};
 
 use super::agreement;
 use super::cak::CakFile;
+use super::host::{Finding, Port, examine};
 use super::machine::{Interface, Machine};
 use super::read::{self, Draft, KeyPath};
 use super::state;
@@ -118,6 +119,13 @@ fn look(file: &Path, machine: &dyn Machine, with_state: bool) -> Result<Checked,
         let remedy = format!("ip link set dev {} mtu {mtu}, or remove the line", port.name);
         faults.push(draft.lines.fault(file, "uplink.mtu", what, remedy));
     }
+    let around = if let (Some(field), Some(uplink)) = (&field, &uplink) {
+        // The datagrams of an overlay have the host's own address.
+        let transparent = !matches!(draft.protection, Some(Protection::Overlay(_)));
+        around(&draft, Port::of(field, uplink, transparent), machine, &mut faults)
+    } else {
+        Vec::new()
+    };
     cpus(&draft, machine, &mut faults);
     let mut answered = None;
     if let Some(Control { socket }) = &draft.control {
@@ -158,6 +166,14 @@ fn look(file: &Path, machine: &dyn Machine, with_state: bool) -> Result<Checked,
     {
         faults.push(state::fault(&error, draft.lines.fault(file, "state.directory", "", "")));
     }
+    if let (Some(Keyed::Macsec { keys, own, .. }), None) = (&protection, &answered)
+        && keys.associations.iter().any(|sa| machine.sends_elsewhere(&sa.numbers_id(), *own))
+    {
+        let what = format!("another process of this machine sends with these keys as {own}");
+        let remedy =
+            "stop it: two senders with one key use the same packet numbers, and both lose their secrecy";
+        faults.push(draft.lines.fault(file, "macsec.key_file", what, remedy));
+    }
     if !machine.may_open_packet_sockets() {
         faults.push(permission(file));
     }
@@ -175,11 +191,22 @@ fn look(file: &Path, machine: &dyn Machine, with_state: bool) -> Result<Checked,
                 warnings::unknown_rate(&checked, machine),
                 answered.map(|fault| checked.config.at("control.socket", fault)),
             ];
-            checked.warnings.extend(more.into_iter().flatten());
+            checked.warnings.extend(more.into_iter().flatten().chain(around));
             Ok(checked)
         }
         _ => Err(Faults::new(faults)),
     }
+}
+
+/// Examines the host around the ports. Returns the warnings.
+fn around(draft: &Draft, ports: [Port<'_>; 2], machine: &dyn Machine, faults: &mut Vec<Fault>) -> Vec<Fault> {
+    let host = machine.host(&ports.map(|port| (port.index, port.name)));
+    let mut warnings = Vec::new();
+    for Finding { key, what, remedy, refused } in examine(&host, ports) {
+        let fault = draft.lines.fault(&draft.file, key, what, remedy);
+        (if refused { &mut *faults } else { &mut warnings }).push(fault);
+    }
+    warnings
 }
 
 fn port(

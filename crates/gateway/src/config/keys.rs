@@ -17,7 +17,7 @@ use std::path::Path;
 use antedate_channel::macsec::CipherSuite;
 use antedate_host::document::{Document, Field, Section};
 use antedate_host::fault::{Fault, Faults};
-use antedate_host::hex::{parse_hex, push_hex};
+use antedate_host::hex::{is_zero, parse_hex, push_hex};
 use antedate_host::numbers::KeyId;
 use antedate_host::private_file::{self, MAX_KEY_FILE_LEN};
 use antedate_wire::Sci;
@@ -255,7 +255,14 @@ fn association(field: &Field<'_, '_>, suite: Option<CipherSuite>) -> Option<Asso
     });
     let key = section.required("key", "write the key in hexadecimal digits").and_then(|field| {
         let mut key = Zeroizing::new(vec![0; suite?.key_len()]);
-        hex_field(&field, &format!("a key for {}", suite?.name()), &mut key).then_some(SecretKey(key))
+        if !hex_field(&field, &format!("a key for {}", suite?.name()), &mut key) {
+            return None;
+        }
+        if is_zero(&key) {
+            field.fault("is all zeros, which is no secret", "`antedate keygen macsec` makes random keys");
+            return None;
+        }
+        Some(SecretKey(key))
     });
     let salt = section.get("salt");
     let salt = match (suite.map(|suite| suite.is_xpn()), salt) {

@@ -5,8 +5,11 @@ use std::fs;
 use std::io;
 use std::net::SocketAddr;
 
+use antedate_host::numbers::{KeyId, KeyLock, Place};
 use antedate_host::process;
+use antedate_wire::Sci;
 
+use crate::config::host::Host;
 use crate::sys::interface;
 pub use crate::sys::interface::Interface;
 use crate::sys::udp::UdpSocket;
@@ -31,6 +34,10 @@ pub trait Machine {
     fn may_open_packet_sockets(&self) -> bool;
     /// The CPUs that this process may run on.
     fn cpus(&self) -> Vec<usize>;
+    /// Looks at the host around these interfaces, given by index and name.
+    fn host(&self, ports: &[(i32, &str)]) -> Host;
+    /// Whether another process of this machine sends with this key and SCI.
+    fn sends_elsewhere(&self, key: &KeyId, sci: Sci) -> bool;
     /// Checks that datagrams can be received at an address of an interface.
     ///
     /// # Errors
@@ -68,6 +75,14 @@ impl Machine for ThisMachine {
 
     fn cpus(&self) -> Vec<usize> {
         process::status("Cpus_allowed_list").map_or_else(Vec::new, |list| cpu_list(&list))
+    }
+
+    fn host(&self, ports: &[(i32, &str)]) -> Host {
+        Host::look(ports)
+    }
+
+    fn sends_elsewhere(&self, key: &KeyId, sci: Sci) -> bool {
+        KeyLock::is_taken(key, Place(sci.0))
     }
 
     fn listen(&self, at: SocketAddr, interface: &str) -> io::Result<()> {

@@ -7,6 +7,7 @@
 //!   folders use
 //! - [`keys`], [`cak`], [`tunnel_keys`]: key files
 //! - `read`: parses the text, and reports all faults together
+//! - [`host`]: the host around a gateway
 //! - [`machine`] and [`mod@check`]: check a configuration against the machine, the key files and
 //!   the state directory
 
@@ -14,6 +15,7 @@ pub mod agreement;
 pub mod cak;
 pub mod check;
 pub mod express;
+pub mod host;
 pub mod keys;
 pub mod machine;
 pub mod macsec;

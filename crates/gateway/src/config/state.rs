@@ -30,5 +30,5 @@ pub fn remedy(error: &NumbersError) -> String {
 #[must_use]
 pub fn fault(error: &NumbersError, at: Fault) -> Fault {
     let what = if at.file == error.path { error.kind.to_string() } else { error.to_string() };
-    Fault { what, remedy: remedy(error), ..at }
+    Fault { what, remedy: remedy(error), passing: error.is_passing(), ..at }
 }

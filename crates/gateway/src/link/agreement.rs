@@ -39,13 +39,14 @@ use crate::config::express::{express_sci, express_ssci};
 use crate::config::policy::{Class, Traffic};
 use crate::config::{Fragmentation, Macsec, SciMode};
 use crate::link::message::{InstallError, Message, Shown};
+use crate::link::vouch::Voucher;
 use crate::run::counters::{Counter, PathCounters};
 use crate::run::lock;
 use crate::run::mailbox::Mailbox;
 use crate::run::watch::Watch;
 use crate::sys::interface::Interface;
 use crate::sys::listener::Listener;
-use crate::sys::thread::wait;
+use crate::sys::thread::{now as clock, wait};
 
 /// The longest sleep, so that the thread notices its end.
 const ROUND: Duration = Duration::from_millis(100);
@@ -119,6 +120,7 @@ impl Agreement {
             around,
             start: Instant::now(),
             looked: Instant::now(),
+            voucher: Voucher::default(),
             view: Arc::clone(&view),
             said: report::Said::default(),
             symptoms: Symptoms::default(),
@@ -183,6 +185,7 @@ struct Speaker {
     around: Around,
     start: Instant,
     looked: Instant,
+    voucher: Voucher,
     view: View,
     said: report::Said,
     symptoms: Symptoms,
@@ -207,10 +210,15 @@ impl Speaker {
     fn run(mut self, stop: &AtomicBool) {
         let mut frame = vec![0; MAX_MKPDU_LEN];
         while !stop.load(Ordering::Acquire) {
-            self.listen(&mut frame);
+            let heard = self.listen(&mut frame);
             self.progress();
             self.participant.tick(self.start.elapsed(), &mut random);
             self.act();
+            let bounded = self.participant.bounds_delay();
+            let drained = heard < HEARD_AT_ONCE;
+            if let Some(until) = self.voucher.turn(clock(), bounded, drained, heard) {
+                self.around.shown.vouched.set(until);
+            }
             let now = self.start.elapsed();
             let status = self.participant.status(now);
             self.said.changes(&status);
@@ -237,11 +245,11 @@ impl Speaker {
     }
 
     /// Receives frames, but not all of a flood: sending, installing keys and stopping continue
-    /// meanwhile.
-    fn listen(&mut self, frame: &mut [u8]) {
-        let Some(socket) = &self.socket else { return };
-        for _ in 0..HEARD_AT_ONCE {
-            let Some(len) = socket.receive(frame) else { return };
+    /// meanwhile. Returns their number.
+    fn listen(&mut self, frame: &mut [u8]) -> usize {
+        let Some(socket) = &self.socket else { return 0 };
+        for heard in 0..HEARD_AT_ONCE {
+            let Some(len) = socket.receive(frame) else { return heard };
             let now = self.start.elapsed();
             let heard = self.participant.receive(now, frame.get(..len).unwrap_or_default());
             if let Err(reason) = heard {
@@ -250,12 +258,13 @@ impl Speaker {
             }
             self.participant.tick(now, &mut random);
         }
+        HEARD_AT_ONCE
     }
 
     /// Looks for MKPDUs on the field port, and for traffic that ends at switches.
     fn look(&mut self, frame: &mut [u8]) {
         if !self.around.field.still_there() || self.field.is_none() {
-            let found = Interface::find(&self.around.field.name);
+            let found = self.around.field.find_again();
             self.field = found.ok().and_then(|field| {
                 self.around.field = field;
                 listen(&self.around.field, &self.config).ok()
@@ -484,7 +493,7 @@ impl Speaker {
         if self.around.uplink.still_there() && self.socket.is_some() {
             return;
         }
-        let found = Interface::find(&self.around.uplink.name);
+        let found = self.around.uplink.find_again();
         self.socket = found
             .and_then(|uplink| {
                 let socket = listen(&uplink, &self.config)?;

@@ -25,7 +25,7 @@ use crate::run::setup::no_socket;
 use crate::sys::interface::{self, Interface};
 use crate::sys::packet::{Receiver, Sender};
 use antedate_host::fault::Fault;
-use antedate_host::numbers::{NumberFile, NumbersError};
+use antedate_host::numbers::{KeyLock, NumberFile, NumbersError, Place};
 
 /// The secure channels of a gateway, and the ledger of their packet numbers.
 #[derive(Debug)]
@@ -38,6 +38,8 @@ pub struct Channels {
     pub validator: Validator,
     /// The packet numbers. `None` with agreed keys or without protection.
     pub ledger: Option<Ledger>,
+    /// The right to send with these keys.
+    pub locks: Vec<KeyLock>,
 }
 
 impl Channels {
@@ -50,7 +52,7 @@ impl Channels {
             // An overlay has channels of its own.
             Keyed::Plain | Keyed::Overlay { .. } => {
                 let (protector, validator) = (Protector::Plain, Validator::Plain);
-                Ok(Self { protector, express: None, validator, ledger: None })
+                Ok(Self { protector, express: None, validator, ledger: None, locks: Vec::new() })
             }
             Keyed::Macsec { macsec, keys, own } => Self::macsec(&checked.config, macsec, keys, *own),
             Keyed::Agreed { macsec, own, .. } => {
@@ -83,6 +85,7 @@ impl Channels {
             express: express.map(Box::new),
             validator: Validator::Macsec(Box::new(receive)),
             ledger: None,
+            locks: Vec::new(),
         })
     }
 
@@ -114,6 +117,8 @@ impl Channels {
         // reservation.
         let directory = &config.state.directory;
         let state_fault = |error: NumbersError| state::fault(&error, Fault::of_file(directory, "", ""));
+        let locks = keys.associations.iter().map(|sa| KeyLock::take(&sa.numbers_id(), Place(own.0)));
+        let locks = locks.collect::<Result<Vec<_>, _>>().map_err(state_fault)?;
         let numbers = NumberFile::open(directory).map_err(state_fault)?;
         let ledger = Ledger::open(numbers, keys, own, config.state.reserve).map_err(state_fault)?;
         for sa in ledger.transmit() {
@@ -147,6 +152,7 @@ impl Channels {
             express,
             validator: Validator::Macsec(receive),
             ledger: Some(ledger),
+            locks,
         })
     }
 }

@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 use antedate_channel::macsec::SLOTS;
 use antedate_host::control::Server;
 use antedate_host::fault::Fault;
+use antedate_host::numbers::KeyLock;
 use antedate_wire::macsec::An;
 
 use self::interfaces::{Watched, is_up};
@@ -33,6 +34,7 @@ use crate::link::path::{Inbound, MACHINES_HEAD, Outbound, PROTECTED_HEAD, Valida
 use crate::link::report::Answers;
 use crate::link::snapshot::Snapshot;
 use crate::link::symptoms::Symptoms;
+use crate::link::vouch::Vouched;
 use crate::link::worker::Worker;
 use crate::run::RunError;
 use crate::run::control;
@@ -41,8 +43,9 @@ use crate::run::lock;
 use crate::run::mailbox::Mailbox;
 use crate::run::report::{About, Carries, Place, Shares};
 use crate::run::setup::{self, Granted};
+use crate::run::surroundings::Surroundings;
 use crate::run::trouble::Trouble;
-use crate::run::watch::Watch;
+use crate::run::watch::{Watch, watch_stale};
 use crate::sys;
 use crate::sys::interface::Interface;
 
@@ -100,6 +103,8 @@ struct Supervisor {
     threads: Vec<JoinHandle<Worker>>,
     shown: Arc<Shown>,
     ledger: Option<Ledger>,
+    /// Held until the last packet number is recorded.
+    _locks: Vec<KeyLock>,
     agreement: Option<Agreement>,
     answers: Arc<Answers>,
     field: Watched,
@@ -112,6 +117,7 @@ struct Supervisor {
     summed: (u64, u64),
     complained: Option<Instant>,
     symptoms: Symptoms,
+    surroundings: Surroundings,
     probes: Probes,
     _server: Server,
 }
@@ -167,6 +173,9 @@ impl Supervisor {
         let mut inbound = Inbound::new(inbound, gate, Arc::clone(&inward), installed.validator);
         let desk = path_mtu::desk(checked, mailboxes.first());
         inbound.desk.clone_from(&desk);
+        if let Keyed::Macsec { own, .. } | Keyed::Agreed { own, .. } = &checked.protection {
+            inbound.watch_for(*own);
+        }
         let own_channels: Vec<_> = outbound.channels().map(|transmit| *transmit.config()).collect();
 
         let parts = if cpus.len() == 1 {
@@ -183,6 +192,7 @@ impl Supervisor {
                 mode: setup::mode(config.run.poll),
                 rehearsal: own_channels.first().and_then(|channel| channels::rehearsal(channel.suite)),
                 inbound_first: false,
+                vouched: Vouched::default(),
                 mailbox,
                 shown: Arc::clone(&shown),
             };
@@ -243,6 +253,7 @@ impl Supervisor {
             threads,
             shown,
             ledger: installed.ledger,
+            _locks: installed.locks,
             agreement,
             answers,
             field: watched(&checked.field),
@@ -253,6 +264,7 @@ impl Supervisor {
             summed: (0, 0),
             complained: None,
             symptoms: Symptoms::default(),
+            surroundings: Surroundings::new(&checked.field, &checked.uplink, true),
             probes: Probes::default(),
             _server: server,
             config,
@@ -330,9 +342,12 @@ impl Supervisor {
             }
         };
         let last = self.inward.forger.get();
-        self.symptoms.report(&snapshot.counters, key_age, last, &self.answers.watch);
+        let watch = &self.answers.watch;
+        self.symptoms.report(&snapshot.counters, key_age, last, watch);
+        watch.count(Trouble::OwnSci, "", self.inward.own_sci.get(), "");
         let offloads = self.out.unsupported_offload.get() + self.inward.unsupported_offload.get();
-        self.answers.watch.count(Trouble::UnsupportedOffload, "", offloads, "");
+        watch.count(Trouble::UnsupportedOffload, "", offloads, "");
+        watch_stale(watch, [&self.out, &self.inward]);
     }
 
     /// Logs the frames that were refused, or too long, since the last summary.

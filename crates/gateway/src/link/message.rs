@@ -90,6 +90,8 @@ pub struct Shown {
     pub usual_pn: Counter,
     /// The same in the express channel; 0 without one.
     pub express_pn: Counter,
+    /// The time until which frames may be opened, see [`super::vouch`]; 0: at any time.
+    pub vouched: Counter,
 }
 
 impl Shown {

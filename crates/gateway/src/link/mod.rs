@@ -1,6 +1,7 @@
 //! MACsec on the uplink (IEEE 802.1AE), or no protection.
 //!
 //! - [`path`]: the data path of both directions; [`express`]: frames that do not wait behind others
+//! - [`vouch`]: delay protection across a stall
 //! - [`worker`]: the forwarding thread; [`message`], [`snapshot`]: messages to it and its state
 //! - `warm`: preparation and rehearsal of the data path
 //! - [`agreement`]: MACsec Key Agreement; [`fastest`]: the order of cipher suites on this CPU
@@ -23,5 +24,6 @@ pub mod probe;
 pub mod report;
 pub mod snapshot;
 pub mod symptoms;
+pub mod vouch;
 mod warm;
 pub mod worker;

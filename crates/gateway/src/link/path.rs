@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use antedate_channel::fragment::Marks;
 use antedate_channel::macsec::{An, ProtectError, Receive, Transmit};
+use antedate_wire::Sci;
 use antedate_wire::echo::is_echo;
 use antedate_wire::ethernet::HEADER_LEN as HEADER;
 use antedate_wire::macsec::TAG_LEN_LONG;
@@ -96,6 +97,8 @@ struct Exit {
     scratch: Box<[u8]>,
     /// Whether the current frame is too old for a cyclic one.
     late: bool,
+    /// The own SCI, which no received frame has.
+    own: Option<Sci>,
 }
 
 fn buffer() -> Box<[u8]> {
@@ -106,7 +109,15 @@ impl Outbound {
     /// A direction with these counters.
     #[must_use]
     pub fn new(ports: Ports, gate: Arc<Gate>, counters: Arc<PathCounters>, protector: Protector) -> Self {
-        let exit = Exit { way: Way::Out, gate, counters, built: buffer(), scratch: buffer(), late: false };
+        let exit = Exit {
+            way: Way::Out,
+            gate,
+            counters,
+            built: buffer(),
+            scratch: buffer(),
+            late: false,
+            own: None,
+        };
         let uplink_mtu = ports.mtu;
         Self { ports, protector, fragments: None, express: None, exit, uplink_mtu, path_mtu: None }
     }
@@ -251,7 +262,8 @@ impl Inbound {
     /// A direction with these counters.
     #[must_use]
     pub fn new(ports: Ports, gate: Arc<Gate>, counters: Arc<PathCounters>, validator: Validator) -> Self {
-        let exit = Exit { way: Way::In, gate, counters, built: buffer(), scratch: buffer(), late: false };
+        let exit =
+            Exit { way: Way::In, gate, counters, built: buffer(), scratch: buffer(), late: false, own: None };
         Self { ports, validator, desk: None, exit }
     }
 
@@ -272,6 +284,11 @@ impl Inbound {
                 }
             }),
         })
+    }
+
+    /// Counts frames with this SCI, the gateway's own.
+    pub const fn watch_for(&mut self, own: Sci) {
+        self.exit.own = Some(own);
     }
 
     /// Does at most `budget` steps of preparation. Returns the number of steps; 0 when all is
@@ -453,10 +470,10 @@ impl Exit {
         to: &Sender,
         mtu: usize,
     ) {
-        let Self { gate, counters, way, built, late, .. } = self;
+        let Self { gate, counters, way, built, late, own, .. } = self;
         // The channel counts refused frames by reason.
         let Some(opened) = accept(receive, frame, &mut built[..]) else {
-            return note_source(counters, receive, frame);
+            return note_source(counters, receive, *own, frame);
         };
         if is_echo(opened) {
             return desk.map_or((), |desk| desk.heard(opened));
@@ -480,7 +497,17 @@ impl Exit {
 /// Notes the source of the last frame that looks forged, for the log. Its sender chose it.
 #[cold]
 #[inline(never)]
-fn note_source(counters: &PathCounters, receive: &Receive, frame: &[u8]) {
+fn note_source(counters: &PathCounters, receive: &Receive, own: Option<Sci>, frame: &[u8]) {
+    // A SecTAG with an explicit SCI (IEEE 802.1AE-2018, 9.3). Frames that this machine sends do not
+    // come back to it.
+    let explicit =
+        frame.get(12..14) == Some(&[0x88, 0xe5]) && frame.get(14).is_some_and(|tci| tci & 0x20 != 0);
+    if let Some(Sci(own)) = own
+        && explicit
+        && frame.get(20..28) == Some(&own)
+    {
+        counters.own_sci.count();
+    }
     let of = receive.counters();
     let forged = of.in_pkts_not_valid + of.in_pkts_bad_tag + of.in_pkts_no_sci + of.in_pkts_not_using_sa;
     if forged != counters.forged.get() {

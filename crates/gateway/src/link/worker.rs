@@ -11,6 +11,7 @@ use antedate_channel::macsec::{ReadyTransmit, Rehearsal, Retired, Transmit};
 use crate::link::message::{InstallError, Message, Shown};
 use crate::link::path::{Inbound, Outbound, Protector, Validator};
 use crate::link::snapshot::Snapshot;
+use crate::link::vouch::Vouched;
 use crate::run::duty::{Duty, LOOKS, forward};
 use crate::run::governor::{Governor, Mode};
 use crate::run::mailbox::Mailbox;
@@ -30,6 +31,8 @@ pub struct Worker {
     pub rehearsal: Option<Rehearsal>,
     /// The direction that was prepared first in the last call.
     pub inbound_first: bool,
+    /// Whether frames may be opened, with delay protection.
+    pub vouched: Vouched,
     /// Messages of other threads.
     pub mailbox: Arc<Mailbox<Message>>,
     /// State that other threads read.
@@ -61,6 +64,9 @@ impl Duty for Worker {
     #[inline]
     fn turn(&mut self, mut heard: impl FnMut(u32)) -> usize {
         let out = self.outbound.as_mut().map_or(0, |outbound| outbound.turn(&mut heard));
+        if !self.opens() {
+            return out;
+        }
         out + self.inbound.as_mut().map_or(0, |inbound| inbound.turn(heard))
     }
 
@@ -117,6 +123,15 @@ impl Duty for Worker {
 }
 
 impl Worker {
+    /// Whether received frames may be opened.
+    #[inline]
+    fn opens(&mut self) -> bool {
+        match self.shown.vouched.get() {
+            0 => true,
+            until => self.vouched.opens(thread::now(), until, self.mailbox.is_empty()),
+        }
+    }
+
     /// Counts the frames that the kernel dropped, and the stale ones, since the last call. The main
     /// thread requests a snapshot every second.
     fn census(&mut self) {

@@ -37,7 +37,9 @@ use crate::run::mailbox::Mailbox;
 use crate::run::report::{About, Carries, Place, Shares};
 use crate::run::setup::no_socket;
 use crate::run::setup::{self, Granted};
+use crate::run::surroundings::Surroundings;
 use crate::run::trouble::Trouble;
+use crate::run::watch::watch_stale;
 use crate::run::{RunError, lock};
 use crate::sys::interface::{self, Interface};
 use crate::sys::packet::Receiver;
@@ -75,10 +77,10 @@ pub fn run(checked: &Checked, key_log: Option<&FilePath>, stop: &AtomicBool) -> 
         if round.is_multiple_of(ROUNDS_PER_CENSUS)
             && let Some(snapshot) = supervisor.answers.snapshot()
         {
-            let answers = &supervisor.answers;
-            symptoms.report(&snapshot.document, ROUND * round as u32, &answers.watch);
-            let offloads = answers.out.unsupported_offload.get();
-            answers.watch.count(Trouble::UnsupportedOffload, "", offloads, "");
+            let Answers { watch, out, inward, .. } = &*supervisor.answers;
+            symptoms.report(&snapshot.document, ROUND * round as u32, watch);
+            watch_stale(watch, [out, inward]);
+            watch.count(Trouble::UnsupportedOffload, "", out.unsupported_offload.get(), "");
         }
         if supervisor.thread.is_finished() {
             return Err(RunError::Forwarding);
@@ -107,6 +109,7 @@ struct Supervisor {
     /// The uplink, then the second one, if any.
     wires: Vec<Wire>,
     key_log: Option<KeyLog>,
+    surroundings: Surroundings,
     _server: Server,
 }
 
@@ -199,6 +202,7 @@ impl Supervisor {
             field: field.clone(),
             wires,
             key_log,
+            surroundings: Surroundings::new(field, uplink, false),
             _server: server,
             config,
         })
@@ -212,6 +216,12 @@ impl Supervisor {
 
     /// Follows the links. Reopens a port whose interface was replaced or has another MTU.
     fn follow(&mut self) {
+        // A new name first, by which the others ask.
+        let ports =
+            std::iter::once(&mut self.field).chain(self.wires.iter_mut().map(|wire| &mut wire.interface));
+        for port in ports {
+            let _ = port.still_there();
+        }
         let ports = std::iter::once(&self.field).chain(self.wires.iter().map(|wire| &wire.interface));
         for (port, (known, downs)) in ports.zip(&mut *lock(&self.answers.links)) {
             let up = interface::link_up(&port.name) == Some(true);
@@ -225,8 +235,8 @@ impl Supervisor {
                 }
             }
         }
-        if changed(&self.field)
-            && let Ok(field) = Interface::find(&self.field.name)
+        if changed(&mut self.field)
+            && let Ok(field) = self.field.find_again()
         {
             match field_port(&self.config, &field) {
                 Ok((from, to)) => {
@@ -237,6 +247,9 @@ impl Supervisor {
                 }
                 Err(fault) => tracing::error!("{fault:#}"),
             }
+        }
+        if let Some(uplink) = self.wires.first() {
+            self.surroundings.follow(&self.field, &uplink.interface, &self.answers.watch);
         }
         for (at, wire) in self.wires.iter_mut().enumerate() {
             if let Some(mtu) = wire.follow(&self.config, &self.overlay, &self.mailbox)

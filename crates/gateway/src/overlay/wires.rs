@@ -75,10 +75,10 @@ impl Wire {
         overlay: &Overlay,
         mailbox: &Mailbox<Message>,
     ) -> Option<usize> {
-        if !changed(&self.interface) {
+        if !changed(&mut self.interface) {
             return None;
         }
-        let now = Interface::find(&self.interface.name).ok()?;
+        let now = self.interface.find_again().ok()?;
         let mtu = setup::uplink_mtu(config, &now);
         // The socket keeps its port, and is bound to the interface that has the name now.
         let again = self.socket.bind_to(&now.name);
@@ -101,6 +101,6 @@ impl Wire {
 }
 
 /// Whether an interface was replaced, or has another MTU.
-pub(super) fn changed(port: &Interface) -> bool {
+pub(super) fn changed(port: &mut Interface) -> bool {
     !port.still_there() || interface::mtu(&port.name).is_some_and(|mtu| mtu != port.mtu)
 }

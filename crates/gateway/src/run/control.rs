@@ -114,8 +114,8 @@ pub trait StatusSource: Send + Sync {
     /// When there is no such peer, or no answer.
     fn ping(&self, _ping: &Ping) -> Result<Echo, CommandError> {
         Err(CommandError {
-            what: "this gateway has no protected echo".into(),
-            remedy: "echoes are part of [macsec]".into(),
+            what: "only gateways with [macsec] have a protected echo".into(),
+            remedy: "`antedate gateway status` shows the sessions of an overlay".into(),
         })
     }
 }

@@ -79,6 +79,8 @@ pub struct PathCounters {
     pub forged: Counter,
     /// See [`Self::forged`].
     pub forger: Counter,
+    /// Protected frames with the own SCI.
+    pub own_sci: Counter,
     /// Frames that the policy passed, by class.
     pub passed: [Counter; Class::COUNT],
     /// Frames that the policy refused, by class.
@@ -112,6 +114,7 @@ impl PathCounters {
             send_failed: Counter::default(),
             forged: Counter::default(),
             forger: Counter::default(),
+            own_sci: Counter::default(),
             passed: Default::default(),
             refused: Default::default(),
             rules: (0..rules).map(|_| Counter::default()).collect(),

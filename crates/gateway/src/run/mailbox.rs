@@ -37,6 +37,13 @@ impl<T> Mailbox<T> {
         self.event.wake();
     }
 
+    /// Whether no message waits. Costs one memory read.
+    #[inline]
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        !self.full.load(Ordering::Acquire)
+    }
+
     /// The next message. Costs one memory read when there is none.
     #[inline]
     pub fn take(&self) -> Option<T> {

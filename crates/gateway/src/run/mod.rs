@@ -5,6 +5,7 @@
 //! - [`mailbox`], [`counters`]: messages to a forwarding thread, and its counters
 //! - [`control`], [`status`], [`report`]: the control socket and its answers
 //! - [`trouble`], [`watch`]: conditions that the log warns of, each with its remedy
+//! - [`surroundings`]: watches the host around a running gateway
 //! - [`setup`]: CPUs, priorities, and other parts of a start
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -20,6 +21,7 @@ pub mod report;
 pub(crate) mod rhythm;
 pub mod setup;
 pub mod status;
+pub mod surroundings;
 pub mod trouble;
 pub(crate) mod warm;
 pub mod watch;

@@ -36,6 +36,12 @@ pub enum Trouble {
     ShortPath,
     /// The stack of a machine leaves work that the gateway cannot complete.
     UnsupportedOffload,
+    /// Protected frames have the own SCI.
+    OwnSci,
+    /// Frames waited longer than their bound.
+    StaleFrames,
+    /// A setting of the host takes frames of a port, or carries them past the gateway.
+    Host,
     /// There is no session with a peer of an overlay.
     NoSession,
     /// Handshakes are of an unknown public key.
@@ -69,7 +75,7 @@ const fn words(name: &'static str, warning: &'static str, remedy: &'static str, 
 
 impl Trouble {
     /// All conditions.
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 25] = [
         Self::Alone,
         Self::Unheard,
         Self::OtherCak,
@@ -86,6 +92,9 @@ impl Trouble {
         Self::NotCarried,
         Self::ShortPath,
         Self::UnsupportedOffload,
+        Self::OwnSci,
+        Self::StaleFrames,
+        Self::Host,
         Self::NoSession,
         Self::UnknownPublicKey,
         Self::OtherPublicKey,
@@ -194,6 +203,24 @@ impl Trouble {
                 "turn the offload off at the sending machine: ethtool -K INTERFACE tso off gso off, and for tunnels tx-udp_tnl-segmentation off tx-gre-segmentation off",
                 "super-frames are refused no more",
             ),
+            Self::OwnSci => words(
+                "own-sci",
+                "protected frames with this gateway's own SCI arrive: another gateway has the same SCI, or frames come back",
+                "give each gateway its own sci in [macsec]; if one with the same static key ran, make new keys",
+                "frames with the own SCI arrive no more",
+            ),
+            Self::StaleFrames => words(
+                "stale-frames",
+                "frames waited longer than their bound, and were dropped",
+                "see what kept the gateway from its core: run.priority, run.cpus, other programs, a paused machine",
+                "frames wait no longer than their bound",
+            ),
+            Self::Host => words(
+                "host",
+                "a setting of this host gets in the way of the gateway",
+                "see `antedate gateway check` with the configuration",
+                "the setting is gone",
+            ),
             Self::NoSession => words(
                 "no-session",
                 "there is no session with a peer",
@@ -236,7 +263,7 @@ impl Trouble {
     /// Whether it may last in a healthy network: it does not count for `status --check`.
     #[must_use]
     pub const fn is_notice(self) -> bool {
-        matches!(self, Self::StrangeMkpdus | Self::StrangeDatagrams)
+        matches!(self, Self::StrangeMkpdus | Self::NotCarried | Self::StrangeDatagrams)
     }
 }
 

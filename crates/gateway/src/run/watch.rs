@@ -8,6 +8,7 @@
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
+use crate::run::counters::PathCounters;
 use crate::run::lock;
 use crate::run::status::Warning;
 use crate::run::trouble::{Trouble, Words};
@@ -56,6 +57,14 @@ impl Watch {
     #[must_use]
     pub fn active(&self) -> Vec<Warning> {
         lock(&self.conditions).active(self.start.elapsed())
+    }
+}
+
+/// Watches the frames of both directions that were dropped for their age: from the field, then to
+/// it.
+pub fn watch_stale(watch: &Watch, [out, inward]: [&PathCounters; 2]) {
+    for (about, counters) in [("field", out), ("uplink", inward)] {
+        watch.count(Trouble::StaleFrames, about, counters.stale.get(), "");
     }
 }
 

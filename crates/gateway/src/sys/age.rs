@@ -14,7 +14,7 @@ use std::time::Duration;
 use super::thread;
 
 /// The distance of the clocks is measured this often, in nanoseconds, and after each longer pause.
-const MEASURED: u64 = 50_000_000;
+const MEASURED: u64 = 500_000_000;
 /// The coarse clock may be this late, in nanoseconds: two ticks of 100 Hz.
 const COARSE: i64 = 20_000_000;
 /// A measurement that takes longer was interrupted.

@@ -45,38 +45,80 @@ impl Interface {
         for (to, from) in address.iter_mut().zip(hardware.sa_data) {
             *to = from as u8;
         }
-        Ok(Self { name: name.to_owned(), index, address, mtu: request.mtu()?, witness: Witness::of(index) })
+        Ok(Self {
+            name: name.to_owned(),
+            index,
+            address,
+            mtu: request.mtu()?,
+            witness: Witness::of(index, name),
+        })
     }
 
-    /// Whether the name still belongs to the same interface, without interruption. An interface
-    /// that returned, say from another network namespace, may have its old index, but sockets are
-    /// no longer bound to it.
-    #[must_use]
-    pub fn still_there(&self) -> bool {
+    /// Whether the interface is still there, without interruption. Follows it to a new name. An
+    /// interface that returned, say from another network namespace, may have its old index, but
+    /// sockets are no longer bound to it.
+    pub fn still_there(&mut self) -> bool {
         let index = || {
             // SAFETY: a successful call of this request fills this member of the union.
             io::Result::Ok(unsafe {
                 Request::new(&self.name)?.ask(libc::SIOCGIFINDEX)?.ifr_ifru.ifru_ifindex
             })
         };
-        index().is_ok_and(|now| now == self.index) && self.witness.saw_it_stay(self.index)
+        if !self.witness.saw_it_stay(self.index) {
+            return false;
+        }
+        if index().is_ok_and(|now| now == self.index) {
+            return true;
+        }
+        match name_of(self.index).filter(|_| self.witness.socket.is_some()) {
+            Some(name) => {
+                tracing::info!(from = %self.name, to = %name, "an interface has a new name, and is followed");
+                self.name = name;
+                true
+            }
+            None => false,
+        }
     }
+
+    /// Finds the interface that has its name now, or the name under which it was found first.
+    ///
+    /// # Errors
+    /// As for [`Self::find`].
+    pub fn find_again(&self) -> io::Result<Self> {
+        let first = &self.witness.name;
+        let mut found = Self::find(&self.name).or_else(|_| Self::find(first))?;
+        found.witness.name.clone_from(first);
+        Ok(found)
+    }
+}
+
+/// The name of the interface with this index, if any.
+fn name_of(index: i32) -> Option<String> {
+    let mut name = [0 as libc::c_char; libc::IFNAMSIZ];
+    // SAFETY: the pointer is to IF_NAMESIZE octets, which the call fills with a name and a zero.
+    let found = unsafe { libc::if_indextoname(u32::try_from(index).ok()?, name.as_mut_ptr()) };
+    let octets = name.iter().take_while(|octet| **octet != 0).map(|octet| *octet as u8);
+    (!found.is_null()).then(|| String::from_utf8(octets.collect()).ok()).flatten()
 }
 
 /// A socket on an interface. The kernel unbinds it for good when the interface goes, even if it
 /// returns at once.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Witness(Option<Arc<OwnedFd>>);
+pub(crate) struct Witness {
+    socket: Option<Arc<OwnedFd>>,
+    /// The first name of the interface.
+    name: String,
+}
 
 impl Witness {
     /// `None` without the capability for packet sockets, which a gateway has.
-    fn of(index: i32) -> Self {
+    fn of(index: i32, name: &str) -> Self {
         let socket = raw_socket().and_then(|socket| bind(&socket, index, 0).map(|()| socket));
-        Self(socket.ok().map(Arc::new))
+        Self { socket: socket.ok().map(Arc::new), name: name.to_owned() }
     }
 
     fn saw_it_stay(&self, index: i32) -> bool {
-        self.0.as_ref().is_none_or(|socket| bound_to(socket).is_ok_and(|now| now == index))
+        self.socket.as_ref().is_none_or(|socket| bound_to(socket).is_ok_and(|now| now == index))
     }
 }
 

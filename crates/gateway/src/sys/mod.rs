@@ -4,6 +4,7 @@
 //! - [`age`]: the age of received frames
 //! - [`segmenter`]: a sender of super-frames
 //! - [`interface`]: index, address, MTU and link state of an interface (`netdevice(7)`)
+//! - [`links`]: masters and addresses of interfaces, and notices of changes
 //! - [`listener`]: AF_PACKET for frames of one EtherType at a low rate
 //! - [`udp`]: a UDP socket with several datagrams per system call
 //! - [`outbox`]: sends datagrams through a UDP socket, or as frames of an interface
@@ -18,6 +19,7 @@ pub mod age;
 pub mod event;
 pub mod filter;
 pub mod interface;
+pub mod links;
 pub mod listener;
 pub mod outbox;
 pub mod packet;

@@ -137,7 +137,7 @@ fn attribute(message: &mut Vec<u8>, kind: u16, octets: &[u8]) {
 }
 
 /// Finds the attribute of a kind.
-fn find(mut attributes: &[u8], kind: u16) -> Option<&[u8]> {
+pub(super) fn find(mut attributes: &[u8], kind: u16) -> Option<&[u8]> {
     while let [a, b, c, d, ..] = *attributes {
         let length = usize::from(u16::from_ne_bytes([a, b]));
         let octets = attributes.get(mem::size_of::<u16>() * 2..length)?;

@@ -1,10 +1,13 @@
 //! The steps of replacing a file so that it survives a power cut, and the directory of a state
 //! file.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+
+use rustix::fs::{Mode, OFlags, openat, renameat};
 
 /// The name of the state file in its directory.
 pub const NAME: &str = "packet-numbers";
@@ -20,6 +23,13 @@ pub trait Disk {
     /// # Errors
     /// When it cannot be read.
     fn read(&self) -> io::Result<Option<Vec<u8>>>;
+    /// Whether the file's directory is still where it was.
+    ///
+    /// # Errors
+    /// When that cannot be found out.
+    fn is_in_place(&self) -> io::Result<bool> {
+        Ok(true)
+    }
     /// Writes a new file beside the old one.
     ///
     /// # Errors
@@ -43,6 +53,7 @@ pub trait Disk {
 }
 
 /// A locked directory of this machine (`flock(2)`: the lock ends with the process, even if killed).
+/// Files are opened in the locked directory, not by path.
 #[derive(Debug)]
 pub struct Directory {
     path: PathBuf,
@@ -61,7 +72,17 @@ impl Directory {
 
 /// Reads the state file of a directory.
 pub(super) fn read_in(directory: &Path) -> io::Result<Option<Vec<u8>>> {
-    let file = match OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(directory.join(NAME)) {
+    read_at(&File::open(directory)?)
+}
+
+/// Opens a file in a directory.
+fn open_at(directory: impl AsFd, name: &str, flags: OFlags) -> io::Result<File> {
+    let flags = flags | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    Ok(openat(directory, name, flags, Mode::RUSR | Mode::WUSR)?.into())
+}
+
+fn read_at(directory: &File) -> io::Result<Option<Vec<u8>>> {
+    let file = match open_at(directory, NAME, OFlags::RDONLY) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error),
@@ -73,19 +94,22 @@ pub(super) fn read_in(directory: &Path) -> io::Result<Option<Vec<u8>>> {
 
 impl Disk for Directory {
     fn read(&self) -> io::Result<Option<Vec<u8>>> {
-        read_in(&self.path)
+        read_at(&self.handle)
+    }
+
+    fn is_in_place(&self) -> io::Result<bool> {
+        let identity = |about: fs::Metadata| (about.dev(), about.ino());
+        match fs::metadata(&self.path) {
+            Ok(there) => Ok(identity(there) == identity(self.handle.metadata()?)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 
     fn write_new(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.new = None;
-        let path = self.path.join(NEW_NAME);
-        let mut file = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .mode(0o600)
-            .custom_flags(libc::O_NOFOLLOW)
-            .open(path)?;
+        let new = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW;
+        let mut file = open_at(&self.handle, NEW_NAME, new)?;
         file.write_all(bytes)?;
         self.new = Some(file);
         Ok(())
@@ -96,7 +120,7 @@ impl Disk for Directory {
     }
 
     fn replace(&mut self) -> io::Result<()> {
-        fs::rename(self.path.join(NEW_NAME), self.path.join(NAME))
+        Ok(renameat(&self.handle, NEW_NAME, &self.handle, NAME)?)
     }
 
     fn sync_directory(&mut self) -> io::Result<()> {

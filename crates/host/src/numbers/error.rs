@@ -29,6 +29,12 @@ pub enum NumbersErrorKind {
     },
     /// Another process has the directory.
     InUse,
+    /// Another process of this machine sends with the same key at the same place.
+    KeyInUse,
+    /// The path names another directory than the one that was locked.
+    Moved,
+    /// Someone else changed or removed the file.
+    Exchanged,
     /// The directory has no state file.
     Missing,
     /// The directory already has a state file.
@@ -72,6 +78,9 @@ impl fmt::Display for NumbersErrorKind {
                 return write!(f, "others than its owner can write to this directory (mode {mode:04o})");
             }
             Self::InUse => "another process holds this state directory",
+            Self::KeyInUse => "another process of this machine sends with this key and as this sender",
+            Self::Moved => "the state directory was moved or exchanged while this process used it",
+            Self::Exchanged => "the state file was changed or removed while this process used it",
             Self::Missing => "there is no state file, so nobody knows which packet numbers were used",
             Self::Exists => "there is a state file already",
             Self::Corrupt => "the state file is damaged, so nobody knows which packet numbers were used",
@@ -106,6 +115,12 @@ impl NumbersError {
         Some(match &self.kind {
             NumbersErrorKind::NotDirectory => "name a directory".to_owned(),
             NumbersErrorKind::OpenToOthers { .. } => format!("chmod 700 {}", self.path.display()),
+            NumbersErrorKind::KeyInUse => {
+                "stop it: two senders with one key use the same packet numbers, and both lose their secrecy".to_owned()
+            }
+            NumbersErrorKind::Moved | NumbersErrorKind::Exchanged => {
+                "put back what was there; if another process has used it meanwhile, or it is older, make new keys".to_owned()
+            }
             NumbersErrorKind::Version => {
                 "use the version of antedate that wrote it, or a later one".to_owned()
             }
@@ -122,10 +137,17 @@ impl NumbersError {
         })
     }
 
+    /// Whether the fault may pass by itself: a full medium.
+    #[must_use]
+    pub fn is_passing(&self) -> bool {
+        let full = [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded];
+        matches!(&self.kind, NumbersErrorKind::Io { error, .. } if full.contains(&error.kind()))
+    }
+
     /// A fault of the path, with the bearer's remedy where [`remedy`](Self::remedy) has none.
     #[must_use]
     pub fn into_fault(self, own: impl FnOnce(&NumbersErrorKind) -> String) -> Fault {
         let remedy = self.remedy().unwrap_or_else(|| own(&self.kind));
-        Fault::of_file(&self.path, self.kind.to_string(), remedy)
+        Fault { passing: self.is_passing(), ..Fault::of_file(&self.path, self.kind.to_string(), remedy) }
     }
 }

@@ -16,18 +16,24 @@
 //! The file also holds lower bounds, which only rise: for a key and a [`Place`], the lowest number
 //! that is still acceptable (10.6.2), so that a recording from before a restart is refused.
 //!
+//! The directory and the file are compared with those last seen before each write, so that a
+//! directory that was moved, or a file that was exchanged, is noticed before the next reservation.
+//! A [`KeyLock`] keeps a second process of this machine from sending with the same key, whatever
+//! its directory.
+//!
 //! The file must never be restored from a backup or a snapshot of the machine: numbers would be
 //! used again.
 
 mod disk;
 mod error;
+mod lock;
 #[cfg(any(test, feature = "power-cuts"))]
 pub mod medium;
 mod record;
 mod reservation;
 
 use std::fs::{self, DirBuilder};
-use std::io;
+use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -35,6 +41,7 @@ use std::time::Duration;
 
 pub use disk::{Directory, Disk, NAME};
 pub use error::{NumbersError, NumbersErrorKind};
+pub use lock::KeyLock;
 use record::{Fingerprint, Received, Records, RecordsError, Transmitted};
 pub use reservation::Reservation;
 
@@ -48,6 +55,9 @@ pub struct NumberFile<D: Disk = Directory> {
     records: Records,
     /// The records at opening. No stop writes a lower number.
     opened: Records,
+    /// The contents that the file may have: the last one read or written, and one whose renaming
+    /// failed. `None`: no file.
+    contents: Vec<Option<Fingerprint>>,
 }
 
 /// The identity of a key in the file.
@@ -101,9 +111,16 @@ pub fn inspect(directory: &Path) -> Result<(), NumbersError> {
     usable(directory)?;
     let file = directory.join(NAME);
     let bytes = disk::read_in(directory).map_err(NumbersError::io(&file, "read the state file"))?;
-    believed(&file, bytes)?;
+    believed(&file, bytes.as_deref())?;
+    let bytes = bytes.unwrap_or_default();
     let probe = directory.join(format!(".probe-{}", std::process::id()));
-    let written = fs::OpenOptions::new().write(true).create_new(true).open(&probe);
+    // A full medium still makes an empty file.
+    let write = || {
+        let mut open = fs::OpenOptions::new().write(true).create_new(true).open(&probe)?;
+        open.write_all(&vec![0; PROBE.max(bytes.len())])?;
+        open.sync_all()
+    };
+    let written = write();
     // A probe that cannot be removed is a fault like one that cannot be written.
     let removed = fs::remove_file(&probe);
     written.and(removed).map(drop).map_err(NumbersError::io(directory, "write to the directory"))
@@ -140,7 +157,9 @@ impl NumberFile<Directory> {
         if disk.read().map_err(NumbersError::io(&path, "read the state file"))?.is_some() {
             return Err(NumbersError::new(&path, NumbersErrorKind::Exists));
         }
-        let mut state = Self { path, disk, records: Records::default(), opened: Records::default() };
+        let contents = vec![None];
+        let mut state =
+            Self { path, disk, records: Records::default(), opened: Records::default(), contents };
         state.save(Records::default())?;
         Ok(state)
     }
@@ -153,8 +172,9 @@ impl<D: Disk> NumberFile<D> {
     /// When the file is missing or damaged.
     pub fn on(path: &Path, disk: D) -> Result<Self, NumbersError> {
         let bytes = disk.read().map_err(NumbersError::io(path, "read the state file"))?;
-        let records = believed(path, bytes)?;
-        Ok(Self { path: path.to_owned(), disk, opened: records.clone(), records })
+        let records = believed(path, bytes.as_deref())?;
+        let contents = vec![bytes.as_deref().map(content)];
+        Ok(Self { path: path.to_owned(), disk, opened: records.clone(), records, contents })
     }
 
     /// The first number of a key that was never used: 1 for an unknown key.
@@ -182,7 +202,9 @@ impl<D: Disk> NumberFile<D> {
     pub fn reserve(&mut self, limits: &[(KeyId, u64)]) -> Result<(), NumbersError> {
         let mut records = self.records.clone();
         for (key, limit) in limits {
-            let next = self.next(key)?.max(*limit);
+            // Of two limits of one key, the higher one counts.
+            let known = records.transmitted.get(&key.key).map_or(1, |known| known.next);
+            let next = self.next(key)?.max(known).max(*limit);
             if !records.transmitted.contains_key(&key.key) {
                 self.room(&records)?;
             }
@@ -278,9 +300,11 @@ impl<D: Disk> NumberFile<D> {
         NumbersError::new(&self.path, kind)
     }
 
+    /// Raises bounds in `records`. Of two bounds of one place, the higher one counts.
     fn note(&self, records: &mut Records, bounds: &[Bound]) -> Result<(), NumbersError> {
         for (key, place, lowest) in bounds {
-            let lowest = self.bound(key, *place).max(*lowest);
+            let known = records.received.get(&(key.key, *place)).map_or(1, |known| known.lowest);
+            let lowest = known.max(*lowest);
             if !records.received.contains_key(&(key.key, *place)) && records.is_full_of_received() {
                 return Err(self.error(NumbersErrorKind::Full));
             }
@@ -302,15 +326,39 @@ impl<D: Disk> NumberFile<D> {
         records: Records,
         act: impl FnOnce() -> io::Result<()>,
     ) -> Result<(), NumbersError> {
+        self.in_place()?;
         let path = &self.path;
-        self.disk.write_new(&records.to_bytes()).map_err(NumbersError::io(path, "write the state file"))?;
+        let bytes = records.to_bytes();
+        self.disk.write_new(&bytes).map_err(NumbersError::io(path, "write the state file"))?;
         self.disk.sync_new().map_err(NumbersError::io(path, "make the state file durable"))?;
         act().map_err(NumbersError::io(path, "pass on what was received"))?;
+        // A renaming that fails may have happened.
+        self.contents.push(Some(content(&bytes)));
         self.disk.replace().map_err(NumbersError::io(path, "replace the state file"))?;
+        self.contents.remove(0);
         self.disk.sync_directory().map_err(NumbersError::io(path, "make the state file durable"))?;
         self.records = records;
         Ok(())
     }
+
+    /// Checks that nobody else moved the directory or changed the file.
+    fn in_place(&mut self) -> Result<(), NumbersError> {
+        let look = |error| NumbersError::io(&self.path, "look at the state file")(error);
+        if !self.disk.is_in_place().map_err(look)? {
+            return Err(self.error(NumbersErrorKind::Moved));
+        }
+        let now = self.disk.read().map_err(look)?.as_deref().map(content);
+        if !self.contents.contains(&now) {
+            return Err(self.error(NumbersErrorKind::Exchanged));
+        }
+        self.contents = vec![now];
+        Ok(())
+    }
+}
+
+/// The digest of a file's content.
+fn content(bytes: &[u8]) -> Fingerprint {
+    Fingerprint::of("content", bytes)
 }
 
 fn usable(directory: &Path) -> Result<(), NumbersError> {
@@ -329,6 +377,9 @@ fn usable(directory: &Path) -> Result<(), NumbersError> {
     }
     Ok(())
 }
+
+/// Octets of the least file that tells a full medium.
+const PROBE: usize = 4096;
 
 /// Attempts to lock a directory, and the pause between them: a killed process may still be exiting.
 const TRIES: u32 = 10;
@@ -354,9 +405,9 @@ fn lock(directory: &Path) -> Result<Directory, NumbersError> {
     }
 }
 
-fn believed(path: &Path, bytes: Option<Vec<u8>>) -> Result<Records, NumbersError> {
+fn believed(path: &Path, bytes: Option<&[u8]>) -> Result<Records, NumbersError> {
     let bytes = bytes.ok_or_else(|| NumbersError::new(path, NumbersErrorKind::Missing))?;
-    Records::parse(&bytes).map_err(|unreadable| {
+    Records::parse(bytes).map_err(|unreadable| {
         NumbersError::new(
             path,
             match unreadable {

@@ -30,7 +30,7 @@ const LABEL_MAX: u8 = 3;
 
 /// A digest that identifies a key or a salt without revealing it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Fingerprint([u8; 16]);
+pub(super) struct Fingerprint(pub(super) [u8; 16]);
 
 impl Fingerprint {
     /// The digest of a key or a salt. `domain` separates the two.
@@ -191,6 +191,47 @@ mod tests {
             let mut changed = bytes.clone();
             changed[bit / 8] ^= 1 << (bit % 8);
             assert!(Records::parse(&changed).is_err(), "{bit}");
+        }
+    }
+
+    /// A file of these lines, with the right digest.
+    fn signed(lines: &str) -> Vec<u8> {
+        let text = format!("{HEAD}{VERSION}\n{lines}");
+        let digest = hex(&Sha256::digest(text.as_bytes()));
+        format!("{text}sha256 {digest}\n").into_bytes()
+    }
+
+    #[test]
+    fn impossible_records_are_damage() {
+        let (key, salt, place) = ("a".repeat(32), "b".repeat(32), "c".repeat(16));
+        let transmit =
+            |salt: &str, label: &str, next: &str| format!("transmit {key} {salt} {label} {next}\n");
+        let receive =
+            |place: &str, label: &str, lowest: &str| format!("receive {key} {place} {label} {lowest}\n");
+        let good = [transmit("-", "0", "1"), transmit(&salt, "3", "9"), receive(&place, "3", "1")];
+        for lines in &good {
+            let records = Records::parse(&signed(lines)).unwrap();
+            assert_eq!(records.to_bytes(), signed(lines));
+        }
+        let bad = [
+            transmit("-", "4", "1"),
+            transmit("-", "0", "0"),
+            transmit("-", "0", "18446744073709551616"),
+            transmit(&salt[1..], "0", "1"),
+            receive(&place, "4", "1"),
+            receive(&place, "0", "0"),
+            receive(&place[1..], "0", "1"),
+            receive("-", "0", "1"),
+            // Twice, and with a word too many or too few.
+            [transmit("-", "0", "1"), transmit("-", "0", "2")].concat(),
+            [receive(&place, "0", "1"), receive(&place, "0", "2")].concat(),
+            transmit("-", "0", "1 1"),
+            "transmit\n".to_owned(),
+            transmit("-", "0", "1").replace("transmit", "other"),
+            transmit("-", "0", "1").replace(&key, &key[1..]),
+        ];
+        for lines in bad {
+            assert_eq!(Records::parse(&signed(&lines)), Err(RecordsError::Corrupt), "{lines}");
         }
     }
 

@@ -1,3 +1,5 @@
+mod rules;
+
 use std::os::unix::fs::PermissionsExt;
 
 use super::medium::{Keep, Medium};
@@ -55,6 +57,49 @@ fn missing_or_damaged_file_is_an_error() {
     assert_eq!(kind(NumberFile::open(&file.with_file_name("../other"))), "there is no such directory");
 }
 
+#[test]
+fn moved_directory_is_noticed() {
+    let directory = tempfile::tempdir().unwrap();
+    let [path, away] = ["s", "away"].map(|name| directory.path().join(name));
+    let mut state = NumberFile::create(&path).unwrap();
+    let key = KeyId::new("kind", &[7]);
+    state.reserve(&[(key, 100)]).unwrap();
+    let moved = "the state directory was moved or exchanged while this process used it";
+    fs::rename(&path, &away).unwrap();
+    assert_eq!(kind(state.reserve(&[(key, 200)])), moved);
+    // A copy in its place, which another process can lock.
+    fs::create_dir(&path).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o700)).unwrap();
+    fs::copy(away.join(NAME), path.join(NAME)).unwrap();
+    assert!(NumberFile::open(&path).is_ok());
+    assert_eq!(kind(state.raise(&[(key, OWN, 5)])), moved);
+    fs::remove_dir_all(&path).unwrap();
+    fs::rename(&away, &path).unwrap();
+    state.reserve(&[(key, 300)]).unwrap();
+    assert_eq!(kind(NumberFile::open(&path)), "another process holds this state directory");
+    state.close(&[(key, 300)], &[]).unwrap();
+    assert_eq!(NumberFile::open(&path).unwrap().next(&key).unwrap(), 300);
+}
+
+#[test]
+fn exchanged_file_is_noticed() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("s");
+    let mut state = NumberFile::create(&path).unwrap();
+    let (file, key) = (path.join(NAME), KeyId::new("kind", &[7]));
+    let backup = fs::read(&file).unwrap();
+    state.reserve(&[(key, 100)]).unwrap();
+    let current = fs::read(&file).unwrap();
+    let exchanged = "the state file was changed or removed while this process used it";
+    fs::write(&file, &backup).unwrap();
+    assert_eq!(kind(state.reserve(&[(key, 200)])), exchanged);
+    fs::remove_file(&file).unwrap();
+    assert_eq!(kind(state.reserve(&[(key, 200)])), exchanged);
+    fs::write(&file, &current).unwrap();
+    state.reserve(&[(key, 200)]).unwrap();
+    state.reserve(&[(key, 300)]).unwrap();
+}
+
 fn kind<T>(result: Result<T, NumbersError>) -> String {
     result.map(drop).unwrap_err().kind.to_string()
 }
@@ -77,6 +122,17 @@ fn remedies_never_suggest_a_new_directory() {
     for number in [libc::EROFS, libc::EACCES, libc::EIO] {
         assert!(remedy(number).starts_with("make it writable"), "{}", remedy(number));
     }
+}
+
+#[test]
+fn full_medium_may_pass() {
+    let fault = |number| {
+        let error = io::Error::from_raw_os_error(number);
+        let kind = NumbersErrorKind::Io { doing: "write the state file", error };
+        NumbersError { path: "state".into(), kind }.into_fault(|_| String::new())
+    };
+    assert!([libc::ENOSPC, libc::EDQUOT].into_iter().all(|number| fault(number).passing));
+    assert!([libc::EROFS, libc::EIO].into_iter().all(|number| !fault(number).passing));
 }
 
 #[test]

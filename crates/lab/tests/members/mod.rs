@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use antedate_gateway::run::control::Request;
+use antedate_gateway::run::control::{Reply, Request};
 use antedate_gateway::run::status::{Agreement, Macsec};
 use antedate_lab::ns::Namespace;
 use antedate_lab::sys::packet::{Options, PacketSocket};
@@ -38,27 +38,47 @@ impl Association {
     /// Builds this many gateways, with more lines for `[macsec]`. The lowest number is preferred as
     /// key server.
     pub(crate) fn build(count: usize, macsec: &str) -> Self {
-        let files = std::env::temp_dir().join(format!("antedate-members-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&files);
-        fs::create_dir_all(&files).expect("a directory for the files");
-        fs::set_permissions(&files, fs::Permissions::from_mode(0o700)).expect("its mode");
-        let wire = Namespace::create("wire").expect("a namespace");
         // Bit 3 lets MKA's group address pass, like a two-port relay between buildings.
-        wire.batch(&[
-            "link add br0 type bridge stp_state 0 forward_delay 0 mcast_snooping 0 group_fwd_mask 0x4008"
-                .into(),
-            "link set dev br0 up".into(),
-        ])
-        .expect("a bridge");
-        let mut association = Self { members: Vec::new(), wire, files };
+        let mut association = Self::with_bridge("0x4008");
         for number in 0..count {
             association.add(&format!("mka_priority = {}\n{macsec}", 10 + number), CAK);
         }
         association
     }
 
+    /// No gateway yet, and an ordinary switch.
+    pub(crate) fn switched() -> Self {
+        Self::with_bridge("0")
+    }
+
+    fn with_bridge(mask: &str) -> Self {
+        let files = std::env::temp_dir().join(format!("antedate-members-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&files);
+        fs::create_dir_all(&files).expect("a directory for the files");
+        fs::set_permissions(&files, fs::Permissions::from_mode(0o700)).expect("its mode");
+        let wire = Namespace::create("wire").expect("a namespace");
+        wire.batch(&[
+            format!(
+                "link add br0 type bridge stp_state 0 forward_delay 0 mcast_snooping 0 group_fwd_mask {mask}"
+            ),
+            "link set dev br0 up".into(),
+        ])
+        .expect("a bridge");
+        Self { members: Vec::new(), wire, files }
+    }
+
     /// Adds a stopped gateway.
     pub(crate) fn add(&mut self, macsec: &str, cak: &str) {
+        let text = format!(
+            "[field]\ninterface = \"field\"\n[uplink]\ninterface = \"uplink\"\n\
+             [macsec]\ncak_file = \"CAK\"\n{macsec}\n[policy]\nallow = [\"profinet-rt\", \"lldp\"]\n\
+             [run]\npoll = \"block\"\n"
+        );
+        self.add_configured(&text, cak);
+    }
+
+    /// Adds a stopped gateway with this configuration, whose `CAK` stands for the file of the key.
+    pub(crate) fn add_configured(&mut self, text: &str, cak: &str) {
         let number = self.members.len();
         let gateway = Namespace::create(&format!("g{number}")).expect("a namespace");
         let machine = Namespace::create(&format!("m{number}")).expect("a namespace");
@@ -84,7 +104,7 @@ impl Association {
         let options = Options { promiscuous: true, ..Options::default() };
         let socket =
             machine.run(|| PacketSocket::open("eth0", options)).expect("a thread").expect("a socket");
-        let gateway = Gateway::new(gateway, &self.files, number, macsec, cak);
+        let gateway = Gateway::new(gateway, &self.files, number, text, cak);
         self.members.push(Member { machine: socket, gateway, _spaces: [machine] });
     }
 
@@ -119,6 +139,13 @@ impl Association {
         self.members[from].machine.send(&frame).expect("the frame is sent");
         let came = self.next(to, Duration::from_secs(3));
         assert_eq!(came.as_deref(), Some(&frame[..]), "{from} to {to}");
+    }
+
+    /// A socket on the second gateway's port of the switch: hears what goes there, and what it sends
+    /// goes there.
+    pub(crate) fn on_the_wire(&self) -> PacketSocket {
+        let options = Options { promiscuous: true, outgoing: true, ..Options::default() };
+        self.wire.run(|| PacketSocket::open("p1", options)).expect("a thread").expect("a socket")
     }
 
     /// Limits the uplinks of stopped gateways to this MTU.
@@ -182,17 +209,13 @@ pub(crate) struct Gateway {
 }
 
 impl Gateway {
-    fn new(space: Namespace, files: &std::path::Path, number: usize, macsec: &str, cak: &str) -> Self {
+    fn new(space: Namespace, files: &std::path::Path, number: usize, text: &str, cak: &str) -> Self {
         let key = files.join(format!("cak-{number}"));
         fs::write(&key, format!("mka_cak={cak}\nmka_ckn=616263\n")).expect("the CAK is written");
         fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).expect("its mode");
         let (file, socket) = (files.join(format!("{number}.toml")), files.join(format!("{number}.sock")));
-        let text = format!(
-            "[field]\ninterface = \"field\"\n[uplink]\ninterface = \"uplink\"\n\
-             [macsec]\ncak_file = \"cak-{number}\"\n{macsec}\n[policy]\nallow = [\"profinet-rt\"]\n\
-             [run]\npoll = \"block\"\n[control]\nsocket = \"{}\"\n",
-            socket.display()
-        );
+        let text = text.replace("CAK", &key.display().to_string());
+        let text = format!("{text}\n[control]\nsocket = \"{}\"\n", socket.display());
         fs::write(&file, text).expect("the configuration is written");
         Self { space, daemon: Daemon::new(file, socket) }
     }
@@ -205,6 +228,19 @@ impl Gateway {
     /// Stops it without notice: MKA has no farewell.
     pub(crate) fn stop(&mut self) {
         self.daemon.stop();
+    }
+
+    pub(crate) fn ask(&self, request: Request) -> Reply {
+        self.daemon.ask(request)
+    }
+
+    /// The names of the conditions that last.
+    pub(crate) fn warnings(&self) -> Vec<String> {
+        let reply = self.daemon.ask(Request::Status {});
+        reply
+            .status
+            .map(|status| status.warnings.into_iter().map(|warning| warning.name).collect())
+            .unwrap_or_default()
     }
 
     pub(crate) fn macsec(&self) -> Macsec {

@@ -168,11 +168,12 @@ impl Drop for Plant {
 fn keys(files: &Path, suite: &str) {
     let sci = |last| Sci([2, 0, 0x5e, 0, 0, last, 0, 1]);
     let members = vec![("a".into(), sci(0xa2)), ("b".into(), sci(0xb2))];
-    let mut count = 0;
+    // One process of a machine may send with a key, and other test programs may run beside this.
+    let mut count = std::process::id();
     let fill = |bytes: &mut [u8]| {
         for byte in bytes {
-            count += 1;
-            *byte = (count * 7 % 251) as u8;
+            count = count.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            *byte = (count >> 24) as u8;
         }
         Ok::<_, ()>(())
     };

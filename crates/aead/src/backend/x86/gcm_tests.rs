@@ -164,6 +164,10 @@ proptest! {
         cuts in prop::collection::vec((0usize..20, 1usize..=16), 1..4),
         values: [u8; 64],
     ) {
+        if Backend::detect() == Backend::Portable {
+            // A CPU without AES-NI has none of them.
+            return Ok(());
+        }
         let masked = Masks::new(Backend::AesNi).map(Holes::Masked);
         let affine = Affine::new(Backend::AesNi).map(Holes::Affine);
         let (aad, payload) = ([3; 128], [5; 128]);

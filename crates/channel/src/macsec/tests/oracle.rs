@@ -1,11 +1,14 @@
-//! Frames compared with the `aes-gcm` and `chacha20poly1305` crates. Nonce and associated data are
-//! built here from the standard's text.
+//! Frames compared with the crates `aes-gcm`, `chacha20poly1305` and `aegis`, and with MORUS written
+//! from its specification. Nonce and associated data are built here from the standard's text.
+
+#[path = "../../../../aead/tests/common/morus.rs"]
+mod morus;
 
 use super::super::*;
 use super::setup::*;
+use crate::fragment::Marks;
 use aes_gcm::aead::{Aead, KeyInit, Payload};
 use aes_gcm::{Aes128Gcm, Aes256Gcm};
-use antedate_aead::{Key, Nonce, Suite};
 use chacha20poly1305::ChaCha20Poly1305;
 use proptest::prelude::*;
 use std::vec::Vec;
@@ -13,10 +16,13 @@ use std::vec::Vec;
 fn seal(suite: CipherSuite, key: &[u8], nonce: [u8; 12], aad: &[u8], msg: &[u8]) -> Vec<u8> {
     let payload = Payload { msg, aad };
     match (suite, key.len()) {
-        // Other tests compare these ciphers with other implementations. This test is about the
-        // frame.
-        (CipherSuite::Aegis128L, _) => seal_wide::<antedate_aead::Aegis128L>(key, nonce, aad, msg),
-        (CipherSuite::Morus1280, _) => seal_wide::<antedate_aead::research::Morus1280>(key, nonce, aad, msg),
+        (CipherSuite::Aegis128L, _) => {
+            let cipher = aegis::aegis128l::Aegis128L::<16>::new(key.try_into().unwrap(), &widened(nonce));
+            joined(cipher.encrypt(msg, aad))
+        }
+        (CipherSuite::Morus1280, _) => {
+            joined(morus::seal(key.try_into().unwrap(), &widened(nonce), aad, msg))
+        }
         (CipherSuite::ChaCha20Poly1305, _) => {
             ChaCha20Poly1305::new_from_slice(key).unwrap().encrypt(&nonce.into(), payload).unwrap()
         }
@@ -25,18 +31,15 @@ fn seal(suite: CipherSuite, key: &[u8], nonce: [u8; 12], aad: &[u8], msg: &[u8])
     }
 }
 
-fn seal_wide<S: Suite<NonceBytes = [u8; 16], TagBytes = [u8; 16]>>(
-    key: &[u8],
-    nonce: [u8; 12],
-    aad: &[u8],
-    msg: &[u8],
-) -> Vec<u8> {
+/// The nonce of the private suites with 16 octets: four zeros first.
+fn widened(nonce: [u8; 12]) -> [u8; 16] {
     let mut wide = [0; 16];
     wide[4..].copy_from_slice(&nonce);
-    let mut sealed = msg.to_vec();
-    let tag = Key::<S>::new(key).unwrap().seal(Nonce::assume_unique(wide), aad, msg, &mut sealed);
-    sealed.extend(tag.as_bytes());
-    sealed
+    wide
+}
+
+fn joined((sealed, tag): (Vec<u8>, [u8; 16])) -> Vec<u8> {
+    [&sealed[..], &tag].concat()
 }
 
 fn by_the_text(config: TransmitConfig, key: &[u8], pn: u64, frame: &[u8]) -> Vec<u8> {
@@ -100,4 +103,30 @@ proptest! {
             prop_assert_eq!(validate(&mut receive, &padded), Ok(frame));
         }
     }
+}
+
+/// Each fragment is a frame of IEEE 802.1AE, with marks in the reserved bits of its SL octet.
+#[test]
+fn fragments_are_opened_by_aes_gcm() {
+    let mut transmit = transmit(transmit_config(CipherSuite::GcmAes128));
+    let (whole, mut out, mut pieces) = (frame(1000), [0; 10_000], Vec::new());
+    let push = |piece: &[u8]| pieces.push(piece.to_vec());
+    let count = transmit.protect_split(&whole, 14 + 200 + 32, Marks::Both, &mut out, push).unwrap();
+    let key: Vec<u8> = (0..16).collect();
+    let mut joined = whole[..14].to_vec();
+    for (i, piece) in pieces.iter().enumerate() {
+        let (header, sealed) = piece.split_at(28);
+        let length = if sealed.len() - 16 < 48 { sealed.len() as u8 - 16 } else { 0 };
+        let marks = if i < count - 1 { 0x80 } else { 0 } | if i > 0 { 0x40 } else { 0 };
+        let number = (1 + i as u32).to_be_bytes();
+        let tag = [&[0x88, 0xe5, 0x2c, length | marks], &number[..], &SCI.0].concat();
+        assert_eq!(header, [&whole[..12], &tag].concat());
+        let nonce: [u8; 12] = [&SCI.0[..], &number].concat().try_into().unwrap();
+        let payload = Payload { msg: sealed, aad: header };
+        let plain = Aes128Gcm::new_from_slice(&key).unwrap().decrypt(&nonce.into(), payload).unwrap();
+        assert_eq!(plain[..2], whole[12..14]);
+        joined.extend(&plain[2..]);
+    }
+    assert!(count > 4);
+    assert_eq!(joined, whole);
 }

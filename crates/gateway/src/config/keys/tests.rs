@@ -65,6 +65,12 @@ fn key_file_is_read() {
 }
 
 #[test]
+fn key_of_zeros_is_refused() {
+    let found = faults_when("101112131415161718191a1b1c1d1e1f", &"0".repeat(32));
+    assert!(found.contains("sa[1].key: is all zeros"), "{found}");
+}
+
+#[test]
 fn debug_output_hides_keys() {
     let keys = parse(XPN).unwrap();
     let shown = format!("{keys:?}");

@@ -5,13 +5,15 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
-use antedate_host::numbers::NumberFile;
+use antedate_host::numbers::{KeyId, NumberFile};
 
 use super::*;
 use crate::config::CONTROL_WORDS;
 use crate::config::check::{check, check_without_state};
+use crate::config::host::Host;
 use crate::config::machine::{Interface, Machine};
 use crate::sys::interface::Witness;
+use crate::sys::links::Link;
 
 /// A machine with eth0 and eth1, two CPUs and all privileges.
 struct Bench {
@@ -20,6 +22,15 @@ struct Bench {
     mbit: Option<u64>,
     /// The error of every `listen`, if any.
     deaf: Option<(u16, io::ErrorKind)>,
+    host: Host,
+    sends_elsewhere: bool,
+}
+
+impl Bench {
+    fn of(user: u32) -> Self {
+        let host = Host::default();
+        Self { privileged: true, user, mbit: None, deaf: None, host, sends_elsewhere: false }
+    }
 }
 
 impl Machine for Bench {
@@ -59,6 +70,14 @@ impl Machine for Bench {
         vec![0, 1]
     }
 
+    fn host(&self, _: &[(i32, &str)]) -> Host {
+        self.host.clone()
+    }
+
+    fn sends_elsewhere(&self, _: &KeyId, _: Sci) -> bool {
+        self.sends_elsewhere
+    }
+
     fn listen(&self, at: SocketAddr, _: &str) -> io::Result<()> {
         self.deaf.filter(|(port, _)| *port == at.port()).map_or(Ok(()), |(_, kind)| Err(kind.into()))
     }
@@ -88,8 +107,7 @@ impl Site {
     fn new(lines: &str) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let user = fs::metadata(directory.path()).unwrap().uid();
-        let site =
-            Self { directory, machine: Bench { privileged: true, user, mbit: Some(1_000), deaf: None } };
+        let site = Self { directory, machine: Bench { mbit: Some(1_000), ..Bench::of(user) } };
         fs::write(
             site.path("g.toml"),
             format!("{SMALLEST}{lines}[state]\ndirectory = \"state\"\n[control]\nsocket = \"c.sock\"\n"),
@@ -120,6 +138,38 @@ impl Site {
 }
 
 #[test]
+fn host_around_the_gateway_is_examined() {
+    let mut site = Site::new("");
+    let link = |index: i32, name: &str, kind: &str, master| Link {
+        index,
+        name: name.into(),
+        kind: kind.into(),
+        master,
+        ..Link::default()
+    };
+    site.machine.host.links =
+        vec![link(2, "eth0", "", None), link(3, "eth1", "", Some(7)), link(7, "br0", "bridge", None)];
+    let checked = site.check().expect("a warning only");
+    let warning = checked.warnings.iter().find(|warning| warning.what.contains("bridge br0")).unwrap();
+    assert_eq!((warning.line, warning.key.as_str()), (Some(2), "field.interface"));
+    assert_eq!(warning.remedy, "ip link set dev eth1 nomaster");
+    site.machine.host.links[0].master = Some(7);
+    let faults = site.check().expect_err("frames pass around it").to_string();
+    assert!(faults.contains("eth1 and eth0 are in one bridge of this host, br0"), "{faults}");
+}
+
+#[test]
+fn second_sender_with_the_keys_is_found() {
+    let mut site = Site::new("");
+    site.machine.sends_elsewhere = true;
+    let faults = site.check().expect_err("another one sends");
+    assert!(faults.to_string().contains("another process of this machine sends with these keys"), "{faults}");
+    // The running gateway of this configuration.
+    let _socket = std::os::unix::net::UnixListener::bind(site.path("c.sock")).unwrap();
+    assert!(site.check().is_ok());
+}
+
+#[test]
 fn key_agreement_needs_private_cak_only() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("g.toml");
@@ -127,7 +177,7 @@ fn key_agreement_needs_private_cak_only() {
                 [policy]\nallow = [\"arp\"]\n[state]\ndirectory = \"nowhere\"\n[control]\nsocket = \"c.sock\"\n";
     fs::write(&file, text).unwrap();
     let user = fs::metadata(&file).unwrap().uid();
-    let bench = Bench { privileged: true, user, mbit: None, deaf: None };
+    let bench = Bench::of(user);
     let faults = check(&file, &bench).expect_err("no CAK").to_string();
     assert!(faults.contains("cak: cannot read the key file"), "{faults}");
     let cak = directory.path().join("cak");

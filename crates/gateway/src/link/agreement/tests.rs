@@ -34,6 +34,7 @@ fn speaker() -> (Speaker, UdpSocket) {
         },
         start: Instant::now(),
         looked: Instant::now(),
+        voucher: Voucher::default(),
         view: View::default(),
         said: report::Said::default(),
         symptoms: Symptoms::default(),

@@ -25,6 +25,8 @@ impl Supervisor {
     /// Follows the links. Reopens the ports when an interface was replaced or has another MTU.
     pub(super) fn follow(&mut self) {
         let names = [&mut self.field, &mut self.uplink].map(|port| {
+            // First, as it follows a new name.
+            let there = port.interface.still_there();
             let up = is_up(&port.interface);
             if up != port.up {
                 port.up = up;
@@ -35,8 +37,7 @@ impl Supervisor {
                     tracing::warn!(interface = %name, "link down");
                 }
             }
-            let same = port.interface.still_there()
-                && interface::mtu(&port.interface.name) == Some(port.interface.mtu);
+            let same = there && interface::mtu(&port.interface.name) == Some(port.interface.mtu);
             (up, same)
         });
         let [(field_up, field_same), (uplink_up, uplink_same)] = names;
@@ -45,6 +46,7 @@ impl Supervisor {
         if !(field_same && uplink_same) {
             self.reopen();
         }
+        self.surroundings.follow(&self.field.interface, &self.uplink.interface, &self.answers.watch);
     }
 
     /// Adapts the rate of bulk to the link. A link that is down reports none, and the last rate
@@ -62,7 +64,7 @@ impl Supervisor {
 
     /// Reopens all ports, once both interfaces exist.
     fn reopen(&mut self) {
-        let found = [&self.field, &self.uplink].map(|port| Interface::find(&port.interface.name));
+        let found = [&self.field, &self.uplink].map(|port| port.interface.find_again());
         let [Ok(field), Ok(uplink)] = found else { return };
         let uplink_mtu = setup::uplink_mtu(&self.config, &uplink);
         let run = &self.config.run;

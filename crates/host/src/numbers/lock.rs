@@ -1,0 +1,119 @@
+//! One sender per key and place on a machine, wherever its state directory is.
+//!
+//! Two locks, each of which ends with the process, even if killed: an abstract Unix socket
+//! (`unix(7)`), which all processes of a network namespace share, and a locked file in `/run/lock`
+//! (`flock(2)`), which all processes share that see this directory. Two containers that share
+//! neither are not told apart from two machines.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::net::{SocketAddr, UnixDatagram};
+use std::path::{Path, PathBuf};
+use std::thread;
+
+use super::record::Fingerprint;
+use super::{KeyId, NumbersError, NumbersErrorKind, PAUSE, Place, TRIES};
+use crate::hex::hex;
+use crate::process;
+
+/// Directories for lock files; the first that takes the file is used.
+const DIRECTORIES: [&str; 3] = ["/run/lock", "/var/lock", "/dev/shm"];
+
+/// The right to send with a key at a place.
+#[derive(Debug)]
+pub struct KeyLock {
+    _socket: Option<UnixDatagram>,
+    _file: Option<File>,
+}
+
+impl KeyLock {
+    /// Takes the right. Waits for a killed process that is still exiting.
+    ///
+    /// # Errors
+    /// When another process of this machine has it.
+    pub fn take(key: &KeyId, place: Place) -> Result<Self, NumbersError> {
+        let name = name(key, place);
+        for _ in 0..TRIES {
+            if let Ok(lock) = Self::attempt(&name) {
+                return Ok(lock);
+            }
+            thread::sleep(PAUSE);
+        }
+        Self::attempt(&name).map_err(|path| NumbersError::new(&path, NumbersErrorKind::KeyInUse))
+    }
+
+    /// Whether another process of this machine has the right now.
+    #[must_use]
+    pub fn is_taken(key: &KeyId, place: Place) -> bool {
+        Self::attempt(&name(key, place)).is_err()
+    }
+
+    /// Takes both locks, or returns the name of the one that is taken.
+    fn attempt(name: &str) -> Result<Self, PathBuf> {
+        let bound = SocketAddr::from_abstract_name(name).and_then(|at| UnixDatagram::bind_addr(&at));
+        let socket = match bound {
+            Ok(socket) => Some(socket),
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => return Err(format!("@{name}").into()),
+            // Without sockets the file has to do, and the other way round.
+            Err(_) => None,
+        };
+        let opened = DIRECTORIES.iter().find_map(|directory| {
+            let path = Path::new(directory).join(name);
+            open(&path).ok().map(|file| (path, file))
+        });
+        let file = match opened {
+            Some((path, file)) => match file.try_lock() {
+                Err(fs::TryLockError::WouldBlock) => return Err(path),
+                _ => Some(file),
+            },
+            None => None,
+        };
+        Ok(Self { _socket: socket, _file: file })
+    }
+}
+
+/// Opens the lock file. Others than this user and root cannot make one that counts, since they
+/// could keep its lock for ever.
+fn open(path: &Path) -> io::Result<File> {
+    let file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
+        .open(path)?;
+    let about = file.metadata()?;
+    let ours = about.is_file() && (about.uid() == process::user() || about.uid() == 0);
+    if ours { Ok(file) } else { Err(io::ErrorKind::PermissionDenied.into()) }
+}
+
+/// The name of a lock. It shows neither key nor place.
+fn name(key: &KeyId, place: Place) -> String {
+    let Fingerprint(octets) = Fingerprint::of("antedate lock", &[&key.key.0[..], &place.0].concat());
+    format!("antedate-{}", hex(&octets))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn key_has_one_sender_per_place() {
+        let key = KeyId::new("kind", &std::process::id().to_be_bytes());
+        let [here, there] = [Place([1; 8]), Place([2; 8])];
+        let held = KeyLock::take(&key, here).unwrap();
+        let refused = KeyLock::take(&key.with_label(3), here).unwrap_err().to_string();
+        assert!(refused.contains("another process of this machine"), "{refused}");
+        assert!(KeyLock::is_taken(&key, here) && !KeyLock::is_taken(&key, there));
+        drop(held);
+        assert!(!KeyLock::is_taken(&key, here));
+        assert!(KeyLock::take(&key, here).is_ok());
+        for directory in DIRECTORIES {
+            let _ = fs::remove_file(Path::new(directory).join(name(&key, here)));
+            let _ = fs::remove_file(Path::new(directory).join(name(&key, there)));
+        }
+    }
+}
