@@ -833,7 +833,7 @@ fn observing_a_capture_prints_a_policy() {
 /// A machine asks for an address. The observer hears it and ends at SIGINT.
 const LISTENS: &str = r#"
 ip link add f type veth peer name m; ip link add u type veth peer name w
-for i in f m u w; do ip link set $i up; done
+for i in f m u w; do ip link set dev $i up; done
 ip address add 10.0.0.1/24 dev m
 "$A" gateway observe g.toml > policy 2> log & P=$!
 for i in $(seq 200); do grep -q observing log && break; sleep 0.02; done
