@@ -796,3 +796,65 @@ fn gateway_life_from_start_to_stop() {
         assert!((1 << 20..(1 << 20) + 1000).contains(&next), "{}", called.out());
     }
 }
+
+const OBSERVED: &str = "[field]\ninterface = \"f\"\n[uplink]\ninterface = \"u\"\n[macsec]\nkey_file = \"keys\"\n\
+                        [policy]\nallow = [\"lldp\"]\n";
+
+#[test]
+fn observing_a_capture_prints_a_policy() {
+    let folder = Folder::new();
+    folder.write("g.toml", OBSERVED);
+    let frame = |rest: &[u8]| [&[2, 0, 0, 0, 0, 9, 2, 0, 0, 0, 0, 1][..], rest, &[0; 46]].concat();
+    let mut capture: Vec<u8> =
+        [0xa1b2_c3d4u32, 0x0004_0002, 0, 0, 65_535, 1].iter().flat_map(|w| w.to_le_bytes()).collect();
+    for frame in [frame(&[0x88, 0x92, 0x80, 1]), frame(&[0x88, 0xf5]), frame(&[0x88, 0xcc])] {
+        capture
+            .extend([5u32, 0, frame.len() as u32, frame.len() as u32].iter().flat_map(|w| w.to_le_bytes()));
+        capture.extend(frame);
+    }
+    fs::write(folder.path("c.pcap"), capture).expect("a file");
+    let called = folder.antedate(&["gateway", "observe", "g.toml", "--pcap", "c.pcap"]);
+    assert_eq!((called.status(), called.err().as_str()), (0, ""));
+    assert_eq!(
+        called.out(),
+        "[policy]\nallow = [\n    \
+         # 1 frame, 0.0 s to 0.0 s; 02:00:00:00:00:01 to 02:00:00:00:00:09: 1\n    \"lldp\",\n    \
+         # 1 frame, 0.0 s to 0.0 s, refused now; 02:00:00:00:00:01 to 02:00:00:00:00:09: 1\n    \"profinet-rt\",\n]\n\n\
+         # 1 frame, 0.0 s to 0.0 s, refused now; 02:00:00:00:00:01 to 02:00:00:00:00:09: 1\n\
+         [[policy.rule]]\naction = \"allow\"\nethertype = 0x88f5\n"
+    );
+    let called = folder.antedate(&["gateway", "observe", "g.toml", "--pcap", "c.pcap", "--json"]);
+    assert!(called.out().contains("\"line\": \"profinet-rt\""), "{}", called.out());
+    let called = folder.antedate(&["gateway", "observe", "g.toml", "--pcap", "g.toml"]);
+    assert_eq!(called.status(), 2);
+    assert!(called.err().starts_with("g.toml: is neither pcap nor pcapng\n    remedy: "), "{}", called.err());
+}
+
+/// A machine asks for an address. The observer hears it and ends at SIGINT.
+const LISTENS: &str = r#"
+ip link add f type veth peer name m; ip link add u type veth peer name w
+for i in f m u w; do ip link set dev $i up; done
+ip address add 10.0.0.1/24 dev m
+"$A" gateway observe g.toml > policy 2> log & P=$!
+for i in $(seq 200); do grep -q observing log && break; sleep 0.02; done
+ping -c 2 -i 0.2 -W 1 10.0.0.2 > /dev/null
+kill -INT $P; wait $P || { echo "ends with $?"; cat log; exit 1; }
+"$A" gateway observe g.toml --seconds 1 > again 2>> log || exit 1
+cat policy; cat log >&2
+"#;
+
+#[test]
+fn observer_hears_the_field_and_ends() {
+    let folder = Folder::new();
+    folder.write("g.toml", OBSERVED);
+    let called = folder.antedate(&["gateway", "observe", "g.toml", "--seconds", "1"]);
+    assert_eq!(called.status(), 3, "{}", called.err());
+    let Some(called) = folder.in_namespaces(LISTENS) else { return };
+    assert_eq!(called.status(), 0, "{}{}", called.out(), called.err());
+    assert!(called.out().contains("\"arp\",") && called.out().contains(" out, "), "{}", called.out());
+    assert!(
+        called.err().contains("observing f and u; nothing is sent; stop with Ctrl-C"),
+        "{}",
+        called.err()
+    );
+}

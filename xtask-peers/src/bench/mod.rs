@@ -25,6 +25,7 @@ mod openvpn;
 mod page;
 mod paths;
 mod placement;
+mod policy;
 mod record;
 mod roundtrips;
 mod tcp;
@@ -105,6 +106,8 @@ pub(crate) enum Command {
     Aead(aead::Arguments),
     /// Round trips through two builds of the gateway, in turns
     Builds(builds::Arguments),
+    /// Instructions of the policy's decision on a frame, by number of rules
+    Policy,
 }
 
 /// Arguments of `cargo xtask bench gateway`.
@@ -127,6 +130,7 @@ pub(crate) fn main(command: &Command) -> Result<bool, String> {
         Command::Gateway(arguments) => arguments,
         Command::Aead(arguments) => return aead::main(arguments),
         Command::Builds(arguments) => return builds::main(arguments),
+        Command::Policy => return policy::main(),
     };
     let Arguments { quick, no_verdict, only } = arguments;
     if !sandbox::inside() {

@@ -1,5 +1,5 @@
 //! TCP and UDP through two gateways with veth's offloads on: partial checksums, super-frames, VLAN
-//! tags.
+//! tags, tunnels of the machines.
 
 use super::python::script;
 use crate::daemon::Pair;
@@ -19,6 +19,20 @@ const RATE: &str = "20M";
 /// Percentage of datagrams that may be lost, and the tries to stay below it.
 const LOST_PERCENT: f64 = 1.0;
 const TRIES: u32 = 3;
+
+/// Tunnels of the machines in the words of `ip link add`, whose segmentation Linux leaves to the
+/// hardware. `LOCAL` and `REMOTE` stand for the ends.
+const TUNNELS: [(&str, bool); 9] = [
+    ("type vxlan id 9 dstport 4789 local LOCAL remote REMOTE noudpcsum", false),
+    ("type vxlan id 9 dstport 4789 local LOCAL remote REMOTE udpcsum", false),
+    ("type vxlan id 9 dstport 4789 local LOCAL remote REMOTE", true),
+    ("type geneve id 9 remote REMOTE", false),
+    ("type geneve id 9 remote REMOTE udp6zerocsumtx udp6zerocsumrx", true),
+    ("type gre local LOCAL remote REMOTE ttl 64 key 7 csum", false),
+    ("type gretap local LOCAL remote REMOTE ttl 64", false),
+    ("type ipip local LOCAL remote REMOTE ttl 64", false),
+    ("type ip6tnl mode any local LOCAL remote REMOTE", true),
+];
 
 /// Does nothing: packages suffice.
 pub(crate) fn prepare() -> Result<(), Stop> {
@@ -67,6 +81,9 @@ pub(crate) fn run() -> StepResult {
             println!("   {note}");
             notes.push(note);
         }
+        if !tagged {
+            notes.extend(tunnels(&sent, &dir.join("received"))?);
+        }
         for space in ["plc", "dev"] {
             checksums_were_right(space)?;
         }
@@ -74,6 +91,46 @@ pub(crate) fn run() -> StepResult {
         net::remove_cell();
     }
     Ok(format!("{} transfers whole, no checksum error", notes.len()))
+}
+
+/// Sends the file in each tunnel that this kernel has. An incomplete segment would be lost, and the
+/// file would not arrive in time.
+fn tunnels(sent: &Path, received: &Path) -> Result<Vec<String>, String> {
+    let mut notes = Vec::new();
+    for (words, v6) in TUNNELS {
+        let ends = if v6 { ["fd07::1", "fd07::2"] } else { ["10.7.0.1", "10.7.0.2"] };
+        let name = words.split(' ').nth(1).unwrap_or_default();
+        let mut missing = None;
+        for (space, local, remote, inner) in
+            [("plc", ends[0], ends[1], "10.8.0.1/24"), ("dev", ends[1], ends[0], "10.8.0.2/24")]
+        {
+            let words = words.replace("LOCAL", local).replace("REMOTE", remote);
+            let link =
+                net::inside(space, "ip").args(["link", "add", "tunnel"]).args(words.split(' ')).read(10);
+            match link {
+                // The kind of tunnel is a module of the kernel.
+                Err(error) if error.contains("Unknown device type") => missing = Some(error),
+                other => {
+                    other?;
+                    net::inside(space, "ip").args(["link", "set", "tunnel", "up"]).read(10)?;
+                    net::inside(space, "ip").args(["address", "add", inner, "dev", "tunnel"]).read(10)?;
+                }
+            }
+        }
+        if missing.is_some() {
+            println!("   {name}: this kernel has no such tunnels");
+            continue;
+        }
+        let _ = std::fs::remove_file(received);
+        carry(sent, received, "10.8.0.2").map_err(|error| format!("{words}: {error}"))?;
+        same(sent, received)?;
+        for space in ["plc", "dev"] {
+            net::inside(space, "ip").args(["link", "delete", "tunnel"]).read(10)?;
+        }
+        println!("   in {name}{}: file whole", if v6 { " over IPv6" } else { "" });
+        notes.push(format!("in {name}: file whole"));
+    }
+    if notes.is_empty() { Err("this kernel has none of the tunnels".to_owned()) } else { Ok(notes) }
 }
 
 fn make_file(path: &Path) -> Result<(), String> {

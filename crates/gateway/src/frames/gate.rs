@@ -59,16 +59,9 @@ impl Gate {
     #[must_use]
     pub fn decide(&self, way: Way, frame: &[u8]) -> Verdict {
         let Some(head) = Head::of(frame) else { return Verdict::MALFORMED };
-        let class = head.class();
-        let compiled = match way {
-            Way::Out => &self.out,
-            Way::In => &self.inward,
-        };
-        match compiled.decide(&head) {
-            _ if class == Class::Malformed => Verdict::MALFORMED,
-            Err(head::CutError) => Verdict::MALFORMED,
-            Ok(None) => Verdict { class, passes: false, rule: None },
-            Ok(Some((passes, rule))) => Verdict { class, passes, rule },
+        match way {
+            Way::Out => self.out.decide(&head),
+            Way::In => self.inward.decide(&head),
         }
     }
 }

@@ -329,7 +329,7 @@ impl Supervisor {
         }
     }
 
-    /// Watches for forged frames.
+    /// Watches for forged frames, and for offloads that cannot be completed.
     fn suspect(&mut self, snapshot: &Snapshot) {
         let key_age = match &*lock(&self.answers.agreement) {
             // Static keys are of any age.
@@ -345,6 +345,8 @@ impl Supervisor {
         let watch = &self.answers.watch;
         self.symptoms.report(&snapshot.counters, key_age, last, watch);
         watch.count(Trouble::OwnSci, "", self.inward.own_sci.get(), "");
+        let offloads = self.out.unsupported_offload.get() + self.inward.unsupported_offload.get();
+        watch.count(Trouble::UnsupportedOffload, "", offloads, "");
         watch_stale(watch, [&self.out, &self.inward]);
     }
 

@@ -41,6 +41,7 @@ use crate::run::report::{About, Carries, Place, Shares};
 use crate::run::setup::no_socket;
 use crate::run::setup::{self, Granted};
 use crate::run::surroundings::Surroundings;
+use crate::run::trouble::Trouble;
 use crate::run::watch::watch_stale;
 use crate::run::{RunError, lock};
 use crate::sys::interface::{self, Interface};
@@ -94,6 +95,7 @@ pub fn run(checked: &Checked, key_log: Option<&FilePath>, stop: &AtomicBool) -> 
             let Answers { watch, out, inward, .. } = &*supervisor.answers;
             symptoms.report(&snapshot.document, started.elapsed(), watch);
             watch_stale(watch, [out, inward]);
+            watch.count(Trouble::UnsupportedOffload, "", out.unsupported_offload.get(), "");
         }
         if supervisor.thread.is_finished() {
             return Err(RunError::Forwarding);

@@ -34,6 +34,8 @@ pub enum Trouble {
     NotCarried,
     /// The path carries less than the uplink.
     ShortPath,
+    /// The stack of a machine leaves work that the gateway cannot complete.
+    UnsupportedOffload,
     /// Protected frames have the own SCI.
     OwnSci,
     /// Frames waited longer than their bound.
@@ -73,7 +75,7 @@ const fn words(name: &'static str, warning: &'static str, remedy: &'static str, 
 
 impl Trouble {
     /// All conditions.
-    pub const ALL: [Self; 24] = [
+    pub const ALL: [Self; 25] = [
         Self::Alone,
         Self::Unheard,
         Self::OtherCak,
@@ -89,6 +91,7 @@ impl Trouble {
         Self::ReplayedFrames,
         Self::NotCarried,
         Self::ShortPath,
+        Self::UnsupportedOffload,
         Self::OwnSci,
         Self::StaleFrames,
         Self::Host,
@@ -193,6 +196,12 @@ impl Trouble {
                 "the path carries shorter frames than the uplink",
                 "raise the MTU of all switches on the path; fragmentation = \"auto\" lets full frames pass meanwhile",
                 "the path carries the uplink's frames",
+            ),
+            Self::UnsupportedOffload => words(
+                "unsupported-offload",
+                "super-frames of the machines' stack are refused: their kind of tunnel cannot be segmented here",
+                "turn the offload off at the sending machine: ethtool -K INTERFACE tso off gso off, and for tunnels tx-udp_tnl-segmentation off tx-gre-segmentation off",
+                "super-frames are refused no more",
             ),
             Self::OwnSci => words(
                 "own-sci",

@@ -9,18 +9,31 @@
 //! ports of a later fragment) match each `deny` and no `allow`.
 
 use std::ops::RangeInclusive;
+use std::sync::LazyLock;
 
 use antedate_wire::EtherType;
 
-use super::Way;
 use super::head::{
-    CutError, Head, Ip, LONGEST_LLC, Llc, NO_PORT, NO_PRIORITY, UNKNOWN_PORT, UNKNOWN_PROTOCOL, UNKNOWN_RPC,
+    self, CutError, Head, Ip, LONGEST_LLC, Llc, NO_PORT, NO_PRIORITY, UNKNOWN_PORT, UNKNOWN_PROTOCOL,
+    UNKNOWN_RPC,
 };
+use super::{Verdict, Way};
 use crate::config::policy::conditions::UNTAGGED;
-use crate::config::policy::{Action, AddressMatch, Conditions, Dcp, Direction, IpPrefix, Policy, Ranges};
+use crate::config::policy::{
+    Action, AddressMatch, Class, Conditions, Dcp, Direction, IpPrefix, Policy, Ranges, Traffic,
+};
 
-/// Words of a set of rules: 960 rules of the file, and 64 that kinds of traffic stand for.
+/// The most words of a set of rules: 960 rules of the file, and 64 that kinds of traffic stand for.
 const WORDS: usize = 16;
+
+/// Words of a set in a bucket with so many rules: one of the sizes that have code of their own.
+fn words(rules: usize) -> usize {
+    match rules {
+        0..=64 => 1,
+        65..=128 => 2,
+        _ => WORDS,
+    }
+}
 
 /// The rules of one direction.
 #[derive(Debug, Clone)]
@@ -96,8 +109,7 @@ impl Compiled {
         }
         entries.extend(allowed(policy).map(|conditions| Entry { conditions, allows: true, rule: None }));
 
-        let specials = [EtherType::Ipv4, EtherType::Ipv6, EtherType::Profinet].map(EtherType::number);
-        let mut starts: Vec<u16> = specials.iter().flat_map(|special| [*special, special + 1]).collect();
+        let mut starts: Vec<u16> = KNOWN.iter().flat_map(|number| [*number, number + 1]).collect();
         starts.extend([0, LONGEST_LLC + 1]);
         for range in entries.iter().flat_map(|entry| &entry.conditions.ethertype.0) {
             starts.extend(u16::try_from(*range.start()));
@@ -113,26 +125,43 @@ impl Compiled {
                 entry.conditions.ethertype.contains(start.into()) && layer.fits(&entry.conditions)
             };
             let fitting: Vec<&Entry> = entries.iter().filter(fits).collect();
-            let same: Vec<*const Entry> = fitting.iter().map(|entry| std::ptr::from_ref(*entry)).collect();
-            if last.as_ref() != Some(&same) {
+            let rules: Vec<*const Entry> = fitting.iter().map(|entry| std::ptr::from_ref(*entry)).collect();
+            let class = head::class_of(start);
+            if last.as_ref() != Some(&(class, rules.clone())) {
                 kept.push(start);
-                buckets.push(Bucket::new(&fitting, layer));
-                last = Some(same);
+                buckets.push(Bucket::new(&fitting, layer, class));
+                last = Some((class, rules));
             }
         }
         Self { starts: kept.into(), buckets: buckets.into() }
     }
 
-    /// Whether the frame passes, and the rule that decides. `None`: nothing matches.
+    /// The decision on a frame.
     #[inline]
-    pub(super) fn decide(&self, head: &Head<'_>) -> Result<Option<(bool, Option<usize>)>, CutError> {
+    pub(super) fn decide(&self, head: &Head<'_>) -> Verdict {
         let place = self.starts.partition_point(|start| *start <= head.ethertype);
-        match self.buckets.get(place.wrapping_sub(1)) {
-            Some(bucket) => bucket.decide(head),
-            None => Ok(None),
+        // The first bucket begins at zero.
+        let Some(bucket) = self.buckets.get(place.wrapping_sub(1)) else { return Verdict::MALFORMED };
+        let class = bucket.class.unwrap_or_else(|| head.class());
+        if class == Class::Named(Traffic::ProfinetRt)
+            && let Some(decision) = bucket.cyclic
+        {
+            let (passes, rule) = decision.unwrap_or((false, None));
+            return Verdict { class, passes, rule };
+        }
+        match bucket.decide(head) {
+            _ if class == Class::Malformed => Verdict::MALFORMED,
+            Ok(Some((passes, rule))) => Verdict { class, passes, rule },
+            Ok(None) => Verdict { class, passes: false, rule: None },
+            Err(CutError) => Verdict::MALFORMED,
         }
     }
 }
+
+/// The EtherTypes behind LLC's lengths that have a class, or one that other fields decide.
+static KNOWN: LazyLock<Vec<u16>> = LazyLock::new(|| {
+    (LONGEST_LLC + 1..u16::MAX).filter(|number| head::class_of(*number) != Some(Class::Other)).collect()
+});
 
 /// What the kinds of `allow` stand for. Services of DCP that are allowed apart may come together.
 fn allowed(policy: &Policy) -> impl Iterator<Item = Conditions> {
@@ -148,6 +177,12 @@ fn allowed(policy: &Policy) -> impl Iterator<Item = Conditions> {
     }
     all.into_iter()
 }
+
+/// Whether a frame passes, and the rule that decides. `None`: nothing matches.
+type Decision = Option<(bool, Option<usize>)>;
+
+/// The frame IDs of cyclic data ([`Traffic::ProfinetRt`]).
+const CYCLIC: [u64; 2] = [0x8000, 0xfbff];
 
 /// A field with a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -172,6 +207,10 @@ enum Field {
 /// The rules for some EtherTypes.
 #[derive(Debug, Clone)]
 struct Bucket {
+    /// The class of its frames, unless other fields decide.
+    class: Option<Class>,
+    /// The decision on all cyclic Profinet frames, if it is the same for all. They are in a hurry.
+    cyclic: Option<Decision>,
     layer: Layer,
     /// Whether a rule asks for a field behind the Ethernet header.
     reads_layer: bool,
@@ -191,7 +230,7 @@ enum End {
 }
 
 impl Bucket {
-    fn new(fitting: &[&Entry], layer: Layer) -> Self {
+    fn new(fitting: &[&Entry], layer: Layer, class: Option<Class>) -> Self {
         // Nothing comes behind a rule that each frame of the bucket fulfils.
         let plain = |entry: &Entry| {
             Conditions { ethertype: Ranges::default(), ..entry.conditions.clone() } == Conditions::default()
@@ -199,7 +238,7 @@ impl Bucket {
         let end = fitting.iter().position(|entry| plain(entry)).map_or(fitting.len(), |last| last + 1);
         // More than the reader of the file lets through: nothing passes.
         let entries = if end > WORDS * 64 { &[] } else { fitting.get(..end).unwrap_or_default() };
-        let mut denies = vec![0; entries.len().div_ceil(64)];
+        let mut denies = vec![0; words(entries.len())];
         set_bits(&mut denies, |index| entries.get(index).is_some_and(|entry| !entry.allows));
 
         let mut numbers = Vec::new();
@@ -244,7 +283,7 @@ impl Bucket {
                 if entry.allows { set.holds(is) && value != 0 } else { set.meets(is) }
             };
             let starts = (0..Dcp::SETS as u64).collect();
-            numbers.push((Field::Dcp, Table::new(starts, entries.len(), holds)));
+            numbers.push((Field::Dcp, Table::with(starts, entries.len(), holds, true)));
         }
 
         let mut addresses = Vec::new();
@@ -272,6 +311,8 @@ impl Bucket {
             matches!(field, Field::Source | Field::Destination | Field::Vlan | Field::Priority)
         };
         Self {
+            class,
+            cyclic: cyclic(entries, layer, &numbers),
             layer,
             reads_layer: !addresses.is_empty() || !numbers.iter().all(in_header),
             numbers: numbers.into(),
@@ -281,15 +322,23 @@ impl Bucket {
         }
     }
 
+    /// Whether the frame passes, and the rule that decides. `None`: nothing matches.
     #[inline]
-    fn decide(&self, head: &Head<'_>) -> Result<Option<(bool, Option<usize>)>, CutError> {
+    fn decide(&self, head: &Head<'_>) -> Result<Decision, CutError> {
         if self.numbers.is_empty() && self.addresses.is_empty() {
             return Ok(self.rules.first().copied());
         }
-        let mut live = [u64::MAX; WORDS];
-        let live = live.get_mut(..self.denies.len()).unwrap_or_default();
+        match self.denies.len() {
+            1 => self.decide_in::<1>(head),
+            2 => self.decide_in::<2>(head),
+            _ => self.decide_in::<WORDS>(head),
+        }
+    }
+
+    #[inline]
+    fn decide_in<const N: usize>(&self, head: &Head<'_>) -> Result<Decision, CutError> {
+        let mut live = [u64::MAX; N];
         match self.layer {
-            Layer::Llc if self.reads_layer => self.narrow(live, head, None, Some(&head.llc()?))?,
             Layer::Ipv4 | Layer::Ipv6 if self.reads_layer => {
                 let ip = head.ip()?;
                 for (end, table) in &self.addresses {
@@ -297,20 +346,21 @@ impl Bucket {
                         End::Source => ip.source,
                         End::Destination => ip.destination,
                     };
-                    intersect(live, table.row(address));
+                    intersect(&mut live, table.row(address));
                 }
-                self.narrow(live, head, Some(&ip), None)?;
+                self.narrow(&mut live, head, Some(&ip), None)?;
             }
-            _ => self.narrow(live, head, None, None)?,
+            Layer::Llc if self.reads_layer => self.narrow(&mut live, head, None, Some(&head.llc()?))?,
+            _ => self.narrow(&mut live, head, None, None)?,
         }
         let first = live.iter().enumerate().find(|(_, word)| **word != 0);
         Ok(first.and_then(|(at, word)| self.rules.get(at * 64 + word.trailing_zeros() as usize).copied()))
     }
 
     #[inline]
-    fn narrow(
+    fn narrow<const N: usize>(
         &self,
-        live: &mut [u64],
+        live: &mut [u64; N],
         head: &Head<'_>,
         ip: Option<&Ip<'_>>,
         llc: Option<&Llc>,
@@ -333,7 +383,10 @@ impl Bucket {
                     continue;
                 }
                 (Field::FrameId, ..) => head.frame_id()?,
-                (Field::Dcp, ..) => head.dcp()?.0.into(),
+                (Field::Dcp, ..) => {
+                    intersect(live, table.direct(head.dcp()?.0.into()));
+                    continue;
+                }
                 (Field::Dsap, _, Some(llc)) => llc.dsap,
                 (Field::Ssap, _, Some(llc)) => llc.ssap,
                 (Field::Snap, _, Some(llc)) => llc.snap,
@@ -341,8 +394,9 @@ impl Bucket {
                 (Field::SourcePort, Some(ip), _) => ip.source_port,
                 (Field::DestinationPort, Some(ip), _) => ip.destination_port,
                 (Field::Port, Some(ip), _) => {
-                    let rows = table.row(ip.source_port).iter().zip(table.row(ip.destination_port));
-                    live.iter_mut().zip(rows).for_each(|(word, (one, other))| *word &= one | other);
+                    let one: &[u64; N] = table.row(ip.source_port);
+                    let other: &[u64; N] = table.row(ip.destination_port);
+                    (0..N).for_each(|at| live[at] &= one[at] | other[at]);
                     continue;
                 }
                 (Field::LaterFragment, Some(ip), _) => ip.is_later.into(),
@@ -357,14 +411,28 @@ impl Bucket {
 
     /// Keeps the rules that allow and match all values, and those that deny and match one.
     #[inline(never)]
-    fn each_tag(&self, live: &mut [u64], table: &Table<u64>, values: &[Option<u64>]) {
-        for (at, word) in live.iter_mut().enumerate() {
-            let rows = values.iter().flatten().map(|value| table.row(*value).get(at).copied().unwrap_or(0));
-            let (any, all) = rows.fold((0, u64::MAX), |(any, all), row| (any | row, all & row));
-            let denies = self.denies.get(at).copied().unwrap_or(0);
-            *word &= any & denies | all & !denies;
+    fn each_tag<const N: usize>(&self, live: &mut [u64; N], table: &Table<u64>, values: &[Option<u64>]) {
+        let (mut any, mut all) = ([0; N], [u64::MAX; N]);
+        for value in values.iter().flatten() {
+            let row: &[u64; N] = table.row(*value);
+            (0..N).for_each(|at| (any[at], all[at]) = (any[at] | row[at], all[at] & row[at]));
+        }
+        for (at, (word, denies)) in live.iter_mut().zip(&self.denies).enumerate() {
+            *word &= any[at] & denies | all[at] & !denies;
         }
     }
+}
+
+/// The decision on cyclic frames, unless a rule tells some from others.
+fn cyclic(entries: &[&Entry], layer: Layer, numbers: &[(Field, Table<u64>)]) -> Option<Decision> {
+    let is_same = |(field, table): &(Field, Table<u64>)| {
+        let [first, last] = CYCLIC.map(|id| table.starts.partition_point(|start| *start <= id));
+        *field == Field::Dcp || (*field == Field::FrameId && first == last)
+    };
+    let matches =
+        |entry: &&&Entry| entry.conditions.dcp.is_none() && entry.conditions.frame_id.contains(CYCLIC[0]);
+    let decision = || entries.iter().find(matches).map(|entry| (entry.allows, entry.rule));
+    (layer == Layer::Profinet && numbers.iter().all(is_same)).then(decision)
 }
 
 /// The VLANs of a stack: 0 if no tag has another.
@@ -378,8 +446,8 @@ fn vlans(tags: &[u16]) -> [Option<u64>; 4] {
 }
 
 #[inline]
-fn intersect(live: &mut [u64], row: &[u64]) {
-    live.iter_mut().zip(row).for_each(|(word, row)| *word &= row);
+fn intersect<const N: usize>(live: &mut [u64; N], row: &[u64; N]) {
+    (0..N).for_each(|at| live[at] &= row[at]);
 }
 
 fn set_bits(words: &mut [u64], holds: impl Fn(usize) -> bool) {
@@ -395,30 +463,47 @@ struct Table<T> {
     starts: Box<[T]>,
     /// The set of rules of each interval, one after the other.
     rows: Box<[u64]>,
-    words: usize,
 }
 
 impl<T: Copy + Ord> Table<T> {
-    fn new(mut starts: Vec<T>, rules: usize, holds: impl Fn(usize, T) -> bool) -> Self {
+    fn new(starts: Vec<T>, rules: usize, holds: impl Fn(usize, T) -> bool) -> Self {
+        Self::with(starts, rules, holds, false)
+    }
+
+    /// With a row for each start, though it has the rules of the last.
+    fn with(mut starts: Vec<T>, rules: usize, holds: impl Fn(usize, T) -> bool, each: bool) -> Self {
         starts.sort_unstable();
         starts.dedup();
-        let words = rules.div_ceil(64);
+        let words = words(rules);
         let (mut kept, mut rows) = (Vec::new(), Vec::<u64>::new());
         for start in starts {
             let mut row = vec![0; words];
             set_bits(&mut row, |index| holds(index, start));
-            if !rows.ends_with(&row) || kept.is_empty() {
+            if each || !rows.ends_with(&row) || kept.is_empty() {
                 kept.push(start);
                 rows.extend(row);
             }
         }
-        Self { starts: kept.into(), rows: rows.into(), words }
+        Self { starts: kept.into(), rows: rows.into() }
     }
 
-    /// The rules that this value fulfils.
+    /// The rules that this value fulfils. `N` is the number of words of the bucket.
     #[inline]
-    fn row(&self, value: T) -> &[u64] {
-        let end = self.starts.partition_point(|start| *start <= value) * self.words;
-        self.rows.get(end.wrapping_sub(self.words)..end).unwrap_or_default()
+    fn row<const N: usize>(&self, value: T) -> &[u64; N] {
+        self.at(self.starts.partition_point(|start| *start <= value).wrapping_sub(1))
+    }
+
+    #[inline]
+    fn at<const N: usize>(&self, index: usize) -> &[u64; N] {
+        // None: of no interval, so that nothing passes.
+        self.rows.as_chunks::<N>().0.get(index).unwrap_or(&[0; N])
+    }
+}
+
+impl Table<u64> {
+    /// As [`Self::row`], for a table that has a row for each value.
+    #[inline]
+    fn direct<const N: usize>(&self, value: u64) -> &[u64; N] {
+        self.at(value as usize)
     }
 }

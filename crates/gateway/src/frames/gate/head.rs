@@ -70,7 +70,7 @@ impl<'a> Head<'a> {
         let ethertype = u16::from_be_bytes(*header.last_chunk()?);
         let untagged =
             Self { destination, source, tags: [0; vlan::MAX_TAGS], tag_count: 0, ethertype, payload };
-        if EtherType::from_number(ethertype).is_vlan() { untagged.tagged(frame) } else { Some(untagged) }
+        if is_tag(ethertype) { untagged.tagged(frame) } else { Some(untagged) }
     }
 
     /// Parses a frame with VLAN tags.
@@ -201,8 +201,21 @@ impl<'a> Head<'a> {
     }
 }
 
+/// As [`EtherType::is_vlan`], without a look at all other EtherTypes.
+#[inline]
 fn is_tag(ethertype: u16) -> bool {
-    EtherType::from_number(ethertype).is_vlan()
+    matches!(ethertype, 0x8100 | 0x88a8 | 0x9100 | 0x9200 | 0x9300)
+}
+
+/// The class of all frames with this EtherType. `None`: other fields decide.
+pub(super) fn class_of(ethertype: u16) -> Option<Class> {
+    let head =
+        Head { destination: 0, source: 0, tags: [0; vlan::MAX_TAGS], tag_count: 0, ethertype, payload: &[] };
+    let is_open = matches!(
+        EtherType::from_number(ethertype),
+        EtherType::Profinet | EtherType::Hsr | EtherType::Redundancy | EtherType::Unknown(0..=LONGEST_LLC)
+    );
+    (!is_open).then(|| head.class())
 }
 
 /// The subjects of a Set, or of the answer to one.

@@ -7,6 +7,7 @@ use antedate_wire::EthernetAddress;
 
 mod ip;
 mod kinds;
+mod properties;
 
 /// A frame with customer tags.
 fn frame(tags: &[u16], ethertype: u16, payload: &[u8]) -> Vec<u8> {
