@@ -16,7 +16,7 @@ use core::time::Duration;
 
 use antedate_wire::EthernetAddress;
 
-use super::participant::LIFE_TIME;
+use super::participant::{HELLO_TIME, LIFE_TIME};
 use super::peers::Peers;
 
 /// The destinations to try when none is configured. The nearest non-TPMR bridge group is the
@@ -55,6 +55,8 @@ const SELDOM: u32 = 30;
 #[derive(Debug, Default)]
 pub(super) struct Search {
     tries: usize,
+    /// The time of the last try.
+    turned: Duration,
     /// MKPDUs since the last search.
     calm: u32,
 }
@@ -91,7 +93,9 @@ impl Search {
                 answers = true;
             }
         }
-        if !answers {
+        // Beside members that hear us, once in a hello time: many may come at a time.
+        if !answers && (places == Places::default() || now >= self.turned + HELLO_TIME) {
+            self.turned = now;
             places.add(self.tries.saturating_sub(1) % count.max(1));
             self.tries += 1;
         }
