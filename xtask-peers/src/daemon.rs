@@ -7,6 +7,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::Command;
+use std::time::Duration;
 use xtask::shell::{Background, Run, antedate, cache, program, until};
 
 /// The names of the cipher suites, with their key lengths in octets.
@@ -74,6 +75,8 @@ pub(crate) struct Options {
     pub(crate) macsec: String,
     /// The traffic that may pass.
     pub(crate) allow: Vec<&'static str>,
+    /// In place of `allow`: the section `[policy]`, rules included.
+    pub(crate) policy: Option<String>,
     /// The lines of `[run]`.
     pub(crate) run: String,
     /// The core of the whole process.
@@ -91,6 +94,8 @@ impl Options {
 pub(crate) struct Gateway {
     process: Background,
     socket: PathBuf,
+    space: String,
+    options: Options,
 }
 
 impl Gateway {
@@ -103,7 +108,6 @@ impl Gateway {
         let _ = fs::remove_dir_all(&dir);
         fs::create_dir_all(dir.join("state")).map_err(|e| format!("{}: {e}", dir.display()))?;
         let file = dir.join("gateway.toml");
-        let socket = dir.join("s");
         let mut config = String::from("[field]\ninterface = \"field\"\n[uplink]\ninterface = \"uplink\"\n");
         let secret = |name: &str, text: &str| {
             let file = dir.join(name);
@@ -122,12 +126,20 @@ impl Gateway {
             (None, None) => config.push_str("[plain]\n"),
         }
         let allow: Vec<String> = options.allow.iter().map(|a| format!("\"{a}\"")).collect();
-        config.push_str(&format!("[policy]\nallow = [{}]\n[run]\n{}\n", allow.join(", "), options.run));
+        let policy = options.policy.clone().unwrap_or(format!("[policy]\nallow = [{}]\n", allow.join(", ")));
+        config.push_str(&format!("{policy}[run]\n{}\n", options.run));
         config.push_str("[state]\ndirectory = \"state\"\n[control]\nsocket = \"s\"\n");
         fs::write(&file, config).map_err(|e| e.to_string())?;
         if options.keys.is_some() {
             program(options.program()).args(["gateway", "init"]).arg(&file).read(10)?;
         }
+        Self::launch(space, options)
+    }
+
+    /// Starts the prepared gateway and waits until it answers.
+    fn launch(space: &str, options: &Options) -> Result<Gateway, String> {
+        let dir = cache("peers/run")?.join(space);
+        let (file, socket) = (dir.join("gateway.toml"), dir.join("s"));
         let mut command = match options.core {
             Some(core) => {
                 let mut command = net::inside(space, "taskset");
@@ -142,9 +154,17 @@ impl Gateway {
             Ok(()) => socket.exists().then_some(Ok(())),
         });
         ready.and_then(|r| r)?;
-        let gateway = Gateway { process, socket };
+        let gateway = Gateway { process, socket, space: space.to_owned(), options: options.clone() };
         until("the gateway's status", 10.0, || gateway.status().ok())?;
         Ok(gateway)
+    }
+
+    /// Kills it, and starts it again after this time with its state.
+    pub(crate) fn restart(self, outage: Duration) -> Result<Gateway, String> {
+        let Gateway { process, space, options, .. } = self;
+        drop(process);
+        std::thread::sleep(outage);
+        Self::launch(&space, &options)
     }
 
     pub(crate) fn pid(&self) -> u32 {
@@ -192,8 +212,16 @@ pub(crate) struct Pair {
 impl Pair {
     /// Starts both, protected, for the traffic in `allow`.
     pub(crate) fn start(allow: &[&'static str]) -> Result<Pair, String> {
-        let options =
-            Options { keys: Some(cell_keys(SUITES[0])), allow: allow.to_vec(), ..Options::default() };
+        Self::with(Options { allow: allow.to_vec(), ..Options::default() })
+    }
+
+    /// Starts both, protected, with this section `[policy]`.
+    pub(crate) fn with_policy(policy: &str) -> Result<Pair, String> {
+        Self::with(Options { policy: Some(policy.to_owned()), ..Options::default() })
+    }
+
+    fn with(options: Options) -> Result<Pair, String> {
+        let options = Options { keys: Some(cell_keys(SUITES[0])), ..options };
         Ok(Pair { a: Gateway::start("gwa", &options)?, b: Gateway::start("gwb", &options)? })
     }
 

@@ -7,7 +7,7 @@ use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 
 /// The peers that `cargo xtask test` runs, quick ones first.
-pub const TESTED: [&str; 14] = [
+pub const TESTED: [&str; 15] = [
     "scapy",
     "scapy-wpan",
     "ppmp",
@@ -16,6 +16,7 @@ pub const TESTED: [&str; 14] = [
     "iperf3",
     "mqtt",
     "tshark",
+    "profinet",
     "wireguard-go",
     "kernel-wireguard",
     "kernel-macsec",

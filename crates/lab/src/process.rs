@@ -24,7 +24,7 @@ pub const USAGE: u8 = 2;
 
 /// Runs one of the lab's hidden roles if the arguments (program name first) name one.
 ///
-/// The roles are `lab-station`, `lab-ping`, `lab-echo`, `lab-wire` and `lab-tap`.
+/// The roles are `lab-station`, `lab-io-device`, `lab-ping`, `lab-echo`, `lab-wire` and `lab-tap`.
 pub fn dispatch(arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
     let mut arguments = arguments.into_iter().skip(1);
     let role = arguments.next()?;
@@ -35,6 +35,7 @@ pub fn dispatch(arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCod
         "lab-station" => main(&options, |options, output| {
             station::run(options, output).map(|report| station::Line::Result(Box::new(report)))
         }),
+        "lab-io-device" => main(&options, station::io_device::run),
         "lab-wire" => main(&options, emulator::run),
         "lab-tap" => main(&options, tap::run),
         "lab-ping" => main(&options, roundtrip::run_ping),

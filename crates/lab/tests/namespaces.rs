@@ -78,6 +78,9 @@ fn stations_exchange_data_over_bridges() {
         assert!(report.measured.edges.seen >= 6, "{:?}", report.measured.edges);
         assert!(report.announcements >= 1 || report.role == Role::Plc, "no LLDP");
         assert!(report.measured.round_trip_us.count > 500, "{:?}", report.measured.round_trip_us);
+        let connection = report.connection;
+        assert!(connection.connections == 1 && connection.records_read >= 2, "{connection:?}");
+        assert!(connection.alarms >= 2 && connection.alarms_acknowledged >= 1, "{connection:?}");
         println!("  {:?}: round trip {:?}", report.role, report.measured.round_trip_us);
     }
     assert!(
@@ -116,7 +119,9 @@ fn emulated_wire_counts_its_faults() {
     wire.next_line(PATIENCE).expect("the wire forwards");
     let mut tap = start("tap", "lab-tap", middle, &tap::Options::default());
     tap.next_line(PATIENCE).expect("the tap listens");
-    let (mut plc, mut device) = stations_on(&chain, &Options { cycle_us: 1_000, ..Options::default() }, None);
+    // Only cyclic frames, so that the stations count each strike.
+    let options = Options { cycle_us: 1_000, acyclic_ms: 0, ..Options::default() };
+    let (mut plc, mut device) = stations_on(&chain, &options, None);
     await_line(&mut plc, |line| matches!(line, station::Line::Started { .. }).then_some(()));
 
     let struck = [Fault::Lose, Fault::Duplicate, Fault::Corrupt, Fault::Inject].map(|fault| {

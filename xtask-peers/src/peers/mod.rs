@@ -25,6 +25,7 @@ mod key_rotation;
 mod l2tp;
 mod mqtt;
 mod ppmp;
+mod profinet;
 mod python;
 mod release_clock;
 mod scapy;
@@ -47,7 +48,7 @@ pub(crate) struct Peer {
 }
 
 /// All peers, quick ones first.
-pub(crate) const PEERS: [Peer; 16] = [
+pub(crate) const PEERS: [Peer; 17] = [
     Peer {
         name: "scapy",
         about: "scapy's MACsecSA opens our frames, and we open its",
@@ -103,6 +104,13 @@ pub(crate) const PEERS: [Peer; 16] = [
         limit: 180,
         prepare: tshark::prepare,
         run: tshark::run,
+    },
+    Peer {
+        name: "profinet",
+        about: "profinet-py sets up our IO device through two gateways, with each policy of the book for Profinet",
+        limit: 240,
+        prepare: profinet::prepare,
+        run: profinet::run,
     },
     Peer {
         name: "wireguard-go",

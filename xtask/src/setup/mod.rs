@@ -133,7 +133,7 @@ const NEEDS: &[Need] = &[
     Need {
         sign: File("/usr/bin/python3"),
         package: "python3",
-        why: "scapy and libiec61850's Python package",
+        why: "scapy, profinet-py and libiec61850's Python package",
         purposes: &[Test, Peers],
     },
     Need {

@@ -67,7 +67,7 @@ impl Setup {
         }
         format!(
             "[field]\ninterface = \"{field}\"\n\n[uplink]\ninterface = \"{uplink}\"\n\n{protection}\n\n\
-             [policy]\nallow = [\"profinet-rt\", \"profinet-dcp-read\", \"lldp\"]\n\n[run]\n{run}\n\
+             [policy]\nallow = [\"profinet\"]\n\n[run]\n{run}\n\
              [state]\ndirectory = \"state-{name}\"\n\n[control]\nsocket = \"{name}.sock\"\n"
         )
     }

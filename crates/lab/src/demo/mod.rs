@@ -204,13 +204,6 @@ impl Options {
         if self.secure == Secure::Bridge && self.faults.iter().any(kills) {
             return usage("--faults kill: plain bridges are no processes that could be killed".into());
         }
-        let of_frames = |scenario: &Scenario| matches!(scenario, Scenario::Wire(_));
-        if self.secure == Secure::Overlay && self.faults.iter().any(of_frames) {
-            return usage(
-                "--faults: with an overlay kill-a, kill-b, cut and unplug; faults of single frames are judged by MACsec's counters"
-                    .into(),
-            );
-        }
         Ok(())
     }
 }

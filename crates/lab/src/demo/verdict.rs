@@ -202,6 +202,19 @@ fn checks(report: &Report, options: &Options, ends: &Ends) -> Vec<Check> {
     let came = [&ends.plc, &ends.device].map(|end| &end.measured.counts);
     let found = format!("PLC {}, device {}, of {due} cycles undisturbed", came[0].received, came[1].received);
     expect("frames came to both stations", came.iter().all(|counts| counts.heard(due)), found);
+    let [plc, device] = [&ends.plc, &ends.device].map(|end| &end.connection);
+    // The last alarm may be on its way at the end.
+    let acknowledged = device.alarms_acknowledged > 0 && device.alarms <= device.alarms_acknowledged + 1;
+    let once = plc.connections == 1 && device.connections == 1;
+    let found = format!(
+        "{} connection, {} records read, {} of {} alarms acknowledged",
+        plc.connections, plc.records_read, device.alarms_acknowledged, device.alarms
+    );
+    expect(
+        "the connection held, with records and alarms",
+        once && plc.records_read > 0 && acknowledged,
+        found,
+    );
     let edges = [&ends.plc, &ends.device].map(|end| end.measured.edges);
     let found = format!(
         "PLC {} of {}, device {} of {}",
@@ -409,6 +422,12 @@ mod tests {
             peer: String::new(),
             announcements: 0,
             edges_made: 0,
+            connection: station::controller::Counts {
+                connections: 1,
+                records_read: 10,
+                alarms: 10,
+                alarms_acknowledged: 9,
+            },
             measured: Measured {
                 counts: Counts { sent: 2_500, received, ..Counts::default() },
                 ..Measured::default()
@@ -443,6 +462,20 @@ mod tests {
         };
         assert_eq!(failed(true), [NO_BUS_ERROR, NO_CYCLE_MISSED]);
         assert_eq!(failed(false), ["both count the same edges", "not one readable frame on the wire"]);
+    }
+
+    #[test]
+    fn unacknowledged_alarms_fail_the_verdict() {
+        let failed = |change: fn(&mut station::controller::Counts)| {
+            let mut ends = ends(2_500, 2_500);
+            change(&mut ends.device.connection);
+            let checks = checks(&Report::default(), &Options::default(), &ends);
+            checks.iter().any(|check| check.name.starts_with("the connection held") && !check.passed)
+        };
+        assert!(!failed(|_| ()));
+        assert!(failed(|device| device.alarms_acknowledged = 0));
+        assert!(failed(|device| device.alarms = 11));
+        assert!(failed(|device| device.connections = 2));
     }
 
     #[test]

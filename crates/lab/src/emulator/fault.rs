@@ -1,10 +1,12 @@
 //! Faults of frames on the wire.
 
 use antedate_aead::{Aes128Gcm, Key, Nonce};
-use antedate_wire::ethernet::{EtherType, HEADER_LEN};
+use antedate_wire::ethernet::{EtherType, Frame, HEADER_LEN};
+use antedate_wire::ip::Protocol;
 use antedate_wire::macsec::{An, ICV_LEN, Mpdu, SecTag, Tci};
 use antedate_wire::profinet::FrameId;
-use antedate_wire::{EthernetAddress, EthernetRepr, Sci};
+use antedate_wire::wireguard::Message;
+use antedate_wire::{EthernetAddress, EthernetRepr, Sci, ipv4, udp};
 use serde::{Deserialize, Serialize};
 
 use super::schedule::Random;
@@ -80,20 +82,37 @@ impl Fault {
         matches!(self, Self::Lose | Self::Reorder | Self::Corrupt | Self::CorruptHeader | Self::Truncate)
     }
 
-    /// Whether the receiver gets a frame to refuse.
+    /// Whether the receiver gets a frame to refuse and to count.
+    ///
+    /// WireGuard accepts reordered datagrams. An overlay's gateway never gets frames in plaintext,
+    /// nor those that the kernel drops by their outer headers.
     #[must_use]
-    pub const fn must_be_refused(self) -> bool {
-        !matches!(self, Self::Lose | Self::Delay)
+    pub const fn must_be_counted(self, overlay: bool) -> bool {
+        match self {
+            Self::Lose | Self::Delay => false,
+            Self::Reorder | Self::CorruptHeader | Self::Truncate | Self::Inject => !overlay,
+            _ => true,
+        }
     }
 }
 
-/// The octets of a MACsec frame that are neither tag nor padding. For other frames all octets
-/// behind the header.
+/// The octets of a MACsec frame that are neither tag nor padding, or those of a UDP datagram behind
+/// its header. For other frames all octets behind the header.
 fn payload(frame: &[u8]) -> std::ops::Range<usize> {
     match Mpdu::parse(frame) {
         Ok(mpdu) => mpdu.header.len()..mpdu.header.len() + mpdu.secure_data.len() + ICV_LEN,
-        Err(_) => HEADER_LEN.min(frame.len())..frame.len(),
+        Err(_) => datagram(frame).unwrap_or(HEADER_LEN.min(frame.len())..frame.len()),
     }
+}
+
+/// The content of a UDP datagram in a frame.
+fn datagram(frame: &[u8]) -> Option<std::ops::Range<usize>> {
+    let view = Frame::new_checked(frame).ok().filter(|view| view.ethertype() == EtherType::Ipv4)?;
+    let packet = ipv4::Packet::new_checked(view.payload()).ok()?;
+    let begin = HEADER_LEN + packet.header_len() + udp::HEADER_LEN;
+    let end = HEADER_LEN + usize::from(packet.total_len());
+    let whole = packet.protocol() == Protocol::Udp && !packet.is_fragment();
+    (whole && begin < end && end <= frame.len()).then_some(begin..end)
 }
 
 fn flip(frame: &mut [u8], range: std::ops::Range<usize>, random: &mut Random) {
@@ -136,7 +155,12 @@ pub(super) fn inject(seen: &[u8], frame_id: FrameId) -> Option<Vec<u8>> {
 }
 
 /// Forges a frame with a packet number ahead of those in use, sealed with an unknown key.
+///
+/// In an overlay the frame is a datagram of WireGuard, and the channel is the receiver's index.
 pub(super) fn forge(seen: &[u8], frame_id: FrameId, unknown_channel: bool) -> Option<Vec<u8>> {
+    if let Some(content) = datagram(seen) {
+        return forge_datagram(seen, content, unknown_channel);
+    }
     let plain = inject(seen, frame_id)?;
     let mut tag = match Mpdu::parse(seen) {
         Ok(mpdu) => mpdu.tag,
@@ -171,6 +195,30 @@ pub(super) fn forge(seen: &[u8], frame_id: FrameId, unknown_channel: bool) -> Op
     Some(frame)
 }
 
+/// Forges a transport message of WireGuard after one seen on the wire.
+fn forge_datagram(seen: &[u8], content: std::ops::Range<usize>, unknown_channel: bool) -> Option<Vec<u8>> {
+    let Ok(Message::Transport(transport)) = Message::parse(&seen[content.clone()]) else { return None };
+    /// Offsets in a transport message.
+    const RECEIVER: usize = 4;
+    const COUNTER: usize = 8;
+    const SEALED: usize = 16;
+    let mut frame = seen[..content.end].to_vec();
+    let message = &mut frame[content.clone()];
+    message[COUNTER..SEALED].copy_from_slice(&transport.counter.wrapping_add(1_000).to_le_bytes());
+    message[SEALED..].fill(0x66);
+    if unknown_channel {
+        message[RECEIVER..COUNTER].copy_from_slice(&(!transport.receiver).to_le_bytes());
+    }
+    let ip = &mut frame[HEADER_LEN..];
+    let sum = ipv4::Packet::new_checked(&ip[..]).ok().map(|packet| {
+        let len = content.len() + udp::HEADER_LEN;
+        packet.pseudo_header_sum(len as u16)
+    })?;
+    let at = content.start - udp::HEADER_LEN;
+    udp::Datagram::new_checked(&mut frame[at..]).ok()?.fill_checksum(sum);
+    Some(frame)
+}
+
 fn addresses(frame: &[u8]) -> Option<(EthernetAddress, EthernetAddress)> {
     let to = EthernetAddress::from_bytes(frame.get(..6)?).ok()?;
     Some((to, EthernetAddress::from_bytes(frame.get(6..12)?).ok()?))
@@ -180,6 +228,7 @@ fn addresses(frame: &[u8]) -> Option<(EthernetAddress, EthernetAddress)> {
 mod tests {
     use super::*;
     use crate::station::cyclic::OUTPUT_FRAME_ID;
+    use crate::station::host::{Host, IpSuite, Remote};
 
     fn sealed() -> Vec<u8> {
         let seen: Vec<u8> = [[2; 6], [4; 6]].concat();
@@ -212,6 +261,49 @@ mod tests {
             let bits: u32 = frame.iter().zip(&changed).map(|(a, b)| (a ^ b).count_ones()).sum();
             assert_eq!((bits, &changed[header..]), (1, &frame[header..]));
             assert_eq!(changed[12..14], [0x88, 0xe5]);
+        }
+    }
+
+    /// A frame with a WireGuard message of this kind.
+    fn tunnelled(kind: u8) -> Vec<u8> {
+        let host = |last| Host {
+            mac: EthernetAddress([2, 0, 0, 0, 0, last]),
+            ip: IpSuite::local(ipv4::Address::new(192, 0, 2, last)),
+        };
+        let to = Remote { mac: host(2).mac, ip: host(2).ip.address, port: 51_820 };
+        let mut message = vec![kind, 0, 0, 0, 1, 2, 3, 4, 9, 0, 0, 0, 0, 0, 0, 0];
+        message.extend_from_slice(&[0x33; 48]);
+        host(1).datagram(51_820, &to, &message)
+    }
+
+    #[test]
+    fn forged_datagram_has_later_counter() {
+        let receiver = host_of(&tunnelled(4));
+        for unknown in [false, true] {
+            let forged = forge(&tunnelled(4), OUTPUT_FRAME_ID, unknown).unwrap();
+            let content = receiver.receive(&forged).unwrap().content;
+            let Ok(Message::Transport(transport)) = Message::parse(&content) else { panic!("no message") };
+            assert_eq!((transport.counter, transport.receiver == 0x0403_0201), (1_009, !unknown));
+            let packet = ipv4::Packet::new_checked(&forged[HEADER_LEN..]).unwrap();
+            let sum = packet.pseudo_header_sum(content.len() as u16 + 8);
+            assert!(udp::Datagram::new_checked(packet.payload()).unwrap().verify_checksum(sum));
+        }
+        assert_eq!(forge(&tunnelled(1), OUTPUT_FRAME_ID, false), None, "a handshake");
+    }
+
+    fn host_of(frame: &[u8]) -> Host {
+        let packet = ipv4::Packet::new_checked(&frame[HEADER_LEN..]).unwrap();
+        Host { mac: addresses(frame).unwrap().0, ip: IpSuite::local(packet.dst_addr()) }
+    }
+
+    #[test]
+    fn corrupted_datagram_keeps_its_headers() {
+        let (mut random, frame) = (Random::new(1), tunnelled(4));
+        for _ in 0..500 {
+            let mut changed = frame.clone();
+            corrupt(&mut changed, &mut random);
+            assert_eq!(changed[..HEADER_LEN + 28], frame[..HEADER_LEN + 28]);
+            assert_ne!(changed, frame);
         }
     }
 

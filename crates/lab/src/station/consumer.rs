@@ -3,10 +3,10 @@
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::Sender;
 
-use antedate_wire::EthernetAddress;
+use antedate_wire::{EtherType, EthernetAddress};
 
+use super::acyclic::Acyclic;
 use super::cyclic::{self, Expected, Incoming};
-use super::discovery::{Discovery, Heard};
 use super::meter::{Refusal, Sample};
 use super::process_data::ProcessData;
 use super::shared::{Samples, Shared};
@@ -32,7 +32,7 @@ pub(super) struct Consumer<'a> {
     pub(super) expected: Expected,
     /// Expected run; a device takes it from the controller's first frame.
     pub(super) run: Option<u16>,
-    pub(super) discovery: Discovery,
+    pub(super) acyclic: Acyclic,
     pub(super) watchdog: Watchdog,
     pub(super) shared: &'a Shared,
     pub(super) samples: Samples<'a>,
@@ -60,8 +60,28 @@ impl Consumer<'_> {
                     self.report(now, event);
                 }
             }
+            self.acyclic.poll(now);
+            self.acyclic_frames();
         }
+        self.acyclic.release();
+        self.acyclic_frames();
         Ok(())
+    }
+
+    /// Sends what the connection has to send, and notes its state.
+    fn acyclic_frames(&mut self) {
+        while let Some(frame) = self.acyclic.take() {
+            if self.socket.send(&frame).is_err() {
+                self.samples.push(Sample::SendFailed);
+            }
+        }
+        self.shared.set_connection(self.acyclic.counts());
+        if let Some(address) = self.acyclic.found()
+            && self.expected.peer.replace(address).is_none()
+        {
+            // The main thread may have ended.
+            let _ = self.found.send(Peer { address, run: self.run.unwrap_or_default() });
+        }
     }
 
     fn frame(&mut self, now: u64, frame: &[u8]) {
@@ -75,6 +95,9 @@ impl Consumer<'_> {
                     else {
                         return;
                     };
+                    if !self.acyclic.accepts(address) {
+                        return self.samples.push(Sample::Refused(Refusal::Foreign));
+                    }
                     self.run = Some(data.run);
                     self.expected.peer = Some(address);
                     // The main thread may have ended.
@@ -82,19 +105,14 @@ impl Consumer<'_> {
                     self.data(now, data);
                 }
             },
-            Incoming::Acyclic(_) => match self.discovery.hear(frame) {
-                Heard::Answer(answer) => {
-                    if self.socket.send(&answer).is_err() {
-                        self.samples.push(Sample::SendFailed);
-                    }
+            Incoming::Acyclic(kind) => {
+                if !self.acyclic.hear(now, frame) {
+                    self.samples.push(Sample::Refused(match kind {
+                        EtherType::Profinet => Refusal::Damaged,
+                        other => Refusal::Unexpected(other.number()),
+                    }));
                 }
-                Heard::Found(address) => {
-                    if self.expected.peer.replace(address).is_none() {
-                        let _ = self.found.send(Peer { address, run: self.run.unwrap_or_default() });
-                    }
-                }
-                Heard::Nothing => {}
-            },
+            }
             Incoming::Announcement => {
                 self.shared.announcements.fetch_add(1, Ordering::Relaxed);
             }

@@ -11,15 +11,19 @@ use super::process_data::{self, ProcessData, Writer};
 /// Shortest frame (without frame check sequence) with the process data.
 pub const MIN_FRAME_LEN: usize = 64;
 /// Longest cyclic frame of the standard: a C_SDU of 1440 octets.
-pub const MAX_FRAME_LEN: usize = HEADER_LEN + profinet::OVERHEAD + profinet::MAX_C_SDU_LEN;
+pub const MAX_FRAME_LEN: usize = OVERHEAD + profinet::MAX_C_SDU_LEN;
 /// Output data, controller to device.
 pub const OUTPUT_FRAME_ID: FrameId = FrameId(0x8001);
 /// Input data, device to controller.
 pub const INPUT_FRAME_ID: FrameId = FrameId(0x8002);
 
-/// One IO data object that fills the C_SDU, its IOPS, and one IOCS for the other direction's data.
-const fn layout(c_sdu_len: usize) -> Layout {
-    Layout::new(c_sdu_len.saturating_sub(2), 1)
+/// Octets around the C_SDU.
+pub(super) const OVERHEAD: usize = HEADER_LEN + profinet::OVERHEAD;
+
+/// One IO data object that fills the C_SDU, its IOPS, one IOCS for the other direction's data, and
+/// the status of the device itself (slot 0), which is always good.
+pub(super) const fn layout(c_sdu_len: usize) -> Layout {
+    Layout::new(c_sdu_len.saturating_sub(3), 2)
 }
 
 /// A cyclic frame under construction; static parts are written once.
@@ -38,7 +42,7 @@ impl FrameWriter {
         if !(MIN_FRAME_LEN..=MAX_FRAME_LEN).contains(&frame_bytes) {
             return None;
         }
-        let c_sdu_len = frame_bytes - HEADER_LEN - profinet::OVERHEAD;
+        let c_sdu_len = frame_bytes - OVERHEAD;
         let repr = CyclicRepr {
             frame_id,
             c_sdu_len,
@@ -64,7 +68,8 @@ impl FrameWriter {
                 self.writer.write(object, data);
             }
             // The layout fits this C_SDU.
-            let _ = self.layout.set_status(c_sdu, Ioxs::GOOD, consumer_status(data));
+            let _ = self.layout.set_status(c_sdu, Ioxs::GOOD, Ioxs::GOOD);
+            c_sdu[self.layout.iocs_offset(0)] = consumer_status(data).0;
         }
         &self.buffer
     }
@@ -96,8 +101,8 @@ pub struct Expected {
 pub enum Incoming {
     /// The peer's process data, verified.
     Data(ProcessData),
-    /// Profinet, but not cyclic (DCP).
-    Acyclic(FrameId),
+    /// Not cyclic: ARP, IPv4, DCP, alarms.
+    Acyclic(EtherType),
     /// An expected frame without content for the consumer (LLDP).
     Announcement,
     /// A refused frame.
@@ -111,10 +116,11 @@ pub fn read(frame: &[u8], expected: &Expected) -> Incoming {
     match view.ethertype() {
         EtherType::Profinet => {}
         EtherType::Lldp => return Incoming::Announcement,
+        kind @ (EtherType::Arp | EtherType::Ipv4) => return Incoming::Acyclic(kind),
         other => return Incoming::Refused(Refusal::Unexpected(other.number())),
     }
     match profinet::frame_id(view.payload()) {
-        Ok(id) if id.is_dcp() => return Incoming::Acyclic(id),
+        Ok(id) if id.is_dcp() || id.is_alarm() => return Incoming::Acyclic(EtherType::Profinet),
         Ok(id) if id == expected.frame_id => {}
         Ok(_) => return Incoming::Refused(Refusal::Foreign),
         Err(_) => return Incoming::Refused(Refusal::Damaged),
@@ -140,15 +146,14 @@ fn process_data(payload: &[u8], cycle_us: u32) -> Option<ProcessData> {
         && cyclic.transfer_status() == 0
         && cyclic.cycle_counter() == profinet::cycle_counter(data.sent_ns, update_units(cycle_us))
         && layout.iops(c_sdu)? == Ioxs::GOOD
-        && layout.iocs(c_sdu, 0)? == consumer_status(&data);
+        && layout.iocs(c_sdu, 0)? == consumer_status(&data)
+        && layout.iocs(c_sdu, 1)? == Ioxs::GOOD;
     good.then_some(data)
 }
 
 /// The shortest IO data object fits into the shortest frame.
-const _: () = assert!(
-    layout(MIN_FRAME_LEN - HEADER_LEN - profinet::OVERHEAD).data >= process_data::MIN_LEN,
-    "MIN_FRAME_LEN is too small"
-);
+const _: () =
+    assert!(layout(MIN_FRAME_LEN - OVERHEAD).data >= process_data::MIN_LEN, "MIN_FRAME_LEN is too small");
 
 #[cfg(test)]
 mod tests {

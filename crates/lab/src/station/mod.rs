@@ -1,8 +1,12 @@
 //! A virtual Profinet controller and IO device: the two stations of hohmann2020, section IV-A.
 //!
-//! The controller finds the device by DCP Identify. Then both send cyclic data; each is provider of
-//! its own and consumer of the other's.
+//! The controller finds the device by DCP, gives it an address, connects and ends the parameters.
+//! When the device is ready, both send cyclic data; each is provider of its own and consumer of the
+//! other's. Meanwhile the device sends alarms and the controller reads records.
 //!
+//! - [`controller`], [`device`]: the ends of a connection, without I/O; [`host`] and [`alarms`] are
+//!   parts of both, `acyclic` is either,
+//! - [`io_device`]: the device alone, for other controllers,
 //! - [`process_data`]: content of one cycle,
 //! - [`cyclic`]: its Profinet frame,
 //! - `provider`: sends on an absolute time grid,
@@ -13,10 +17,16 @@
 //! - [`meter`]: statistics of reception,
 //! - [`discovery`]: DCP and LLDP.
 
+mod acyclic;
+pub mod alarms;
 mod consumer;
+pub mod controller;
 pub mod cyclic;
+pub mod device;
 pub mod discovery;
 pub mod edges;
+pub mod host;
+pub mod io_device;
 pub mod meter;
 pub mod process_data;
 mod provider;
@@ -39,9 +49,11 @@ use crate::realtime::{self, Realtime};
 use crate::sys::clock::monotonic_ns;
 use crate::sys::packet::{self, PacketSocket};
 use crate::sys::signal;
+use acyclic::Acyclic;
 use consumer::{Consumer, Peer};
+use controller::{Controller, Wanted};
 use cyclic::{Expected, FrameWriter, INPUT_FRAME_ID, OUTPUT_FRAME_ID};
-use discovery::Discovery;
+use device::Device;
 use meter::{Live, Measured, Meter, Sample};
 use provider::Pace;
 use shared::{Samples, Shared};
@@ -86,6 +98,8 @@ pub struct Options {
     pub realtime: Realtime,
     /// Interval of live lines in milliseconds; 0 for none.
     pub live_ms: u32,
+    /// Interval of the device's alarms and of the controller's reads in milliseconds; 0 for none.
+    pub acyclic_ms: u32,
 }
 
 impl Default for Options {
@@ -105,6 +119,7 @@ impl Default for Options {
             spin_us: 20,
             realtime: Realtime::default(),
             live_ms: 0,
+            acyclic_ms: 1_000,
         }
     }
 }
@@ -148,6 +163,9 @@ pub struct Report {
     pub announcements: u64,
     /// Rising edges made by this station.
     pub edges_made: u16,
+    /// The connection: set-up, records, alarms.
+    #[serde(default)]
+    pub connection: controller::Counts,
     /// All statistics.
     #[serde(flatten)]
     pub measured: Measured,
@@ -244,10 +262,21 @@ pub fn run(options: Options, output: &mut Output) -> Result<Report, StationError
     let now = monotonic_ns();
     // Number of this start of the controller; never 0xffff, which forgeries use.
     let run = (now ^ (now >> 16) ^ u64::from(std::process::id())) as u16 & 0x7fff;
-    let (discovery, frame_id, expected_run) = match options.role {
-        Role::Plc => (Discovery::Controller { xid: now as u32 }, INPUT_FRAME_ID, Some(run)),
+    let acyclic_ns = u64::from(options.acyclic_ms) * 1_000_000;
+    let (acyclic, frame_id, expected_run) = match options.role {
+        Role::Plc => {
+            let wanted = Wanted {
+                cycle_us: options.cycle_us,
+                frame_bytes: options.frame_bytes,
+                data_hold: u16::try_from(options.watchdog_cycles).unwrap_or(u16::MAX),
+                read_every_ns: acyclic_ns,
+            };
+            let controller = Controller::new(own, options.device_name.clone(), now as u32, wanted);
+            (Acyclic::Controller(controller), INPUT_FRAME_ID, Some(run))
+        }
         Role::Device => {
-            (Discovery::Device { name: options.device_name.clone(), address: own }, OUTPUT_FRAME_ID, None)
+            let device = Device::new(own, options.device_name.clone(), acyclic_ns);
+            (Acyclic::Device(device, controller::Counts::default()), OUTPUT_FRAME_ID, None)
         }
     };
     let in_force = options.realtime.lock_memory();
@@ -259,7 +288,7 @@ pub fn run(options: Options, output: &mut Output) -> Result<Report, StationError
         socket: &socket,
         expected: Expected { peer: None, frame_id, cycle_us: options.cycle_us },
         run: expected_run,
-        discovery: discovery.clone(),
+        acyclic,
         watchdog: Watchdog::new(options.cycle_ns() * u64::from(options.watchdog_cycles)),
         shared: &shared,
         samples: samples.clone(),
@@ -277,7 +306,7 @@ pub fn run(options: Options, output: &mut Output) -> Result<Report, StationError
             }
         });
         let station = Station { options: &options, socket: &socket, own, shared: &shared, queue, samples };
-        let result = station.operate(discovery, run, &peer, output).map(|mut report| {
+        let result = station.operate(run, &peer, output).map(|mut report| {
             let scheduling: Vec<String> = scheduling.try_iter().chain([in_force.clone()]).collect();
             report.in_force = scheduling.join(", ");
             report
@@ -302,15 +331,9 @@ struct Station<'a> {
 }
 
 impl Station<'_> {
-    fn operate(
-        &self,
-        discovery: Discovery,
-        run: u16,
-        peer: &Receiver<Peer>,
-        output: &mut Output,
-    ) -> Result<Report, StationError> {
+    fn operate(&self, run: u16, peer: &Receiver<Peer>, output: &mut Output) -> Result<Report, StationError> {
         self.announce();
-        let Peer { address, run: peer_run } = self.find(&discovery, peer)?;
+        let Peer { address, run: peer_run } = self.find(peer)?;
         let (to_id, run) = match self.options.role {
             Role::Plc => (OUTPUT_FRAME_ID, run),
             Role::Device => (INPUT_FRAME_ID, peer_run),
@@ -359,33 +382,24 @@ impl Station<'_> {
             peer: address.to_string(),
             announcements: self.shared.announcements.load(Ordering::Relaxed),
             edges_made: self.shared.edges_made.load(Ordering::Relaxed),
+            connection: self.shared.connection(),
             measured,
         })
     }
 
-    /// The controller asks until the device answers; the device waits for the controller's first
-    /// frame.
-    fn find(&self, discovery: &Discovery, peer: &Receiver<Peer>) -> Result<Peer, StationError> {
+    /// Waits for the peer: the controller until its connection is set up, the device until the
+    /// controller's first frame.
+    fn find(&self, peer: &Receiver<Peer>) -> Result<Peer, StationError> {
         let patience = Duration::from_secs_f64(self.options.patience_seconds.max(0.0));
         let deadline = monotonic_ns() + patience.as_nanos() as u64;
-        let request = match discovery {
-            Discovery::Controller { xid } => {
-                discovery::identify_request(self.own, *xid, &self.options.device_name)
-            }
-            Discovery::Device { .. } => None,
-        };
         while monotonic_ns() < deadline && !signal::stopping() {
-            if let Some(request) = &request {
-                // A link that is not up yet refuses; the request is repeated.
-                let _ = self.socket.send(request);
-            }
-            if let Ok(peer) = peer.recv_timeout(Duration::from_millis(100)) {
+            if let Ok(peer) = peer.recv_timeout(Duration::from_millis(20)) {
                 return Ok(peer);
             }
         }
         Err(StationError::Alone(match self.options.role {
             Role::Plc => format!(
-                "no station answered to the name `{}` on {} in {:.1} s",
+                "no connection to the station `{}` on {} in {:.1} s",
                 self.options.device_name, self.options.interface, self.options.patience_seconds
             ),
             Role::Device => format!(

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
+use super::controller::Counts;
 use super::meter::Sample;
 
 /// Capacity of the queue: some seconds at the shortest cycle.
@@ -22,8 +23,18 @@ pub struct Shared {
     pub announcements: AtomicU64,
     /// Rising edges made by the provider.
     pub edges_made: AtomicU16,
+    connection: Connection,
     dropped: AtomicU64,
     last_received: LastReceived,
+}
+
+/// Counters of the connection, from the consumer.
+#[derive(Debug, Default)]
+struct Connection {
+    connections: AtomicU64,
+    records_read: AtomicU64,
+    alarms: AtomicU64,
+    alarms_acknowledged: AtomicU64,
 }
 
 /// Stamp and arrival of the newest frame, from the consumer to the provider.
@@ -56,6 +67,26 @@ impl Shared {
         }
         let (sent, at) = &ring.slots[count as usize % SLOTS];
         Some((sent.load(Ordering::Relaxed), at.load(Ordering::Relaxed)))
+    }
+
+    /// The consumer's connection has these counters.
+    pub fn set_connection(&self, counts: Counts) {
+        let own = &self.connection;
+        own.connections.store(counts.connections, Ordering::Relaxed);
+        own.records_read.store(counts.records_read, Ordering::Relaxed);
+        own.alarms.store(counts.alarms, Ordering::Relaxed);
+        own.alarms_acknowledged.store(counts.alarms_acknowledged, Ordering::Relaxed);
+    }
+
+    /// The counters of the connection.
+    pub fn connection(&self) -> Counts {
+        let own = &self.connection;
+        Counts {
+            connections: own.connections.load(Ordering::Relaxed),
+            records_read: own.records_read.load(Ordering::Relaxed),
+            alarms: own.alarms.load(Ordering::Relaxed),
+            alarms_acknowledged: own.alarms_acknowledged.load(Ordering::Relaxed),
+        }
     }
 
     /// Samples lost by a full queue.

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use antedate_wire::Sci;
 use antedate_wire::ethernet::{EtherType, Frame, HEADER_LEN};
+use antedate_wire::ip::Protocol;
 use antedate_wire::macsec::Mpdu;
 use antedate_wire::wireguard::Message;
-use antedate_wire::{ipv4, udp};
+use antedate_wire::{Error, ipv4, udp};
 use serde::{Deserialize, Serialize};
 
 use super::nonces::{NonceLedger, Nonces};
@@ -122,14 +123,15 @@ impl View {
         }
     }
 
-    /// Takes an IPv4 packet; false if it is not a WireGuard message.
+    /// Takes an IPv4 packet; false if it is neither a WireGuard message nor quotes one.
     fn tunnelled(&mut self, side: u8, packet: &[u8]) -> bool {
-        let message = ipv4::Packet::new_checked(packet).ok().and_then(|packet| {
-            let datagram = udp::Datagram::new_checked(packet.payload().to_vec()).ok()?;
-            let to_tunnel = [datagram.src_port(), datagram.dst_port()].contains(&WIREGUARD);
-            to_tunnel.then(|| datagram.payload().to_vec())
-        });
-        let Some(message) = message else { return false };
+        let Ok(packet) = ipv4::Packet::new_checked(packet) else { return false };
+        if packet.protocol() == Protocol::Icmp {
+            // A quote may end early.
+            return quoted(packet.payload())
+                .is_some_and(|message| matches!(Message::parse(&message), Ok(_) | Err(Error::Truncated)));
+        }
+        let Some(message) = to_tunnel(&packet) else { return false };
         match Message::parse(&message) {
             Ok(Message::Transport(transport)) => {
                 // The session index stands for a key, with a counter for each side.
@@ -170,6 +172,24 @@ impl View {
     }
 }
 
+/// The content of a datagram from or to the tunnel's port.
+fn to_tunnel(packet: &ipv4::Packet<&[u8]>) -> Option<Vec<u8>> {
+    let udp = packet.protocol() == Protocol::Udp;
+    let datagram = udp::Datagram::new_checked(packet.payload()).ok().filter(|_| udp)?;
+    let port = [datagram.src_port(), datagram.dst_port()].contains(&WIREGUARD);
+    port.then(|| datagram.payload().to_vec())
+}
+
+/// The tunnel's datagram that an ICMP error (RFC 792) quotes, its end missing: a gateway that is
+/// gone, or a path that is too narrow. It shows the ciphertext that was on the wire before.
+fn quoted(icmp: &[u8]) -> Option<Vec<u8>> {
+    /// Destination unreachable, source quench, redirect, time exceeded, parameter problem.
+    const ERRORS: [u8; 5] = [3, 4, 5, 11, 12];
+    const HEADER_LEN: usize = 8;
+    let quote = icmp.get(HEADER_LEN..).filter(|_| ERRORS.contains(&icmp[0]))?;
+    to_tunnel(&ipv4::Packet::new_checked(quote).ok()?)
+}
+
 fn keep(place: &mut Vec<u8>, frame: &[u8]) {
     place.clear();
     place.extend_from_slice(&frame[..frame.len().min(96)]);
@@ -208,6 +228,7 @@ mod tests {
     use antedate_wire::{EthernetAddress, EthernetRepr};
 
     use super::*;
+    use crate::station::host::{Host, IpSuite, Remote};
     use crate::station::process_data::{ProcessData, Writer};
 
     fn frame(ethertype: EtherType, payload: &[u8]) -> Vec<u8> {
@@ -274,6 +295,46 @@ mod tests {
             "{counts:?}"
         );
         assert_eq!((counts.integrity_only, counts.malformed), (1, 1));
+    }
+
+    /// A frame with a transport message of WireGuard around these octets.
+    fn tunnelled(counter: u8, packet: &[u8]) -> Vec<u8> {
+        let host = |last| Host {
+            mac: EthernetAddress([2, 0, 0, 0, 0, last]),
+            ip: IpSuite::local(ipv4::Address::new(192, 0, 2, last)),
+        };
+        let to = Remote { mac: host(2).mac, ip: host(2).ip.address, port: WIREGUARD };
+        let message = [&[4, 0, 0, 0, 1, 2, 3, 4, counter, 0, 0, 0, 0, 0, 0, 0], packet, &[0x77; 16]].concat();
+        host(1).datagram(WIREGUARD, &to, &message)
+    }
+
+    /// An ICMP error that quotes the IP packet of a frame.
+    fn error(kind: u8, quoted: &[u8]) -> Vec<u8> {
+        let mut packet = quoted[..20].to_vec();
+        packet[9] = Protocol::Icmp.number();
+        packet.extend_from_slice(&[kind, 3, 0, 0, 0, 0, 0, 0]);
+        packet.extend_from_slice(quoted);
+        frame(EtherType::Ipv4, &packet)
+    }
+
+    #[test]
+    fn quoted_ciphertext_is_not_readable() {
+        let mut view = View::default();
+        let sealed = tunnelled(1, &[0x99; 64]);
+        view.frame(0, &sealed);
+        for len in [28 + 4, 28 + 40, sealed.len() - HEADER_LEN] {
+            view.frame(1, &error(3, &sealed[HEADER_LEN..][..len]));
+        }
+        let seen = view.seen();
+        assert_eq!((seen.counts.plaintext_frames, seen.counts.encrypted), (0, 1), "{seen:?}");
+        assert_eq!((seen.nonces.seen, seen.nonces.reused), (1, 0), "a quote spends no number");
+        // An echo, a quote of process data, and one of another protocol's packet.
+        view.frame(1, &error(8, &sealed[HEADER_LEN..]));
+        view.frame(1, &error(3, &tunnelled(2, &object())[HEADER_LEN..]));
+        let mut other = sealed[HEADER_LEN..].to_vec();
+        other[9] = Protocol::Tcp.number();
+        view.frame(1, &error(3, &other));
+        assert_eq!(view.seen().counts.plaintext_frames, 3);
     }
 
     #[test]
