@@ -5,7 +5,7 @@
 //! Verdicts are counts and states. The times of a Python program are told, not judged.
 
 use super::{python, tshark};
-use crate::daemon::{Options, Pair};
+use crate::daemon::Pair;
 use crate::net;
 use serde_json::{Value, json};
 use std::fs;

@@ -107,7 +107,12 @@ fn mbedtls(report: &mut Report, numbers: &Numbers) -> Result<(), ExperimentError
     for (size, peer) in MBEDTLS {
         let row = Row::new(format!("Cortex-M3: CCM_8 one-shot, {size} B"), "against mbedTLS", UNITS[0]);
         let found = numbers.get(&format!("ccm8-{size}-seal"))?;
-        report.row(row.baseline(peer).antedated(found).note(format!("{}, baseline: a recorded figure of mbedTLS 3.6.6, not measured here", NOTES[0])));
+        report.row(
+            row.baseline(peer).antedated(found).note(format!(
+                "{}, baseline: a recorded figure of mbedTLS 3.6.6, not measured here",
+                NOTES[0]
+            )),
+        );
     }
     Ok(())
 }

@@ -8,9 +8,9 @@ use super::device::{Device, Event};
 /// Either end.
 #[derive(Debug)]
 pub(super) enum Acyclic {
-    Controller(Controller),
+    Controller(Box<Controller>),
     /// With the counters of its events.
-    Device(Device, Counts),
+    Device(Box<Device>, Counts),
 }
 
 impl Acyclic {

@@ -272,11 +272,11 @@ pub fn run(options: Options, output: &mut Output) -> Result<Report, StationError
                 read_every_ns: acyclic_ns,
             };
             let controller = Controller::new(own, options.device_name.clone(), now as u32, wanted);
-            (Acyclic::Controller(controller), INPUT_FRAME_ID, Some(run))
+            (Acyclic::Controller(Box::new(controller)), INPUT_FRAME_ID, Some(run))
         }
         Role::Device => {
             let device = Device::new(own, options.device_name.clone(), acyclic_ns);
-            (Acyclic::Device(device, controller::Counts::default()), OUTPUT_FRAME_ID, None)
+            (Acyclic::Device(Box::new(device), controller::Counts::default()), OUTPUT_FRAME_ID, None)
         }
     };
     let in_force = options.realtime.lock_memory();

@@ -99,8 +99,7 @@ impl Device {
     }
 
     fn tell(&mut self, to: EthernetAddress, header: &Header, options: &[Property]) {
-        let values: Vec<(Property, Option<(u16, Vec<u8>)>)> =
-            options.iter().map(|&option| (option, self.value(option))).collect();
+        let values: Vec<_> = options.iter().map(|&option| (option, self.value(option))).collect();
         let errors: Vec<[u8; 3]> = options.iter().map(|&option| result(option, NOT_SUPPORTED)).collect();
         let blocks: Vec<Block<'_>> = values
             .iter()
