@@ -6,7 +6,6 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-use xtask::report::{StepResult, Stop};
 use xtask::setup::{self, Purpose, tools};
 use xtask::shell::{Run, cache, cargo, program, root, target};
 
@@ -74,15 +73,6 @@ pub(crate) fn main(arguments: &Arguments) -> Result<bool, String> {
         }
     }
     Ok(true)
-}
-
-/// The step of `cargo xtask test`: changed functions, for a bounded time.
-pub(crate) fn check() -> StepResult {
-    let known = format!("{BASE}^{{commit}}");
-    if program("git").args(["rev-parse", "--quiet", "--verify", &known]).read(20).is_err() {
-        return Err(Stop::Skipped(format!("{BASE} is not in this history, so no change is known")));
-    }
-    Ok(judge(&run(&[], Some(BASE))?, &justified()?, false)?)
 }
 
 /// The mutants of a run, each `PATH:LINE:COLUMN: CHANGE`.

@@ -1,6 +1,6 @@
 //! The steps of `cargo xtask test`, in their order.
 
-use crate::{backends, book, demos, dependencies, firmware, house, mutants, nostd};
+use crate::{backends, book, demos, dependencies, firmware, house, nostd};
 use serde_json::Value;
 use std::fs;
 use std::io::ErrorKind;
@@ -44,7 +44,6 @@ pub(crate) fn steps() -> Vec<Step> {
     add("cipher bench", Box::new(cipher_bench));
     add("each crate alone", Box::new(each_alone));
     add("no_std", Box::new(nostd::check));
-    add("mutants", Box::new(mutants::check));
     add(PRODUCT, Box::new(|| Ok(build_product(DEMO).map(|()| String::new())?)));
     add("firmware", Box::new(|| firmware::check(DEMO)));
     for demo in demos::ALL {

@@ -22,13 +22,6 @@ for last; do :; done
 case "${0##*/} $*" in
 "cargo metadata"*) exec "$REAL_CARGO" "$@" ;;
 "git rev-parse"*) echo false ;;
-"git diff"*) echo "a change" ;;
-"cargo-mutants mutants"*)
-    out=$(echo "$*" | sed 's/.*--output \([^ ]*\).*/\1/')/mutants.out
-    mkdir -p "$out"
-    touch "$out/timeout.txt" "$out/unviable.txt" "$out/missed.txt"
-    echo 'a.rs:1:1: replace a with b' > "$out/caught.txt"
-    echo '[ {} ]' > "$out/mutants.json" ;;
 "git log"*) echo "abc1234 Show the length of a subject" ;;
 "antedate demo"*) echo '{ "passed": true, "holds": true }' > "$last" ;;
 "antedate lab"*) echo '{ "checks": [ { "what": "packets open", "met": true } ] }' > "$last" ;;
@@ -66,8 +59,6 @@ impl StandIns {
         script("bin/apt-get", "#!/bin/sh\nexit 1\n");
         let deny = format!("cache/antedate-tools/cargo-deny-{}/bin/cargo-deny", tools::CARGO_DENY);
         let mdbook = format!("cache/antedate-tools/mdbook-{}/bin/mdbook", tools::MDBOOK);
-        let mutants =
-            format!("cache/antedate-tools/cargo-mutants-{}/bin/cargo-mutants", tools::CARGO_MUTANTS);
         let places = [
             "bin/cargo",
             "bin/git",
@@ -79,7 +70,7 @@ impl StandIns {
             "target/demo/antedate",
             "target/debug/xtask-peers",
         ];
-        for place in places.into_iter().chain([deny.as_str(), &mdbook, &mutants]) {
+        for place in places.into_iter().chain([deny.as_str(), &mdbook]) {
             let path = dir.join(place);
             fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
             symlink(dir.join("tool"), path).expect("a link");
@@ -118,10 +109,11 @@ impl StandIns {
 }
 
 /// The steps that read the sources alone; unit tests show them faults.
-const WITHOUT_TOOLS: [&str; 8] = [
+const WITHOUT_TOOLS: [&str; 9] = [
     "house comments",
     "house test names",
     "house circles",
+    "house errors",
     "house oracles",
     "house results",
     "house reasons",

@@ -723,7 +723,7 @@ ip link set f mtu 1500
 sed 's/"f"/"late"/' g.toml > late.toml
 "$A" gateway run late.toml 2> late && fail "it runs without an interface" || test $? = 3 || fail "not to be tried again: $(cat late)"
 cp state/packet-numbers before
-for n in 8 9; do
+for n in 10 11; do
     (exec 3>&- 4>&- 5>&- 6>&- 7>&- 8>&- 9>&-; ulimit -n $n; exec "$A" gateway run g.toml) 2> denied && fail "it runs with $n files"
     grep -q 'packet socket' denied || fail "denied: $(cat denied)"
     cmp before state/packet-numbers || fail "a start that fails costs packet numbers"

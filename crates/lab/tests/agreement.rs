@@ -305,8 +305,8 @@ fn key_after_a_cut_begins_at_one() {
 /// The configuration of the introduction: the lines between two sentences, indented.
 fn introduced() -> String {
     let chapter = include_str!("../../../docs/src/introduction.md");
-    let (_, rest) = chapter.split_once("write `gateway.toml`:").expect("the configuration");
-    let (text, _) = rest.split_once("and run it:").expect("its end");
+    let (_, rest) = chapter.split_once("write `gateway.toml`:\n\n```toml\n").expect("the configuration");
+    let (text, _) = rest.split_once("```\n\nand run it:").expect("its end");
     let text = text.replace("\"eth1\"", "\"field\"").replace("\"eth0\"", "\"uplink\"");
     let text = text.replace("/etc/antedate/cak", "CAK");
     assert!(text.contains("\"field\"") && text.contains("CAK"), "{text}");
