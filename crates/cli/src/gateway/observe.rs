@@ -64,8 +64,13 @@ impl Observe {
 fn read_capture(file: &Path, observer: &mut Observer) -> Done {
     let octets = fs::read(file)
         .map_err(|error| Fault::of_io(file, "read the capture", &error, "name a file of pcap or pcapng"))?;
-    capture::read(&octets, |at, frame| observer.see(None, at, frame)).map_err(|what| {
-        Fault::of_file(file, what, "name a capture of Ethernet frames in the format pcap or pcapng").into()
+    capture::read(&octets, |at, frame| observer.see(None, at, frame)).map_err(|error| {
+        Fault::of_file(
+            file,
+            error.to_string(),
+            "name a capture of Ethernet frames in the format pcap or pcapng",
+        )
+        .into()
     })
 }
 

@@ -2,7 +2,7 @@
 //! segmentation of super-frames.
 //!
 //! Virtual ports, and cards with offloads, hand a raw socket frames without a TCP or UDP checksum,
-//! and super-frames far longer than the MTU, also in tunnels of the machines ([`layers`]). Both must
+//! and super-frames far longer than the MTU, also in tunnels of the machines (`layers`). Both must
 //! be completed before the frame is encrypted.
 //! Follows RFC 9293 (TCP), RFC 768 (UDP), RFC 1071 (checksum) and the virtio specification, section
 //! 5.1.6.

@@ -1,6 +1,8 @@
 //! Reads the Ethernet frames of a capture: pcap (draft-ietf-opsawg-pcap) and pcapng
 //! (draft-ietf-opsawg-pcapng). Octets come from anywhere: each length is checked.
 
+use std::fmt;
+
 const ETHERNET: u32 = 1;
 const SECTION: u32 = 0x0a0d_0d0a;
 const INTERFACE: u32 = 1;
@@ -8,19 +10,41 @@ const SIMPLE_PACKET: u32 = 3;
 const ENHANCED_PACKET: u32 = 6;
 const RESOLUTION: u16 = 9;
 
+/// The octets are no capture of Ethernet frames.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum CaptureError {
+    Cut,
+    Format,
+    Order,
+    Link(u32),
+    NoEthernet,
+}
+
+impl fmt::Display for CaptureError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Cut => f.write_str("is empty or cut"),
+            Self::Format => f.write_str("is neither pcap nor pcapng"),
+            Self::Order => f.write_str("has a section of an unknown order of octets"),
+            Self::Link(link) => write!(f, "has frames of link type {link}, not of Ethernet"),
+            Self::NoEthernet => f.write_str("has no Ethernet frames"),
+        }
+    }
+}
+
 /// Calls `each` with the seconds since the first frame, and the frame.
 ///
 /// # Errors
 /// The fault, if the octets are no capture of Ethernet frames. A last frame that is cut is left out.
-pub(super) fn read(octets: &[u8], each: impl FnMut(f64, &[u8])) -> Result<(), String> {
-    let magic = octets.first_chunk().copied().ok_or("is empty or cut")?;
+pub(super) fn read(octets: &[u8], each: impl FnMut(f64, &[u8])) -> Result<(), CaptureError> {
+    let magic = octets.first_chunk().copied().ok_or(CaptureError::Cut)?;
     match (u32::from_le_bytes(magic), u32::from_be_bytes(magic)) {
         (SECTION, _) => pcapng(octets, Clock::new(each)),
         (0xa1b2_c3d4, _) => pcap(octets, u32::from_le_bytes, 1e-6, Clock::new(each)),
         (0xa1b2_3c4d, _) => pcap(octets, u32::from_le_bytes, 1e-9, Clock::new(each)),
         (_, 0xa1b2_c3d4) => pcap(octets, u32::from_be_bytes, 1e-6, Clock::new(each)),
         (_, 0xa1b2_3c4d) => pcap(octets, u32::from_be_bytes, 1e-9, Clock::new(each)),
-        _ => Err("is neither pcap nor pcapng".to_owned()),
+        _ => Err(CaptureError::Format),
     }
 }
 
@@ -52,10 +76,10 @@ fn pcap<F: FnMut(f64, &[u8])>(
     order: Order,
     unit: f64,
     mut clock: Clock<F>,
-) -> Result<(), String> {
-    let link = word(octets, 20, order).ok_or("is cut")? & 0x0fff_ffff;
+) -> Result<(), CaptureError> {
+    let link = word(octets, 20, order).ok_or(CaptureError::Cut)? & 0x0fff_ffff;
     if link != ETHERNET {
-        return Err(format!("has frames of link type {link}, not of Ethernet"));
+        return Err(CaptureError::Link(link));
     }
     let mut rest = octets.get(24..).unwrap_or_default();
     while let (Some(seconds), Some(parts), Some(len)) =
@@ -68,7 +92,7 @@ fn pcap<F: FnMut(f64, &[u8])>(
     Ok(())
 }
 
-fn pcapng<F: FnMut(f64, &[u8])>(octets: &[u8], mut clock: Clock<F>) -> Result<(), String> {
+fn pcapng<F: FnMut(f64, &[u8])>(octets: &[u8], mut clock: Clock<F>) -> Result<(), CaptureError> {
     let mut order: Order = u32::from_le_bytes;
     // The unit of time of each Ethernet interface of the section.
     let mut units: Vec<Option<f64>> = Vec::new();
@@ -79,7 +103,7 @@ fn pcapng<F: FnMut(f64, &[u8])>(octets: &[u8], mut clock: Clock<F>) -> Result<()
             order = match word(rest, 8, u32::from_le_bytes) {
                 Some(0x1a2b_3c4d) => u32::from_le_bytes,
                 Some(0x4d3c_2b1a) => u32::from_be_bytes,
-                _ => return Err("has a section of an unknown order of octets".to_owned()),
+                _ => return Err(CaptureError::Order),
             };
             units.clear();
         }
@@ -125,7 +149,7 @@ fn pcapng<F: FnMut(f64, &[u8])>(octets: &[u8], mut clock: Clock<F>) -> Result<()
         }
         rest = &rest[len..];
     }
-    if seen == 0 && other > 0 { Err("has no Ethernet frames".to_owned()) } else { Ok(()) }
+    if seen == 0 && other > 0 { Err(CaptureError::NoEthernet) } else { Ok(()) }
 }
 
 /// Seconds of the unit of time in the options of an interface: microseconds unless given.
@@ -155,7 +179,7 @@ fn unit(mut options: &[u8], order: Order) -> f64 {
 mod tests {
     use super::*;
 
-    fn frames(octets: &[u8]) -> Result<Vec<(f64, Vec<u8>)>, String> {
+    fn frames(octets: &[u8]) -> Result<Vec<(f64, Vec<u8>)>, CaptureError> {
         let mut all = Vec::new();
         read(octets, |at, frame| all.push(((at * 1e9).round() / 1e9, frame.to_vec()))).map(|()| all)
     }
@@ -178,7 +202,7 @@ mod tests {
                 // The last frame is cut.
                 assert_eq!(frames(&file[..file.len() - 1]), Ok(expected[..1].to_vec()));
                 file[if order(1)[0] == 1 { 20 } else { 23 }] = 105;
-                assert_eq!(frames(&file), Err("has frames of link type 105, not of Ethernet".to_owned()));
+                assert_eq!(frames(&file), Err(CaptureError::Link(105)));
             }
         }
     }
@@ -208,7 +232,7 @@ mod tests {
         .concat();
         assert_eq!(frames(&file), Ok(vec![(0.0, vec![1, 2, 3]), (1e-7, vec![1, 2, 3])]));
         let wireless = [section, block(1, &other), packet(0, 1)].concat();
-        assert_eq!(frames(&wireless), Err("has no Ethernet frames".to_owned()));
+        assert_eq!(frames(&wireless), Err(CaptureError::NoEthernet));
         for len in 0..file.len() {
             let _ = frames(&file[..len]);
         }
@@ -216,7 +240,7 @@ mod tests {
 
     #[test]
     fn other_files_are_refused() {
-        assert_eq!(frames(b"hello"), Err("is neither pcap nor pcapng".to_owned()));
-        assert_eq!(frames(b""), Err("is empty or cut".to_owned()));
+        assert_eq!(frames(b"hello"), Err(CaptureError::Format));
+        assert_eq!(frames(b""), Err(CaptureError::Cut));
     }
 }
