@@ -736,7 +736,7 @@ grep -q 'sending under AN 0' status || fail "status"
 grep -q 'g.toml:[0-9]*: control.socket: .*another gateway answers on this control socket' second || fail "second: $(cat second)"
 sed 's/c.sock/d.sock/' g.toml > third.toml
 "$A" gateway run third.toml > /dev/null 2> third && fail "a third gateway starts"
-grep -q 'another process holds this state directory' third || fail "third: $(cat third)"
+grep -q 'another process of this machine sends with these keys' third || fail "third: $(cat third)"
 test ! -e d.sock || fail "the third gateway leaves its socket behind"
 "$A" gateway switch-sa 1 --socket c.sock > switched || fail "switch-sa"
 "$A" gateway switch-sa 3 --socket c.sock 2> refused && fail "an association without a key"
