@@ -287,10 +287,12 @@ fn server_is_openssl(place: &Place, suite: (&str, &str), faults: Faults) -> Resu
 
 /// Our program on both sides; the server restarts in between, and no message of the device is lost.
 fn restarted(place: &Place) -> Result<String, String> {
+    // Wireshark reads it with the pre-shared key, so without an ephemeral one.
+    let readable = ["--suite", SUITES[0].1];
     let echo = Echo::start()?;
     let at = free()?;
-    let mut server = place.ours("listen", at, echo.at, &[])?;
-    let client = place.ours("connect", free()?, at, &["--resend"])?;
+    let mut server = place.ours("listen", at, echo.at, &readable)?;
+    let client = place.ours("connect", free()?, at, &[&["--resend"], &readable[..]].concat())?;
     let device = device()?;
     device.connect(listening(&client)?).map_err(|e| e.to_string())?;
     let mut buffer = [0; 2000];
@@ -299,7 +301,7 @@ fn restarted(place: &Place) -> Result<String, String> {
         if i == MESSAGES / 2 {
             server.process.stop(5)?;
             // As after a crash: the other side gets no notice.
-            server = place.ours("listen", at, echo.at, &[])?;
+            server = place.ours("listen", at, echo.at, &readable)?;
         }
         let said = format!("message {i}\n");
         let began = Instant::now();
