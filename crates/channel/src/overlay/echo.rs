@@ -31,13 +31,27 @@ pub fn request(packet: &mut [u8], from: Ipv4Addr, to: Ipv4Addr, number: u32) {
     head[22..24].copy_from_slice(&sum.to_be_bytes());
 }
 
-/// The number of an answer from this address. Its first fragment suffices.
+/// An answer, or a part of one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Answer {
+    /// Its number. The first fragment suffices.
+    Number(u32),
+    /// A later fragment.
+    Rest,
+}
+
+/// The answer from this address in a packet, if there is one.
 #[must_use]
-pub fn answer(packet: &[u8], from: Ipv4Addr) -> Option<u32> {
-    let head = packet.first_chunk::<HEADER_LEN>()?;
-    let first = [head[6] & 0x1f, head[7]] == [0, 0];
-    let icmp = head[0] == 0x45 && head[9] == ICMP && head[20] == ANSWER && head[12..16] == from.octets();
-    (icmp && first).then(|| u32::from_be_bytes([head[24], head[25], head[26], head[27]]))
+pub fn answer(packet: &[u8], from: Ipv4Addr) -> Option<Answer> {
+    let head = packet.first_chunk::<20>()?;
+    if head[0] != 0x45 || head[9] != ICMP || head[12..16] != from.octets() {
+        return None;
+    }
+    if [head[6] & 0x1f, head[7]] != [0, 0] {
+        return Some(Answer::Rest);
+    }
+    let [kind, _, _, _, number @ ..] = packet.get(20..)?.first_chunk::<8>()?;
+    (*kind == ANSWER).then(|| Answer::Number(u32::from_be_bytes(*number)))
 }
 
 #[cfg(test)]
@@ -57,10 +71,13 @@ mod tests {
         assert!(Sum::of(&packet[20..]).is_consistent());
         assert_eq!(answer(&packet, A), None, "a request");
         packet[20] = ANSWER;
-        assert_eq!(answer(&packet, A), Some(0x0102_0304));
+        assert_eq!(answer(&packet, A), Some(Answer::Number(0x0102_0304)));
         assert_eq!(answer(&packet, B), None);
         assert_eq!(answer(&packet[..27], A), None);
         packet[7] = 8;
-        assert_eq!(answer(&packet, A), None, "a later fragment");
+        assert_eq!(answer(&packet, A), Some(Answer::Rest));
+        assert_eq!(answer(&packet, B), None);
+        packet[9] = 17;
+        assert_eq!(answer(&packet, A), None);
     }
 }

@@ -11,7 +11,7 @@
 use std::net::SocketAddr;
 
 use antedate_channel::overlay::discovery::Probe;
-use antedate_channel::overlay::echo;
+use antedate_channel::overlay::echo::{self, Answer};
 use antedate_channel::overlay::message::Number;
 use antedate_channel::wireguard::HEADROOM;
 
@@ -117,8 +117,13 @@ impl Core {
     #[cold]
     pub(super) fn echo_answered(&mut self, now: u64, place: usize, packet: &[u8]) -> bool {
         let Some(peer) = self.peers.get(place) else { return false };
-        let Some(number) = echo::answer(packet, peer.settings.address) else { return false };
-        self.probe_answered(now, place, usize::from(number & SECOND != 0), number & !SECOND);
+        match echo::answer(packet, peer.settings.address) {
+            Some(Answer::Number(number)) => {
+                self.probe_answered(now, place, usize::from(number & SECOND != 0), number & !SECOND);
+            }
+            Some(Answer::Rest) => {}
+            None => return false,
+        }
         true
     }
 
