@@ -43,8 +43,8 @@ pub fn gate(data: &[u8]) {
             (Policy { allow: vec![traffic], rules: Vec::new() }, rules)
         }
         Kind::Rule(conditions) => {
-            let policy = Policy { rules: vec![rule(conditions.clone(), Action::Allow)], allow: Vec::new() };
-            (policy, vec![rule(conditions, Action::Deny)])
+            let policy = Policy { rules: vec![rule((*conditions).clone(), Action::Allow)], allow: Vec::new() };
+            (policy, vec![rule(*conditions, Action::Deny)])
         }
         Kind::Nothing => (Policy { allow: vec![Traffic::All], rules: Vec::new() }, Vec::new()),
     };
