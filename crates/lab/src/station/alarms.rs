@@ -52,7 +52,7 @@ pub enum Due {
     Nothing,
     /// The frame to repeat, behind the EtherType.
     Repeat(Vec<u8>),
-    /// All repetitions were in vain.
+    /// No repetition was acknowledged.
     GaveUp,
 }
 

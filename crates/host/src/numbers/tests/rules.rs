@@ -65,7 +65,7 @@ fn failed_write_changes_nothing() {
             medium.cut_at(step, Keep::Nothing);
             let error = act(&mut state).unwrap_err();
             assert!(matches!(error.kind, NumbersErrorKind::Io { .. }), "{error}");
-            // What is in force is what was durable before.
+            // The durable records are still in force.
             assert_eq!((state.next(&key(1)).unwrap(), state.bound(&key(1), OWN)), (7, 5), "{at} {step}");
             assert_eq!((state.next(&key(2)).unwrap(), state.bound(&key(2), OWN)), (1, 1), "{at} {step}");
             assert_eq!(durable(&medium, key(1)), (7, 5), "{at} {step}");
