@@ -86,7 +86,11 @@ fn open(path: &Path) -> io::Result<File> {
         .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
         .open(path)?;
     let about = file.metadata()?;
-    if about.is_file() && counts(about.uid(), process::user()) { Ok(file) } else { Err(io::ErrorKind::PermissionDenied.into()) }
+    if about.is_file() && counts(about.uid(), process::user()) {
+        Ok(file)
+    } else {
+        Err(io::ErrorKind::PermissionDenied.into())
+    }
 }
 
 /// Whether a lock file of this owner counts for this user.
