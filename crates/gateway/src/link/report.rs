@@ -219,6 +219,7 @@ impl StatusSource for Answers {
                 octets: answer.heard as u64,
                 answer_octets: answer.len as u64,
                 longest: longest as u64,
+                stock: false,
             }),
             None if *other => Err(refused(
                 format!("{peer} is no Antedate gateway, and has no echo"),

@@ -125,6 +125,7 @@ fn row(peer: &Peer, overlay: &Overlay, device: Option<&Device>, macs: usize, now
     let path = peer.searches.iter().flatten().map(Search::path_mtu).min_by_key(|path| path.octets);
     OverlayPeer {
         name: peer.settings.name.clone(),
+        second_endpoint: peer.settings.second_endpoint.map(|at| at.to_string()).unwrap_or_default(),
         public_key: device
             .map(|_| tunnel_keys::encode(&peer.settings.public_key).to_string())
             .unwrap_or_default(),

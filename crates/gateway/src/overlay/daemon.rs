@@ -201,6 +201,7 @@ impl Supervisor {
         let up = |port: &Interface| (interface::link_up(&port.name) == Some(true), 0);
         let answers = Arc::new(Answers {
             about: About::new(checked),
+            overlay: overlay.clone(),
             mailbox: Arc::clone(&mailbox),
             out,
             inward,

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use antedate_gateway::config::keys::KeyFile;
-use antedate_gateway::run::control::Request;
+use antedate_gateway::run::control::{Ping, Reply, Request};
 use antedate_gateway::run::status::Status;
 use antedate_host::numbers::NumberFile;
 use antedate_lab::ns::{Chain, ChainOptions, Namespace};
@@ -239,6 +239,11 @@ pub(crate) struct Port(PacketSocket);
 
 impl Port {
     pub(crate) fn open(namespace: &Namespace, interface: &str) -> Self {
+    /// Sends one echo.
+    pub(crate) fn ping(&self, ping: Ping) -> Reply {
+        self.0.ask(Request::Ping(ping))
+    }
+
         let options = Options { promiscuous: true, metadata: true, ..Options::default() };
         let socket = namespace.run(|| PacketSocket::open(interface, options)).expect("a thread");
         Self(socket.expect("a socket"))
