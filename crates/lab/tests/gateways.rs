@@ -23,6 +23,7 @@ const TESTS: &[Test] = &[
     ("gateway_survives_link_down", gateway_survives_link_down),
     ("replaced_interface_is_reopened", replaced_interface_is_reopened),
     ("returned_interface_is_reopened", returned_interface_is_reopened),
+    ("renamed_interface_shows_its_name", renamed_interface_shows_its_name),
     ("an_mtu_that_is_raised_is_followed", an_mtu_that_is_raised_is_followed),
     ("lower_mtu_is_followed", lower_mtu_is_followed),
     ("replays_are_refused_after_restart", replays_are_refused_after_restart),
@@ -253,6 +254,23 @@ fn returned_interface_is_reopened() {
         plant.borrow_uplink(time);
         plant.until_it_crosses(&cyclic(number, 64));
     }
+}
+
+fn renamed_interface_shows_its_name() {
+    let plant = Plant::build(&Settings::default());
+    plant.until_it_crosses(&cyclic(1, 64));
+    for (from, to) in [("uplink", "plant0"), ("field", "hall0")] {
+        let lines = [format!("link set dev {from} down"), format!("link set dev {from} name {to}")];
+        plant.chain.gateway_a.batch(&lines).expect("another name");
+        plant.chain.gateway_a.set_link(to, true).expect("the link comes up");
+    }
+    let end = Instant::now() + PATIENCE;
+    let names = || [plant.a.status().uplink, plant.a.status().field].map(|port| port.interface);
+    while names() != ["plant0", "hall0"] {
+        assert!(Instant::now() < end, "{:?}", names());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    plant.until_it_crosses(&cyclic(2, 64));
 }
 
 fn an_mtu_that_is_raised_is_followed() {

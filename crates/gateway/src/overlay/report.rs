@@ -30,8 +30,10 @@ pub(super) struct Answers {
     pub(super) out: Arc<PathCounters>,
     pub(super) inward: Arc<PathCounters>,
     pub(super) place: Arc<Mutex<Place>>,
-    /// Names and MTUs of the ports: field, uplink.
+    /// Names, addresses and MTUs of the ports: field, uplink.
     pub(super) ports: Mutex<[Carries; 2]>,
+    /// The present name of the second uplink, if any.
+    pub(super) second: Mutex<String>,
     /// For field, uplink and second uplink: whether the link is up, and how often it went down.
     pub(super) links: Mutex<[(bool, u64); 3]>,
     pub(super) shares: Shares,
@@ -45,8 +47,6 @@ impl Answers {
         self.mailbox.post(Message::Snapshot(answer));
         receiver.recv_timeout(ANSWER_TIMEOUT).ok()
     }
-}
-
 
     /// The index of a peer with this name, or address in the tunnel. Without one, that of the only
     /// peer.
@@ -101,12 +101,14 @@ fn silence(peer: &OverlayPeer, on: &str) -> CommandError {
         ),
         "the session alone shows that it is reachable; let it answer pings to that address",
     )
+}
+
 impl StatusSource for Answers {
     fn status(&self) -> Status {
         let snapshot = self.snapshot();
         let waits: Vec<_> = snapshot.iter().map(|snapshot| snapshot.waits).collect();
         let [field, uplink, second] = *lock(&self.links);
-        let [field_now, uplink_now] = *lock(&self.ports);
+        let [field_now, uplink_now] = lock(&self.ports).clone();
         let about = &self.about;
         let (mut out, mut inward) = (forwarding(&self.out), forwarding(&self.inward));
         (out.datagrams, inward.datagrams) = (self.out.sent.get(), self.inward.received.get());
@@ -121,14 +123,15 @@ impl StatusSource for Answers {
         Status {
             forwarding: snapshot.is_some(),
             warnings: self.watch.active(),
-            field: port(&about.field, &self.out, &self.inward, field, field_now),
-            uplink: port(&about.uplink, &self.inward, &self.out, uplink, uplink_now),
+            field: port(&self.out, &self.inward, field, &field_now),
+            uplink: port(&self.inward, &self.out, uplink, &uplink_now),
             out,
             inward,
             threads: self.shares.threads(about, &waits, &[Arc::clone(&self.place)]),
             overlay: snapshot.map(|mut snapshot| {
                 if let Some(about) = &mut snapshot.document.second_uplink {
                     (about.link, about.link_downs) = second;
+                    about.interface.clone_from(&lock(&self.second));
                 }
                 snapshot.document
             }),
@@ -136,9 +139,6 @@ impl StatusSource for Answers {
         }
     }
 
-    fn command(&self, command: Command) -> Result<String, CommandError> {
-        match command {
-            Command::Rekey => {
     fn ping(&self, ping: &Ping) -> Result<Echo, CommandError> {
         let Some(peer) = self.peer(&ping.peer) else {
             let what = format!("\"{}\" is no peer", ping.peer);
@@ -182,6 +182,9 @@ impl StatusSource for Answers {
         })
     }
 
+    fn command(&self, command: Command) -> Result<String, CommandError> {
+        match command {
+            Command::Rekey => {
                 self.mailbox.post(Message::Rekey);
                 Ok("new sessions are begun with all peers".into())
             }
