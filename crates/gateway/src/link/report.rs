@@ -113,7 +113,7 @@ impl Answers {
     }
 
     /// The other members: channel, address, name or none, and whether it is known to be no Antedate.
-    fn members(&self) -> Vec<(Sci, EthernetAddress, String, bool)> {
+    pub(super) fn members(&self) -> Vec<(Sci, EthernetAddress, String, bool)> {
         let view = lock(&self.agreement).clone();
         if let Some(view) = view {
             let view = lock(&view);
