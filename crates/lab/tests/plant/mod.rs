@@ -208,6 +208,17 @@ impl Gateway {
         gateway
     }
 
+    /// As [`Self::with`], with another `/etc/hosts`.
+    #[allow(dead_code, reason = "each test program compiles this module; one alone calls it")]
+    pub(crate) fn with_hosts(space: &Namespace, files: &Path, name: &str, text: &str, hosts: &Path) -> Self {
+        let (file, socket) = (files.join(format!("{name}.toml")), files.join(format!("{name}.sock")));
+        fs::write(&file, text).expect("the configuration is written");
+        let mut gateway = Self(Daemon::new(file, socket));
+        gateway.0.with_hosts(hosts.to_owned());
+        gateway.run(space);
+        gateway
+    }
+
     pub(crate) fn run(&mut self, namespace: &Namespace) {
         self.0.start(namespace);
     }
@@ -228,6 +239,11 @@ impl Gateway {
         assert!(reply.ok, "{}", reply.message);
     }
 
+    /// Sends one echo.
+    pub(crate) fn ping(&self, ping: Ping) -> Reply {
+        self.0.ask(Request::Ping(ping))
+    }
+
     pub(crate) fn switch(&self, an: u8) -> Result<String, String> {
         let reply = self.0.ask(Request::SwitchSa { an });
         if reply.ok { Ok(reply.message) } else { Err(reply.message) }
@@ -239,11 +255,6 @@ pub(crate) struct Port(PacketSocket);
 
 impl Port {
     pub(crate) fn open(namespace: &Namespace, interface: &str) -> Self {
-    /// Sends one echo.
-    pub(crate) fn ping(&self, ping: Ping) -> Reply {
-        self.0.ask(Request::Ping(ping))
-    }
-
         let options = Options { promiscuous: true, metadata: true, ..Options::default() };
         let socket = namespace.run(|| PacketSocket::open(interface, options)).expect("a thread");
         Self(socket.expect("a socket"))
