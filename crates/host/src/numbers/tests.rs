@@ -1,3 +1,4 @@
+mod lives;
 mod rules;
 
 use std::os::unix::fs::PermissionsExt;
