@@ -246,6 +246,24 @@ mod tests {
     }
 
     #[test]
+    fn next_number_is_marked() {
+        let mut window = ReplayWindow::<WORDS>::new(0, MAX_WINDOW);
+        for number in 0..3 {
+            window.mark_next();
+            assert_eq!((window.next(), window.check(number)), (number + 1, Err(ReplayError::Duplicate)));
+        }
+    }
+
+    #[test]
+    fn window_from_zero_has_room_below_a_jump() {
+        for jump in [5, 64, 100, 1023] {
+            let mut window = ReplayWindow::<WORDS>::new(0, MAX_WINDOW);
+            assert_eq!(take(&mut window, jump), Ok(()));
+            (0..jump).for_each(|number| assert_eq!(take(&mut window, number), Ok(()), "{number}"));
+        }
+    }
+
+    #[test]
     fn checking_marks_nothing() {
         let window = ReplayWindow::<WORDS>::new(1, 32);
         assert_eq!(window.check(77), Ok(()));

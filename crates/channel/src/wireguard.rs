@@ -105,7 +105,7 @@ pub struct Device {
     indices: BTreeMap<u32, usize>,
     /// The index of the last transport message and its peer, which are most likely the next one's
     /// too.
-    recent: (u32, usize),
+    recent: Option<(u32, usize)>,
     load: Load,
     refusals: Refusals,
     key_log: Option<Vec<KeyLogEntry>>,
@@ -124,7 +124,7 @@ impl Device {
             checker,
             peers: Vec::new(),
             indices: BTreeMap::new(),
-            recent: (0, usize::MAX),
+            recent: None,
             load: Load::default(),
             refusals: Refusals::default(),
             key_log: None,
@@ -272,10 +272,9 @@ impl Device {
         len: usize,
         tag: &[u8; TAG_LEN],
     ) -> Result<Received, Dropped> {
-        let at = if self.recent == (index, self.recent.1) && self.recent.1 < self.peers.len() {
-            self.recent.1
-        } else {
-            *self.indices.get(&index).ok_or(Dropped::UnknownIndex)?
+        let at = match self.recent {
+            Some((recent, at)) if recent == index => at,
+            _ => *self.indices.get(&index).ok_or(Dropped::UnknownIndex)?,
         };
         let peer = self.peers.get_mut(at).ok_or(Dropped::UnknownIndex)?;
         let (age, session) = peer.receiving(index, now).ok_or(Dropped::Expired)?;
@@ -286,7 +285,7 @@ impl Device {
             OpenError::Counter => Dropped::CounterEnd,
             OpenError::Forged => Dropped::ForgedData,
         })?;
-        self.recent = (index, at);
+        self.recent = Some((index, at));
         let roamed = peer.heard_at(origin);
         let gone = peer.received(age, now, len);
         self.release(gone);
@@ -394,13 +393,9 @@ impl Device {
     /// Returns the number done.
     #[inline]
     pub fn idle(&mut self, budget: u32) -> u32 {
-        if let Some(peer) = self.peers.get_mut(self.recent.1) {
-            let done = peer.idle(budget);
-            if done > 0 {
-                return done;
-            }
-        }
-        self.peers.iter_mut().map(|peer| peer.idle(budget)).find(|done| *done > 0).unwrap_or(0)
+        let recent = self.recent.map(|(_, at)| at);
+        let mut steps = recent.into_iter().chain(0..self.peers.len()).map(|at| self.peers[at].idle(budget));
+        steps.find(|done| *done > 0).unwrap_or(0)
     }
 
     /// Whether data for a peer can be sent at once.

@@ -172,7 +172,7 @@ const CHAINS: usize = 4;
 enum Phase {
     /// The last number ended a frame.
     Between,
-    /// The last number was a piece of the incomplete frame.
+    /// The last number was a piece of the incomplete frame, which this association owns.
     Inside,
     /// The last number was a piece of a frame that was refused.
     Refusing,
@@ -315,7 +315,6 @@ impl Assembly {
         self.set(association, chain);
         let marked = self.marks == Marks::Both;
         match phase {
-            Phase::Inside if self.owner != Some(association) => self.follow(now, verified, marked, counters),
             Phase::Inside if continued || !marked => self.append(verified, counters),
             Phase::Inside => {
                 self.drop_frame(counters, Dropped::SecondFirst);

@@ -337,5 +337,43 @@ fn every_reason_has_its_counter() {
     assert_eq!(named, [("InFragmentsTooShort", 1)]);
     let names: std::collections::BTreeSet<_> = bench.counters.named().map(|(name, _)| name).collect();
     assert_eq!(names.len(), 2 + Dropped::ALL.len());
-    assert_eq!(bench.assembly.marks(), Marks::More);
+    assert_eq!(
+        [Marks::More, Marks::Both].map(|marks| Assembly::new(Limits::default(), marks).marks()),
+        [Marks::More, Marks::Both]
+    );
+}
+
+#[test]
+fn whole_frames_move_the_memory_of_ends() {
+    // Number 3 leaves a hole; 4 follows it. Then 1 comes, whose predecessor is before the first
+    // number, and 2, whose predecessor is there only after it.
+    for (late, expected) in [([1, 2], [Whole, Whole]), ([2, 1], [Refused(Dropped::Unplaced), Whole])] {
+        let mut bench = more(Limits::default());
+        assert_eq!(bench.take(3, false, false, &frame(1, 47)), Whole);
+        assert_eq!(bench.take(4, false, false, &frame(1, 48)), Whole);
+        let took = late.map(|number| bench.take(number, false, false, &frame(1, 48)));
+        assert_eq!(took, expected);
+    }
+}
+
+#[test]
+fn words_of_a_refusal_name_its_cause() {
+    use std::string::ToString;
+    let texts: std::collections::BTreeSet<_> = Dropped::ALL.iter().map(Dropped::to_string).collect();
+    assert_eq!(texts.len(), Dropped::ALL.len());
+    for (why, cause) in [
+        (Dropped::Gap, "missing"),
+        (Dropped::OtherEtherType, "EtherType"),
+        (Dropped::OtherAddresses, "addresses"),
+        (Dropped::TimedOut, "in time"),
+        (Dropped::TooLong, "long"),
+        (Dropped::TooShort, "short"),
+    ] {
+        assert!(why.to_string().contains(cause), "{why}");
+    }
+    // What it holds is somebody's frame.
+    let mut bench = more(Limits::default());
+    assert_eq!(bench.take(1, true, false, &frame(0xa7, 48)), Held);
+    let shown = std::format!("{:?}", bench.assembly);
+    assert!(shown.contains("busy: true") && !shown.contains("167"), "{shown}");
 }

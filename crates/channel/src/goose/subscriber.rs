@@ -125,7 +125,7 @@ impl<S: Suite<NonceBytes = [u8; 12], TagBytes = [u8; 16]>> Subscriber<S> {
     /// messages are authentic and unique. Padding after the extension is ignored.
     pub fn receive(&mut self, frame: &[u8]) -> Result<Message<'_>, Dropped> {
         match self.open(frame) {
-            Ok(len) => match Message::parse_pdu(appid(frame), &self.pdu[..len]) {
+            Ok((appid, len)) => match Message::parse_pdu(appid, &self.pdu[..len]) {
                 Ok(message) => {
                     self.counters.delivered += 1;
                     Ok(message)
@@ -142,8 +142,9 @@ impl<S: Suite<NonceBytes = [u8; 12], TagBytes = [u8; 16]>> Subscriber<S> {
         }
     }
 
-    /// Verifies a frame and leaves its PDU in `pdu`.
-    fn open(&mut self, frame: &[u8]) -> Result<usize, Dropped> {
+    /// Verifies a frame and leaves its PDU in `pdu`. Returns its application identifier and the
+    /// length of the PDU.
+    fn open(&mut self, frame: &[u8]) -> Result<(u16, usize), Dropped> {
         let stack = VlanTagStack::parse(frame).map_err(|_| Dropped::Malformed)?;
         if stack.ethertype != EtherType::Goose {
             return Err(Dropped::Malformed);
@@ -182,12 +183,6 @@ impl<S: Suite<NonceBytes = [u8; 12], TagBytes = [u8; 16]>> Subscriber<S> {
             self.pdu.get_mut(..pdu.len()).ok_or(Dropped::Malformed)?.copy_from_slice(pdu);
         }
         self.window.mark(extension.number);
-        Ok(pdu.len())
+        Ok((header.appid, pdu.len()))
     }
-}
-
-/// The application identifier of a parsed frame.
-fn appid(frame: &[u8]) -> u16 {
-    let payload = VlanTagStack::parse(frame).map_or(frame.len(), |stack| stack.payload);
-    frame.get(payload..payload + 2).map_or(0, |octets| u16::from_be_bytes([octets[0], octets[1]]))
 }

@@ -187,7 +187,10 @@ fn vlan_tags_and_padding_are_accepted() {
     let layout = layout(Form::Authenticated);
     let frame = event(&mut publisher(&layout), 3);
     let tagged = [&frame[..12], &[0x81, 0, 0x80, 5], &frame[12..], &[0; 9]].concat();
-    assert!(subscriber(Form::Authenticated, 0).receive(&tagged).is_ok());
+    for frame in [&frame, &tagged] {
+        let got = subscriber(Form::Authenticated, 0).receive(frame).map(|message| message.appid);
+        assert_eq!(got, Ok(0x1000));
+    }
     assert_eq!(subscriber(Form::Encrypted, 0).receive(&frame), Err(Dropped::Unauthentic));
     let mut plain = vec![0; 14 + 200];
     plain[..14].copy_from_slice(&frame[..14]);

@@ -288,6 +288,33 @@ mod tests {
     }
 
     #[test]
+    fn icv_with_two_equal_changes_is_wrong() {
+        let cak = Cak::new(&[7; 16], b"name").unwrap();
+        let icv = cak.icv(b"covered");
+        assert!(cak.verify(b"covered", &icv));
+        for at in 1..ICV_LEN {
+            let mut changed = icv;
+            changed[0] ^= 0x55;
+            changed[at] ^= 0x55;
+            assert!(!cak.verify(b"covered", &changed), "{at}");
+        }
+    }
+
+    #[test]
+    fn debug_shows_the_name_and_no_key() {
+        let cak = Cak::new(&[0xa7; 32], b"name").unwrap();
+        assert_eq!(std::format!("{cak:?}"), "Cak(Ckn(6e616d65), ..)");
+        assert_eq!(std::format!("{:?}", Secret::new(&[0xa7; 16])), "Secret(..)");
+    }
+
+    #[test]
+    fn errors_name_their_cause() {
+        let texts = [CakError::KeyLength(24), CakError::NameLength(33)].map(|error| std::format!("{error}"));
+        assert!(texts[0].contains("CAK") && texts[0].contains("24"), "{texts:?}");
+        assert!(texts[1].contains("CKN") && texts[1].contains("33"), "{texts:?}");
+    }
+
+    #[test]
     fn wrong_key_and_name_lengths_are_refused() {
         assert_eq!(Cak::new(&[0; 24], b"n").unwrap_err(), CakError::KeyLength(24));
         assert_eq!(Cak::new(&[0; 16], b"").unwrap_err(), CakError::NameLength(0));

@@ -192,8 +192,23 @@ mod tests {
         assert!(checker.shows_cookie(&message, from(1), 2));
         assert!(!checker.shows_cookie(&message, from(2), 2), "another port");
         assert!(!checker.shows_cookie(&message, from(1), COOKIE_LIFETIME), "the secret has changed");
-        marker.mark(&mut message, COOKIE_LIFETIME);
-        assert_eq!(message[132..], [0; 16], "an old cookie is not shown");
+        // It came at 1. An old one is not shown.
+        for (age, shown) in
+            [(COOKIE_LIFETIME - COOKIE_MARGIN - 1, true), (COOKIE_LIFETIME - COOKIE_MARGIN, false)]
+        {
+            marker.mark(&mut message, 1 + age);
+            assert_eq!(message[132..] != [0; 16], shown, "{age}");
+        }
+    }
+
+    #[test]
+    fn cookie_of_another_key_is_not_taken() {
+        let (mut marker, mut other) = (Marker::new(&[5; 32]), Checker::new(&[6; 32]));
+        let mut message = [7; 148];
+        marker.mark(&mut message, 0);
+        assert!(!other.knows_us(&message));
+        let reply = other.reply(&message, 1, from(1), 0, |out| out.fill(3)).unwrap();
+        assert!(!marker.take(&reply, 0));
     }
 
     #[test]

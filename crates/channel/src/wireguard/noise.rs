@@ -292,6 +292,34 @@ mod tests {
         assert_eq!((a_send, a_receive), (receive, send));
     }
 
+    /// Computed apart, by Python's `hashlib` and `hmac` with RFC 7748's and RFC 8439's formulas.
+    #[test]
+    fn messages_and_keys_match_another_program() {
+        let (a, b, shared) = pair();
+        let psk = Zeroizing::new([9; 32]);
+        let (begun, initiation) = Begun::new(&a, &b.public, &shared, &[3; 32], &[7; 12], 11).unwrap();
+        assert_eq!(*begun.ephemeral(), [3; 32]);
+        let hex = |octets: &[u8]| std::format!("{}", antedate_wire::Hex(octets));
+        assert_eq!(
+            hex(&initiation.ephemeral),
+            "5dfedd3b6bd47f6fa28ee15d969d5bb0ea53774d488bdaf9df1c6e0124b3ef22"
+        );
+        assert_eq!(
+            hex(&initiation.static_key),
+            "0a26599fb2188bb723276fc173af67616c817fc32fd04d686d87ec152fac10eed2bda3bb3b6f1eded6977684082284d8"
+        );
+        assert_eq!(hex(&initiation.timestamp), "50fc41b4cbcf9deeba2039d1c21710e7081f158a3f5bb6ceb5c344e3");
+        let (proven, _) = Heard::new(&b, &initiation).unwrap().timestamp(&shared).unwrap();
+        let (response, [send, receive]) = proven.respond(&psk, &[4; 32], 12).unwrap();
+        assert_eq!(
+            hex(&response.ephemeral),
+            "ac01b2209e86354fb853237b5de0f4fab13c7fcbf433a61c019369617fecf10b"
+        );
+        assert_eq!(hex(&response.empty), "4f454c97e3cfc715139994a80263cbca");
+        assert_eq!(hex(&receive[..]), "5e7f286e4df55cd3305b4cb49aff8dec8dc65c2f298dd52440d1266a2e545762");
+        assert_eq!(hex(&send[..]), "82c7d54a910cf61d06fe36d96c38872a195d8f34b7a447956f04f7b961e8d5b4");
+    }
+
     #[test]
     fn changed_message_or_key_is_detected() {
         let (a, b, shared) = pair();

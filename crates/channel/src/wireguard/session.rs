@@ -256,6 +256,18 @@ mod tests {
     }
 
     #[test]
+    fn reach_bounds_the_preparation() {
+        let steps = |reach: Option<usize>| {
+            let [mut session, _] = pair(0);
+            if let Some(octets) = reach {
+                session.set_reach(octets);
+            }
+            core::iter::from_fn(|| Some(session.idle(u32::MAX)).filter(|done| *done > 0)).sum::<u32>()
+        };
+        assert!(steps(Some(64)) < steps(None));
+    }
+
+    #[test]
     fn next_counter_is_prepared_both_ways() {
         let [mut a, mut b] = pair(0);
         for session in [&mut a, &mut b] {

@@ -1,4 +1,5 @@
 mod limits;
+mod timers;
 
 use std::vec;
 use std::vec::Vec;

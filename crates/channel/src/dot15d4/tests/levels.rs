@@ -110,6 +110,9 @@ fn key_is_for_its_kinds_only() {
         assert_eq!(some.permits(Kind::Command(identifier)), listed, "{identifier}");
         assert!(Usage::ANY.permits(Kind::Command(identifier)));
     }
+    // A set that has commands already keeps them.
+    let one = Usage::ANY.with_commands(&[7, 7]);
+    assert!(one.permits(Kind::Command(7)) && one.permits(Kind::Encrypted) && !one.permits(Kind::Command(8)));
     assert!(some.permits(Kind::Frame(FrameType::Data)) && !some.permits(Kind::Frame(FrameType::Ack)));
 }
 

@@ -114,7 +114,7 @@ fn retransmission_is_always_recognised() {
         let len = a.secure(&long, &ies[..len], b"x", at(LEVEL), asn(slot), &mut frame).unwrap();
         assert_eq!(hear(&mut node, slot, &frame[..len]).0, fresh);
     }
-    assert_eq!(node.counters().duplicates, 2);
+    assert_eq!((node.counters().delivered, node.counters().duplicates), (4, 2));
 }
 
 #[test]
@@ -276,5 +276,18 @@ fn any_backoff_exponent_gives_a_backoff() {
         }
         let slots = shared.next().unwrap();
         assert!((1000..1_000_000).contains(&slots), "{slots}");
+    }
+}
+
+#[test]
+fn acknowledgment_tells_the_time() {
+    let offset = NodeConfig::new(at(LEVEL)).timeslot.tx_offset;
+    for (came, expected) in [(offset, 0), (offset - 120, 120), (offset + 30, -30), (offset + 3000, -2048)] {
+        let mut node = listener(security(B, A, NonceKind::Asn));
+        let frame = secure(&mut security(A, B, NonceKind::Asn), &header(1), b"x", LEVEL, asn(10)).unwrap();
+        node.begin(asn(10).unwrap());
+        assert!(node.received(&frame, came).unwrap().ack);
+        let correction = Frame::parse(node.ack()).unwrap().header_ies().time_correction().unwrap();
+        assert_eq!((correction.microseconds, correction.nack), (expected, false), "{came}");
     }
 }

@@ -162,6 +162,22 @@ mod tests {
     }
 
     #[test]
+    fn longest_message_and_farthest_are_taken() {
+        let refused = Err(Dropped::Handshake);
+        for (message, length, expected) in [
+            (5, MAX_MESSAGE, Ok(())),
+            (5, MAX_MESSAGE + 1, refused),
+            (5 + AHEAD, 1, Ok(())),
+            (5 + AHEAD + 1, 1, refused),
+            (4, MAX_MESSAGE + 1, Ok(())),
+        ] {
+            let mut assembly = Assembly::default();
+            assembly.expect(5);
+            assert_eq!(assembly.take(&fragment(message, 0, b"a", length), false), expected, "{message}");
+        }
+    }
+
+    #[test]
     fn too_many_gaps_are_refused() {
         let mut assembly = Assembly::default();
         let refused =

@@ -293,3 +293,21 @@ proptest! {
         prop_assert!(delivered.len() > 100);
     }
 }
+
+#[test]
+fn reach_bounds_the_preparation() {
+    let prepared = |reach: Option<usize>| {
+        let (_, mut reader) = pair(Aead::Aes128Gcm, ConnectionId::EMPTY);
+        if let Some(octets) = reach {
+            reader.set_reach(octets);
+        }
+        core::iter::from_fn(|| Some(reader.idle(u32::MAX)).filter(|steps| *steps > 0)).sum::<u32>()
+    };
+    assert!(prepared(Some(0)) < prepared(Some(500)) && prepared(Some(500)) < prepared(None));
+}
+
+#[test]
+fn debug_of_a_reader_shows_no_key() {
+    let (_, reader) = pair(Aead::Aes128Gcm, ConnectionId::EMPTY);
+    assert_eq!(std::format!("{reader:?}"), "Reader(Aes128Gcm, epoch 1, next 0x1000000000000)");
+}

@@ -1,6 +1,8 @@
 //! Each rule of a participant, with peers that say anything under the right CAK.
 
+mod keys;
 mod listening;
+mod searching;
 mod serving;
 mod timing;
 
@@ -10,7 +12,7 @@ use std::vec::Vec;
 
 use antedate_wire::macsec::An;
 use antedate_wire::mka::{
-    ALGORITHM_AGILITY, Basic, Capability, DistributedSak, KeyUse, PeerList, Repr, SakUse, WrappedSak,
+    ALGORITHM_AGILITY, Basic, Capability, DistributedSak, KeyUse, PeerList, Repr, SakUse, WrappedSak, Xpn,
 };
 use antedate_wire::{EthernetAddress, Sci};
 

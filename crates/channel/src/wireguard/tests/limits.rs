@@ -415,7 +415,7 @@ fn packets_of_two_peers_are_told_apart() {
             let came = devices[2].receive(&mut world, from, &mut datagram[..len], &mut answer);
             let expected = Received::Packet { peer: PeerId(at), range: 16..32, roamed: false };
             assert_eq!(came, Ok(expected), "{round}");
-            assert_eq!(devices[2].recent.1, at);
+            assert_eq!(devices[2].recent.map(|(_, at)| at), Some(at));
         }
     }
     for at in 0..2 {
@@ -471,4 +471,23 @@ fn stray_cookies_are_counted() {
     let index = *pair.devices[0].indices.keys().next().unwrap();
     assert_eq!(pair.bring(0, pair.at[1], &cookie(index)), Err(Dropped::StrayCookie));
     assert_eq!(pair.devices[0].refusals().stray_cookie, 2);
+}
+
+#[test]
+fn debug_and_errors_show_no_key() {
+    let shown = std::format!("{:?}", Pair::connected().devices[0]);
+    assert!(shown.starts_with("Device { peers: 1, ") && !shown.contains("17, 17"), "{shown}");
+    let settings =
+        Settings { endpoint: Some(address(2)), preshared: [0xb7; 32], ..Settings::new([0xa7; 32]) };
+    assert_eq!(std::format!("{settings:?}"), "Settings { endpoint: Some(192.0.2.2:51820), .. }");
+    let errors = [PeerError::Known, PeerError::Ourselves, PeerError::LowOrder];
+    let texts = errors.map(|error| std::format!("{error}"));
+    for (text, cause) in texts.iter().zip(["there is a peer", "our own", "key generator"]) {
+        assert!(text.contains(cause), "{text}");
+    }
+    let errors = [SendError::NoPeer, SendError::NoSession, SendError::NoEndpoint, SendError::NoRoom];
+    let texts = errors.map(|error| std::format!("{error}"));
+    for (text, cause) in texts.iter().zip(["peer", "session", "address", "room"]) {
+        assert!(text.contains(cause), "{text}");
+    }
 }

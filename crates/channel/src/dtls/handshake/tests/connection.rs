@@ -340,3 +340,13 @@ fn flight_fits_its_datagrams() {
         assert_eq!(client.step, Step::Finished);
     }
 }
+
+#[test]
+fn debug_shows_no_key_and_errors_their_cause() {
+    let who = Client { identity: IDENTITY.to_vec(), key: key() };
+    assert_eq!(std::format!("{who:?}"), "Client(9 octets of identity, ..)");
+    assert_eq!(Keyring::key(&(), IDENTITY), None, "a client has no keys of others");
+    let error = ProtectError::TooLong;
+    assert_eq!(std::format!("{}", SendError::Protect(error)), std::format!("{error}"));
+    assert!(std::format!("{}", SendError::NotEstablished).contains("no keys"));
+}

@@ -312,3 +312,71 @@ fn faults_name_their_remedy() {
     let texts: std::collections::BTreeSet<_> = all.iter().map(Fault::to_string).collect();
     assert!(texts.len() == all.len() && texts.iter().all(|text| text.len() > 20));
 }
+
+#[test]
+fn sender_is_named_if_genuine() {
+    let mut bench = Bench::new();
+    let us = bench.us();
+    let good = mkpdu(1, 1, &us, |_| {});
+    bench.hear(&good).unwrap();
+    assert_eq!(bench.hear(&good), Err(Dropped::Replayed));
+    assert_eq!(bench.me.sender(&good), Some(sci(1)), "whatever it says");
+    let mut wrong_icv = good.clone();
+    *wrong_icv.last_mut().unwrap() ^= 0x80;
+    for other in [
+        mkpdu(1, 1, &us, |repr| repr.basic.ckn = b"worle"),
+        mkpdu(1, 1, &us, |repr| repr.basic.algorithm_agility += 1),
+        wrong_icv,
+        good[..30].to_vec(),
+    ] {
+        assert_eq!(bench.me.sender(&other), None);
+    }
+}
+
+#[test]
+fn peer_on_a_new_way_is_answered_again() {
+    let mut bench = Bench::with(|config| config.destinations = AUTOMATIC.to_vec());
+    let steps = [(3, false, false), (3, false, true), (3, true, false), (0, false, false)];
+    for (message, (place, answered, answer)) in (1..).zip(steps) {
+        let frame = mkpdu(1, message, &[], |repr| repr.destination = AUTOMATIC[place]);
+        bench.hear(&frame).unwrap();
+        let peer = bench.me.peers.get(member(1)).unwrap();
+        assert_eq!((peer.heard_by, peer.answered), (Some(place), answered), "{message}");
+        if answer {
+            bench.tick(SECOND);
+        }
+    }
+}
+
+#[test]
+fn strangers_get_twice_the_places() {
+    for places in [1, 3] {
+        let mut bench = Bench::with(|config| config.max_peers = usize::from(places));
+        let most = 2 * places;
+        for n in 1..most {
+            assert_eq!(bench.hear(&mkpdu(n, 1, &[], |_| {})), Ok(()));
+        }
+        // Nobody is displaced while there is a place.
+        let us = bench.us();
+        assert_eq!(bench.hear(&mkpdu(most, 1, &us, |_| {})), Ok(()));
+        assert_eq!(bench.me.peers.0.len(), usize::from(most));
+        assert_eq!(bench.hear(&mkpdu(most + 1, 1, &[], |_| {})), Err(Dropped::TooMany));
+    }
+}
+
+#[test]
+fn each_refusal_has_its_words() {
+    use std::string::ToString;
+    let names: std::collections::BTreeSet<_> = Dropped::ALL.iter().map(|why| why.name()).collect();
+    let texts: std::collections::BTreeSet<_> = Dropped::ALL.iter().map(Dropped::to_string).collect();
+    assert_eq!((names.len(), texts.len()), (Dropped::ALL.len(), Dropped::ALL.len()));
+    for (why, cause) in [
+        (Dropped::Malformed, "MKPDU"),
+        (Dropped::WrongIcv, "ICV"),
+        (Dropped::OwnSci, "SCI"),
+        (Dropped::OwnMember, "member identifier"),
+        (Dropped::TooMany, "too many"),
+    ] {
+        assert!(why.to_string().contains(cause), "{why}");
+    }
+}

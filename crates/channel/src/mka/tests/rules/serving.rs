@@ -211,3 +211,91 @@ fn free_association_number_is_taken() {
     bench.tick(SECOND);
     assert_eq!(bench.me.latest.as_ref().map(|held| held.an), Some(AN[3]));
 }
+
+/// A live peer that does not want MACsec. It has a short SCI, and gets no key.
+fn meet_unwilling(bench: &mut Bench, n: u8) {
+    let us = bench.us();
+    bench.hear(&mkpdu(n, 1, &us, |repr| repr.basic.macsec_desired = false)).unwrap();
+}
+
+#[test]
+fn changed_short_scis_make_a_key_due() {
+    let (xpn, plain) = (CipherSuite::GcmAesXpn128, CipherSuite::GcmAes128);
+    let leave = |bench: &mut Bench| bench.me.peers.0.retain(|peer| peer.member != member(2));
+    type Change = fn(&mut Bench, KeyIdentifier, fn(&mut Bench));
+    let changes: [(&'static str, CipherSuite, bool, Change); 7] = [
+        ("nothing", xpn, false, |_, _, _| {}),
+        ("one more", xpn, true, |bench, _, _| meet_unwilling(bench, 3)),
+        ("one less", xpn, true, |bench, _, leave| leave(bench)),
+        ("another in its place", xpn, true, |bench, _, leave| {
+            leave(bench);
+            meet_unwilling(bench, 3);
+        }),
+        ("no short SCIs", plain, false, |bench, _, _| meet_unwilling(bench, 3)),
+        ("all have the key", xpn, false, |bench, made, _| {
+            let us = bench.us();
+            bench.hear(&mkpdu(1, 2, &us, |repr| repr.sak_use = in_use(made, true, false))).unwrap();
+            meet_unwilling(bench, 3);
+        }),
+        ("the key is in use", xpn, false, |bench, _, _| {
+            bench.me.latest.as_mut().unwrap().transmits = true;
+            meet_unwilling(bench, 3);
+        }),
+    ];
+    for (change, suite, due, happens) in changes {
+        let mut bench = Bench::with(|config| (config.priority, config.suites) = (0, [suite].into()));
+        bench.meet(1);
+        meet_unwilling(&mut bench, 2);
+        bench.tick(SECOND);
+        let made = bench.latest().unwrap();
+        happens(&mut bench, made, leave);
+        bench.tick(Duration::from_millis(60));
+        assert_eq!(bench.me.fresh_keys, 1 + u64::from(due), "{change}");
+    }
+}
+
+#[test]
+fn silent_member_has_not_refused_a_key() {
+    // It says nothing of the key, and is not heard a life time after it was made.
+    let (mut bench, made) = serving(|_| {});
+    let since = bench.me.latest.as_ref().unwrap().since;
+    for (message, after, keeps, keys) in
+        [(3, 3 * SECOND, true, 1), (4, LIFE_TIME, false, 1), (5, LIFE_TIME + TINY, false, 2)]
+    {
+        bench.now = since + after;
+        let us = bench.us();
+        let said = in_use(made, true, true).filter(|_| keeps);
+        bench.hear(&mkpdu(1, message, &us, |repr| repr.sak_use = said)).unwrap();
+        bench.tick(Duration::ZERO);
+        assert_eq!(bench.me.fresh_keys, keys, "{after:?}");
+    }
+}
+
+#[test]
+fn member_without_a_list_gets_the_default() {
+    use CipherSuite::{ChaCha20Poly1305, GcmAes128, GcmAes256};
+    for (suites, expected) in [
+        (&[GcmAes256, GcmAes128][..], Some(GcmAes128)),
+        (&[GcmAes256], Some(GcmAes256)),
+        (&[ChaCha20Poly1305], None),
+        (&[GcmAes256, ChaCha20Poly1305], None),
+    ] {
+        let mut bench = Bench::with(|config| (config.priority, config.suites) = (0, suites.to_vec()));
+        bench.meet(1);
+        bench.tick(SECOND);
+        assert_eq!(bench.me.latest.as_ref().map(|held| held.suite), expected, "{suites:?}");
+        assert_eq!(bench.me.fault, expected.is_none().then_some(Fault::NoCommonSuite));
+    }
+}
+
+#[test]
+fn own_association_number_is_never_taken() {
+    let (mut bench, _) = serving(|_| {});
+    // Ours is 0; the others announce the rest.
+    let known = |an| KeyUse { key: key(1, 8), an, receives: true, transmits: false, lowest_pn: 1 };
+    bench.meet(3);
+    bench.me.peers.0[0].keys = [known(AN[1]), known(AN[2])];
+    bench.me.peers.0[1].keys = [known(AN[3]), KeyUse::default()];
+    bench.tick(SECOND);
+    assert_eq!((bench.me.fresh_keys, bench.me.latest.as_ref().map(|held| held.an)), (2, Some(AN[1])));
+}

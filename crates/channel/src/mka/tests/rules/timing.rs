@@ -118,6 +118,7 @@ fn mkpdus_come_at_their_intervals() {
     }
     bench.now = 103 * SECOND;
     bench.me.last_sent = Some(bench.now);
+    assert_eq!(bench.me.wake_at(bench.now), bench.now + HELLO_TIME);
     for (after, sent) in [(1999, 0), (1, 1)] {
         bench.tick(Duration::from_millis(after));
         assert_eq!(bench.sent(), sent);
@@ -177,6 +178,12 @@ fn wake_up_meets_the_next_deadline() {
     bench.me.peers.0[0].proven = Some(now - 5 * SECOND);
     assert_eq!(bench.me.wake_at(now), now + SECOND, "a peer that does not name us");
     assert_eq!(bench.me.wake_at(now + 9 * SECOND), now + 9 * SECOND, "never in the past");
+    bench.me.peers.0[0].proven = Some(now);
+    assert_eq!(bench.me.wake_at(now), now + HELLO_TIME);
+    bench.me.latest.as_mut().unwrap().transmits = false;
+    assert_eq!(bench.me.wake_at(now), now + Duration::from_millis(50), "a key to change to");
+    (bench.me.old, bench.me.first_live) = (bench.me.latest.take(), None);
+    assert_eq!(bench.me.wake_at(now), now + Duration::from_millis(50), "a key to end");
 }
 
 #[test]
@@ -229,6 +236,15 @@ fn announced_numbers_lag_behind() {
     assert_eq!(numbers.lowest, (60, Some(90)));
 }
 
+/// The channels of each key to receive with.
+fn received(bench: &mut Bench) -> Vec<Vec<Sci>> {
+    let installed = core::mem::take(&mut bench.actions).into_iter().filter_map(|action| match action {
+        Action::Receive(install) => Some(install.members.iter().map(|(sci, _)| *sci).collect()),
+        _ => None,
+    });
+    installed.collect()
+}
+
 #[test]
 fn member_that_returns_is_received_again() {
     let mut bench = Bench::new();
@@ -238,15 +254,6 @@ fn member_that_returns_is_received_again() {
     let both = [bench.us(), PeerList::entry(member(2), 1).to_vec()].concat();
     bench.hear(&mkpdu(1, 2, &both, |repr| repr.distributed_sak = Some(sak(1, &wrapped)))).unwrap();
     bench.tick(Duration::ZERO);
-    let received = |bench: &mut Bench| -> Vec<Vec<Sci>> {
-        core::mem::take(&mut bench.actions)
-            .into_iter()
-            .filter_map(|action| match action {
-                Action::Receive(install) => Some(install.members.iter().map(|(sci, _)| *sci).collect()),
-                _ => None,
-            })
-            .collect()
-    };
     assert_eq!(received(&mut bench), [[sci(2), sci(1)]], "in the order of the list");
     // Peer 2 falls silent; peer 1 does not.
     bench.now += LIFE_TIME;
@@ -262,4 +269,62 @@ fn member_that_returns_is_received_again() {
     assert_eq!(received(&mut bench), [[sci(2)]]);
     bench.tick(SECOND);
     assert_eq!(received(&mut bench), [] as [Vec<Sci>; 0], "once");
+}
+
+#[test]
+fn only_member_of_a_key_may_return() {
+    let mut bench = Bench::new();
+    bench.meet(1);
+    bench.meet(2);
+    bench.key_of_1(2, 1);
+    bench.tick(Duration::ZERO);
+    assert_eq!(received(&mut bench), [[sci(1)]]);
+    // Peer 1, the key's only other user, falls silent; peer 2 does not.
+    bench.now += LIFE_TIME;
+    let us = bench.us();
+    bench.me.sent_at.back_mut().unwrap().at = bench.now;
+    bench.hear(&mkpdu(2, 2, &us, |_| {})).unwrap();
+    bench.tick(Duration::ZERO);
+    assert!(bench.actions.iter().any(|action| matches!(action, Action::Forget(of) if *of == sci(1))));
+    assert_eq!(received(&mut bench), [] as [Vec<Sci>; 0]);
+    let us = bench.us();
+    bench.hear(&mkpdu(1, 3, &us, |_| {})).unwrap();
+    bench.tick(Duration::ZERO);
+    assert_eq!(received(&mut bench), [[sci(1)]]);
+}
+
+/// The last MKPDU sent.
+fn last_sent(bench: &Bench) -> Repr<'_> {
+    let mut sent = bench.actions.iter().rev();
+    let frame = sent.find_map(|action| if let Action::Send(frame) = action { Some(frame) } else { None });
+    Repr::parse(frame.unwrap()).unwrap().repr
+}
+
+#[test]
+fn lists_have_as_many_as_may_be_members() {
+    let mut bench = Bench::with(|config| config.max_peers = 3);
+    bench.meet(1);
+    bench.meet(2);
+    (3..=6).for_each(|n| bench.hear(&mkpdu(n, 1, &[], |_| {})).unwrap());
+    bench.tick(SECOND);
+    let repr = last_sent(&bench);
+    let count = |list: Option<PeerList<'_>>| list.map_or(0, |list| list.peers().count());
+    assert_eq!((count(repr.live), count(repr.potential)), (2, 1));
+    let status = bench.me.status(bench.now);
+    assert_eq!((status.sent, status.received, status.members.len()), (2, 6, 6));
+    let servers: Vec<Sci> =
+        status.members.iter().filter(|member| member.key_server).map(|member| member.sci).collect();
+    assert_eq!((servers, status.key_server), (vec![sci(1)], Some(sci(1))));
+}
+
+#[test]
+fn long_numbers_are_announced_whole() {
+    let (mut bench, _) = serving(|config| config.suites = [CipherSuite::GcmAesXpn128].into());
+    bench.me.progress(AN[0], (6 << 32) + 9, None);
+    for later in [100, 100, 2000] {
+        bench.tick(Duration::from_millis(later));
+    }
+    let repr = last_sent(&bench);
+    assert_eq!(repr.xpn.map(|xpn| (xpn.latest_lowest_pn, xpn.old_lowest_pn)), Some((6, 0)));
+    assert_eq!(repr.sak_use.and_then(|sak| sak.keys).map(|keys| keys[0].lowest_pn), Some(9));
 }
