@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+use xtask::report::StepResult;
 use xtask::setup::{self, Purpose, tools};
 use xtask::shell::{Run, cache, cargo, program, root, target};
 
@@ -82,29 +83,36 @@ pub(crate) struct Arguments {
     /// Mutate this file or folder alone; may be given several times
     #[arg(long, value_name = "PATH")]
     only: Vec<PathBuf>,
-    /// Only functions that changed since BASE, for three minutes
+    /// Only functions that changed since BASE, for some minutes
     #[arg(long)]
     quick: bool,
-    /// The commit that `--quick` compares with
-    #[arg(long, default_value = BASE, requires = "quick")]
-    base: String,
+    /// The commit that `--quick` compares with; left out, that 20 commits ago
+    #[arg(long, requires = "quick")]
+    base: Option<String>,
 }
-
-/// What CI compares with.
-const BASE: &str = "HEAD~20";
 
 /// Runs the mutants of all modules or of the named paths; false below the threshold.
 pub(crate) fn main(arguments: &Arguments) -> Result<bool, String> {
     setup::ensure(Purpose::Demo)?;
-    let base = arguments.quick.then_some(arguments.base.as_str());
-    match judge(&run(&arguments.only, base)?, &justified()?, base.is_none() && arguments.only.is_empty()) {
-        Ok(note) => println!("xtask: {note}"),
-        Err(why) => {
-            println!("xtask: {why}");
-            return Ok(false);
-        }
-    }
-    Ok(true)
+    let base = match &arguments.base {
+        None if arguments.quick => Some(recent()?),
+        base => base.clone(),
+    };
+    let is_whole = base.is_none() && arguments.only.is_empty();
+    let judged = judge(&run(&arguments.only, base.as_deref())?, &justified()?, is_whole);
+    println!("xtask: {}", judged.as_ref().unwrap_or_else(|why| why));
+    Ok(judged.is_ok())
+}
+
+/// The step *mutants*: the quick form.
+pub(crate) fn quick() -> StepResult {
+    Ok(judge(&run(&[], Some(&recent()?))?, &justified()?, false)?)
+}
+
+/// The commit 20 before this one, or the oldest that a shallow clone has.
+fn recent() -> Result<String, String> {
+    let commits = program("git").args(["rev-list", "--first-parent", "--max-count=21", "HEAD"]).read(60)?;
+    commits.lines().last().map(str::to_string).ok_or_else(|| "git rev-list: no commit".into())
 }
 
 /// The mutants of a run, each `PATH:LINE:COLUMN: CHANGE`.

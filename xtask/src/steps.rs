@@ -1,6 +1,6 @@
 //! The steps of `cargo xtask test`, in their order.
 
-use crate::{backends, book, demos, dependencies, firmware, house, labs, nostd};
+use crate::{backends, book, demos, dependencies, firmware, house, labs, mutants, nostd};
 use serde_json::Value;
 use std::fs;
 use std::io::ErrorKind;
@@ -8,7 +8,7 @@ use std::process::Command;
 use xtask::cross::{ARMV7, ARMV8};
 use xtask::peers;
 use xtask::report::{StepResult, Stop};
-use xtask::shell::{DEMO, PROFILE, Run, build_product, cache, cargo, program, target};
+use xtask::shell::{PROFILE, Run, TESTS, build_product, cache, cargo, program, target};
 
 /// A check with its name.
 pub(crate) struct Step {
@@ -19,8 +19,8 @@ pub(crate) struct Step {
 /// The step that builds the program of the steps after it.
 pub(crate) const PRODUCT: &str = "product";
 
-/// All steps. They use the product in the profile of the demo, which builds in a third of the time
-/// of fat LTO.
+/// All steps. They use the product in the profile of the tests, with which it has nearly all it
+/// needs in common, with assertions and overflow checks.
 pub(crate) fn steps() -> Vec<Step> {
     let mut steps = Vec::new();
     let mut add = |name: &str, run: Box<dyn FnOnce() -> StepResult>| {
@@ -42,18 +42,19 @@ pub(crate) fn steps() -> Vec<Step> {
     add("fuzz seeds", Box::new(fuzz_seeds));
     add("fuzz targets", Box::new(fuzz_targets));
     add("cipher bench", Box::new(cipher_bench));
+    add("mutants", Box::new(mutants::quick));
     add("each crate alone", Box::new(each_alone));
     add("no_std", Box::new(nostd::check));
-    add(PRODUCT, Box::new(|| Ok(build_product(DEMO).map(|()| String::new())?)));
-    add("firmware", Box::new(|| firmware::check(DEMO)));
+    add(PRODUCT, Box::new(|| Ok(build_product(TESTS).map(|()| String::new())?)));
+    add("firmware", Box::new(|| firmware::check(TESTS)));
     for demo in demos::ALL {
-        add(&format!("demo {}", demo.name), Box::new(move || demos::run(&demo, DEMO)));
+        add(&format!("demo {}", demo.name), Box::new(move || demos::run(&demo, TESTS)));
     }
     for name in labs::ALL {
-        add(&format!("lab {name}"), Box::new(move || labs::run(name, DEMO)));
+        add(&format!("lab {name}"), Box::new(move || labs::run(name, TESTS)));
     }
     for name in peers::TESTED {
-        add(&format!("peer {name}"), Box::new(|| peers::step(name, DEMO)));
+        add(&format!("peer {name}"), Box::new(|| peers::step(name, TESTS)));
     }
     add("bench gateway", Box::new(bench));
     steps
@@ -149,7 +150,7 @@ fn bench() -> StepResult {
         return Err(Stop::Skipped("it needs two cores".into()));
     }
     let mut command = program(peers::built()?);
-    command.args(["bench", "gateway", "--quick", "--no-verdict"]).env(PROFILE, DEMO);
+    command.args(["bench", "gateway", "--quick", "--no-verdict"]).env(PROFILE, TESTS);
     command.echoed(900)?;
     Ok("its goals are not judged here".into())
 }

@@ -29,10 +29,13 @@ pub fn target() -> PathBuf {
 pub const RELEASE: &str = "release";
 /// The profile of the first demo: optimised, with a short build.
 pub const DEMO: &str = "demo";
+/// The profile of the tests.
+pub const TESTS: &str = "dev";
 
 /// The product's program of a profile.
 pub fn antedate_of(profile: &str) -> PathBuf {
-    target().join(profile).join("antedate")
+    // Cargo's folder of the profile `dev` has another name.
+    target().join(if profile == TESTS { "debug" } else { profile }).join("antedate")
 }
 
 /// The variable that names the profile of the product's program; without it, [`RELEASE`].
