@@ -578,6 +578,13 @@ fn full_table_costs_bandwidth_only() {
 }
 
 fn release_clock_keeps_the_period() {
+    // A busy machine may hide the period from the clock.
+    let found: Vec<_> = (0..3).map(|_| release_clock()).take_while(|found| found.is_err()).collect();
+    assert!(found.len() < 3, "{found:?}");
+}
+
+/// Whether the clock finds the period and keeps it.
+fn release_clock() -> Result<(), String> {
     let overlay = "release_clock_us = 20000";
     let sites = Sites::build(&Settings { overlay, ..Settings::default() });
     both_ways(&sites, &[64]);
@@ -608,8 +615,8 @@ fn release_clock_keeps_the_period() {
     println!("{closer} of {} intervals are closer to the period than before", before.len());
     let far = sites.far.as_ref().expect("ours").status().overlay.expect("an overlay");
     let clock = far.release_clock.expect("a clock");
-    assert!(clock.flows == 1 && clock.held >= 50 && clock.delay_us <= 10_000.0, "{clock:?}");
-    assert!(clock.jitter_in_p99_us >= 1_000, "{clock:?}");
+    let keeps = clock.flows == 1 && clock.held >= 50 && clock.delay_us <= 10_000.0;
+    if keeps && clock.jitter_in_p99_us >= 1_000 { Ok(()) } else { Err(format!("{clock:?}")) }
 }
 
 fn classes_are_carried_outward() {

@@ -5,7 +5,7 @@ use std::sync::mpsc::Sender as Answer;
 
 use antedate_channel::wireguard::Done;
 
-use super::ping::Ask;
+use super::ask::Ask;
 use super::snapshot::Snapshot;
 use super::uplink::Port;
 use crate::config::uplink::Which;

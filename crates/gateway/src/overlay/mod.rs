@@ -31,6 +31,7 @@
 //! - [`report`], `snapshot`, `census`: the status; `symptoms`: what goes wrong, for the watch
 
 mod announcement;
+mod ask;
 mod carrier;
 mod census;
 pub mod class;

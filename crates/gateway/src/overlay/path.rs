@@ -11,11 +11,12 @@ use std::sync::mpsc::Sender as Post;
 
 use antedate_channel::wireguard::{Device, Done, Job, KeyLogEntry};
 
+use super::ask::Ask;
 use super::drops::Drops;
 use super::hops::Asked;
 use super::news::News;
 use super::peers::Peer;
-use super::ping::{Ask, Pings};
+use super::ping::Pings;
 use super::release::Release;
 use super::search::limit;
 use super::state::Doubles;

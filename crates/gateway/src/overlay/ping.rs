@@ -6,13 +6,13 @@
 //! the way back: its IP stack may fragment it. An echo without a session begins one and waits.
 
 use std::net::SocketAddr;
-use std::sync::mpsc::Sender;
 
 use antedate_channel::overlay::discovery::STEP;
 use antedate_channel::overlay::echo;
 use antedate_channel::overlay::encapsulation::HEADER_LEN;
 use antedate_channel::overlay::message::{Number, SIZED_PROBE_LEN};
 
+use super::ask::{Answer, Ask, Unanswered};
 use super::discover::{PINGED, SECOND};
 use super::search::fitting;
 use super::state::{Core, Crypt};
@@ -27,45 +27,6 @@ const PATIENCE: u64 = 1_000_000_000;
 const FOR_SESSION: u64 = 10_000_000_000;
 /// The most requests that wait.
 const MOST: usize = 32;
-
-/// An echo to send. Lengths are those of a machine's frame that would travel in such a packet.
-#[derive(Debug)]
-pub struct Ask {
-    /// The index of the peer.
-    pub peer: usize,
-    /// The uplink.
-    pub which: Which,
-    /// Octets of the request.
-    pub octets: usize,
-    /// Octets of the answer.
-    pub wanted: usize,
-    /// Receives the result.
-    pub result: Sender<Result<Answer, Unanswered>>,
-}
-
-/// An answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Answer {
-    /// Nanoseconds from request to answer.
-    pub took: u64,
-    /// Octets of the answer. `None`: a stock end, which fragments as it likes.
-    pub back: Option<usize>,
-    /// Octets of the longest frame that the uplink carries in one datagram.
-    pub longest: usize,
-}
-
-/// The reason for no answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unanswered {
-    /// Nothing is protected.
-    Bare,
-    /// The peer has no address on this uplink.
-    NoEndpoint,
-    /// The uplink carries frames of this many octets in one datagram.
-    TooLong(usize),
-    /// No answer in time.
-    Lost,
-}
 
 /// The echoes that wait for a session or an answer.
 #[derive(Debug, Default)]
@@ -190,7 +151,7 @@ impl Core {
     /// The address of a peer on an uplink, and the octets of the longest frame that the uplink
     /// carries in one datagram to it.
     fn way(&self, place: usize, which: Which) -> Result<(SocketAddr, usize), Unanswered> {
-        let Crypt::Wireguard(device) = &self.crypt else { return Err(Unanswered::Bare) };
+        let Crypt::Wireguard(device) = &self.crypt else { return Err(Unanswered::NoEndpoint) };
         let peer = self.peers.get(place).ok_or(Unanswered::NoEndpoint)?;
         let to = match which {
             Which::First => device.endpoint(peer.id),

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use antedate_wire::echo::ECHO_LEN;
 
+use super::ask::{Answer, Ask, Unanswered};
 use super::message::Message;
-use super::ping::{Answer, Ask, Unanswered};
 use super::snapshot::Snapshot;
 use crate::config::overlay::Overlay;
 use crate::config::uplink::Which;
@@ -140,8 +140,17 @@ impl StatusSource for Answers {
     }
 
     fn ping(&self, ping: &Ping) -> Result<Echo, CommandError> {
+        if self.overlay.private_key_file.is_none() {
+            return Err(refused(
+                "nothing is protected without WireGuard, so there is no protected echo",
+                "leave out wireguard = false",
+            ));
+        }
         let Some(peer) = self.peer(&ping.peer) else {
-            let what = format!("\"{}\" is no peer", ping.peer);
+            let what = match ping.peer.as_str() {
+                "" => format!("there are {} peers", self.overlay.peers.len()),
+                name => format!("\"{name}\" is no peer"),
+            };
             return Err(refused(what, "name one as in the configuration, or by its address in the tunnel"));
         };
         let name = &self.overlay.peers[peer].name;
@@ -166,10 +175,6 @@ impl StatusSource for Answers {
             Err(_) => Unanswered::Lost,
         };
         Err(match why {
-            Unanswered::Bare => refused(
-                "nothing is protected without WireGuard, so there is no protected echo",
-                "leave out wireguard = false",
-            ),
             Unanswered::NoEndpoint => refused(
                 format!("{name} has no address{on}, and was not heard: it has to begin"),
                 "give endpoint in [[overlay.peer]], or start the other gateway with keepalive_seconds",
