@@ -507,3 +507,6 @@ impl Table<u64> {
         self.at(value as usize)
     }
 }
+
+#[cfg(test)]
+mod tests;

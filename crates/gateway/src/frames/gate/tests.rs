@@ -226,6 +226,12 @@ fn llc_frames_have_rules() {
     for ethertype in [0x05dd, 0x0800] {
         assert_eq!(both(&access, &frame(&[], ethertype, &[0x42, 0x42, 3])), (false, false));
     }
+    // A rule on the Ethernet header does not read LLC, which is cut here.
+    let tagged = Conditions { vlan: Ranges::one(7), ..Conditions::default() };
+    let cut = [&frame(&[7], 0x0026, &[])[..18], &[0x42]].concat();
+    assert_eq!(both(&tagged, &cut), (true, true));
+    let verdict = gate(&[], vec![allow(tagged), allow(access.clone())]).decide(Way::Out, &cut);
+    assert_eq!(verdict, Verdict::MALFORMED);
     assert!(gate(&[Traffic::Rstp], vec![]).decide(Way::In, &bpdu).passes);
     assert!(!gate(&[Traffic::Rstp], vec![]).decide(Way::In, &cdp).passes);
 }
