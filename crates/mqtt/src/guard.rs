@@ -222,7 +222,7 @@ impl Guard {
     /// [`SealError`].
     pub fn antedate(&mut self, template: &PayloadTemplate) -> Result<(), SealError> {
         let publisher = self.publisher(template.topic())?;
-        while publisher.antedate(template, u32::MAX) > 0 {}
+        publisher.antedate(template, u32::MAX);
         match publisher.numbers_mut().take_fault() {
             Some(fault) => Err(SealError::State(fault)),
             None => Ok(()),
@@ -558,43 +558,4 @@ fn seal_error<E: std::fmt::Display>(publisher: &mut Publisher<Stored>, error: Pu
 }
 
 #[cfg(test)]
-mod tests {
-    use std::path::Path;
-
-    use antedate_channel::mqtt::{Algorithm, Reserved};
-
-    use super::*;
-
-    #[test]
-    fn unwritten_bounds_are_kept_per_topic() {
-        let directory = tempfile::tempdir().expect("a directory");
-        let place = directory.path().join("state");
-        Store::create(&place).expect("created");
-        let topics = vec!["plant/#".to_owned()];
-        let group = manage::new_group("g", Algorithm::A128Gcm, topics, Vec::new()).expect("a group");
-        let file = GroupFile::parse(Path::new("g"), &group.to_text(false)).expect("a group");
-        let material = group.to_group().material(1, b"press7").expect("a publisher");
-        let mut publisher = Publisher::new(&material, Reserved::new(1, u64::MAX));
-        let mut guard = Guard::new(vec![file], None, Some(Store::open(&place).expect("opened")), None);
-        // A directory blocks the new file's name.
-        let next = place.join("packet-numbers.new");
-        std::fs::create_dir(&next).expect("a directory");
-        for number in 0..100 {
-            let (topic, mut envelope) = (["plant/a", "plant/b"][number % 2], Vec::new());
-            publisher.seal(topic, b"x", &mut envelope).expect("sealed");
-            assert!(matches!(guard.open(topic, &envelope, &mut Vec::new()), Verdict::Opened(_)));
-            assert!(guard.flush().is_err());
-        }
-        let kept: usize = guard.groups.iter().map(|one| one.unwritten.len()).sum();
-        assert_eq!((guard.unwritten(), kept), (100, 2));
-        std::fs::remove_dir(&next).expect("removed");
-        guard.flush().expect("durable");
-        assert_eq!(guard.unwritten(), 0);
-        let store = guard.store.as_ref().expect("a store");
-        let epoch_key = group.to_group().material(1, NO_PUBLISHER).expect("a epoch_key");
-        assert_eq!(
-            ["plant/a", "plant/b"].map(|topic| store.lowest(&epoch_key, &material, topic)),
-            [100, 101]
-        );
-    }
-}
+mod tests;

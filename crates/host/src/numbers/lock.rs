@@ -86,8 +86,16 @@ fn open(path: &Path) -> io::Result<File> {
         .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
         .open(path)?;
     let about = file.metadata()?;
-    let ours = about.is_file() && (about.uid() == process::user() || about.uid() == 0);
-    if ours { Ok(file) } else { Err(io::ErrorKind::PermissionDenied.into()) }
+    if about.is_file() && counts(about.uid(), process::user()) {
+        Ok(file)
+    } else {
+        Err(io::ErrorKind::PermissionDenied.into())
+    }
+}
+
+/// Whether a lock file of this owner counts for this user.
+fn counts(owner: u32, user: u32) -> bool {
+    owner == user || owner == 0
 }
 
 /// The name of a lock. It shows neither key nor place.
@@ -115,5 +123,57 @@ mod tests {
             let _ = fs::remove_file(Path::new(directory).join(name(&key, here)));
             let _ = fs::remove_file(Path::new(directory).join(name(&key, there)));
         }
+    }
+
+    /// A name that no key has.
+    fn unused(what: &str) -> String {
+        format!("antedate-test-{what}-{}", std::process::id())
+    }
+
+    fn path(name: &str) -> PathBuf {
+        let directory = DIRECTORIES.iter().find(|directory| Path::new(directory).is_dir());
+        Path::new(directory.expect("a directory for locks")).join(name)
+    }
+
+    #[test]
+    fn either_lock_alone_refuses() {
+        let name = unused("either");
+        let socket = UnixDatagram::bind_addr(&SocketAddr::from_abstract_name(&name).unwrap()).unwrap();
+        assert_eq!(KeyLock::attempt(&name).unwrap_err(), PathBuf::from(format!("@{name}")));
+        drop(socket);
+        let file = open(&path(&name)).unwrap();
+        file.try_lock().unwrap();
+        assert_eq!(KeyLock::attempt(&name).unwrap_err(), path(&name));
+        drop(file);
+        assert!(KeyLock::attempt(&name).is_ok());
+        fs::remove_file(path(&name)).unwrap();
+    }
+
+    #[test]
+    fn file_alone_locks_without_a_socket() {
+        // Too long for the name of a socket, and not for one of a file.
+        let name = format!("{}-{}", unused("file"), "x".repeat(120));
+        let held = KeyLock::attempt(&name).unwrap();
+        assert_eq!(KeyLock::attempt(&name).unwrap_err(), path(&name));
+        drop(held);
+        fs::remove_file(path(&name)).unwrap();
+    }
+
+    #[test]
+    fn strangers_file_does_not_count() {
+        let directory = tempfile::tempdir().unwrap();
+        let (link, target) = (directory.path().join("link"), directory.path().join("target"));
+        fs::write(&target, "").unwrap();
+        std::os::unix::fs::symlink(&target, &link).unwrap();
+        assert!(open(&link).is_err());
+        assert!(open(&target).is_ok());
+        let pipe = directory.path().join("pipe");
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        assert_eq!(open(&pipe).unwrap_err().kind(), io::ErrorKind::PermissionDenied);
+        assert_eq!(
+            [(1000, 1000), (0, 1000), (1001, 1000), (1000, 0), (0, 0)]
+                .map(|(owner, user)| counts(owner, user)),
+            [true, true, false, false, true]
+        );
     }
 }

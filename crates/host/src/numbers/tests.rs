@@ -1,3 +1,4 @@
+mod files;
 mod rules;
 
 use std::os::unix::fs::PermissionsExt;

@@ -1,0 +1,241 @@
+//! The rules of a guard, beside its code.
+
+use std::fs::{self, Permissions};
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use antedate_channel::mqtt::{Algorithm, Reserved};
+use tempfile::TempDir;
+
+use super::*;
+use crate::file::Member;
+use crate::manage::Manager;
+
+const TOPIC: &str = "plant/force";
+
+/// A new state directory.
+fn state() -> (TempDir, PathBuf) {
+    let directory = tempfile::tempdir().expect("a directory");
+    let place = directory.path().join("state");
+    Store::create(&place).expect("created");
+    (directory, place)
+}
+
+/// A group with one key and no manager.
+fn file() -> GroupFile {
+    let group = manage::new_group("g", Algorithm::A128Gcm, vec!["plant/#".to_owned()], Vec::new());
+    GroupFile::parse(Path::new("g"), &group.expect("a group").to_text(false)).expect("a group")
+}
+
+fn guard(file: GroupFile, place: &Path) -> Guard {
+    Guard::new(vec![file], None, Some(Store::open(place).expect("opened")), Some("press7".to_owned()))
+}
+
+fn device() -> Device {
+    Device { name: "press7".into(), secret: manage::random().expect("random") }
+}
+
+/// The manager of a group with this device.
+fn manager(directory: &Path, device: &Device) -> Manager {
+    let member = Member { name: device.name.clone(), public: Some(device.public()), publish: true };
+    let group = manage::new_group("g", Algorithm::A128Gcm, vec!["plant/#".into()], vec![member]);
+    let path = directory.join("manager.toml");
+    fs::write(&path, group.expect("a group").to_text(false)).expect("written");
+    fs::set_permissions(&path, Permissions::from_mode(0o600)).expect("ours alone");
+    Manager::open(&path).expect("a manager")
+}
+
+/// A file of the manager's group: with its keys, or as the members have it.
+fn of(manager: &Manager, for_members: bool) -> GroupFile {
+    GroupFile::parse(Path::new("g"), &manager.group().to_text(for_members)).expect("a file")
+}
+
+fn rotated(guard: &mut Guard, manager: &mut Manager, grace: u32) -> u32 {
+    manager.rotate(&[], grace).expect("rotated");
+    let message = manager.announce().expect("announced");
+    let topic = guard.groups[0].file.rotation_topic.clone();
+    match guard.open(&topic, &message, &mut Vec::new()) {
+        Verdict::Rotated { epoch, .. } => epoch,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn only_topics_of_a_group_are_sealed() {
+    let (_directory, place) = state();
+    let mut guard = guard(file(), &place);
+    for _ in 0..2 {
+        for topic in ["", "other/force", "plants/force"] {
+            assert!(!guard.covers(topic));
+            let (mut out, sealed) = (Vec::new(), guard.seal(topic, b"x", &mut Vec::new()));
+            assert!(matches!(sealed, Err(SealError::NoGroup(of)) if of == topic));
+            assert!(matches!(guard.open(topic, b"clear", &mut out), Verdict::Plain));
+            assert_eq!(out, b"clear");
+        }
+        assert!(guard.covers(TOPIC));
+        assert!(guard.seal(TOPIC, b"x", &mut Vec::new()).is_ok());
+        assert!(matches!(guard.open(TOPIC, b"clear", &mut Vec::new()), Verdict::Refused(_)));
+    }
+}
+
+#[test]
+fn each_fault_of_sealing_has_its_remedy() {
+    let (_directory, place) = state();
+    let text = || "x".to_owned();
+    for (fault, says, remedy) in [
+        (SealError::NoGroup(text()), "nothing protects it", "--keys"),
+        (SealError::NoKey(text()), "has no key here yet", "antedate mqtt rotate"),
+        (SealError::NoName, "no publisher's name", "--publisher"),
+        (SealError::NoState, "no state directory", "antedate mqtt init"),
+        (SealError::Payload(text()), "x", "publish less"),
+    ] {
+        assert!(fault.to_string().contains(says), "{fault}");
+        assert!(fault.remedy().contains(remedy), "{}", fault.remedy());
+    }
+    let nameless = &mut Guard::new(vec![file()], None, Some(Store::open(&place).expect("opened")), None);
+    assert!(matches!(nameless.seal(TOPIC, b"x", &mut Vec::new()), Err(SealError::NoName)));
+    let stateless = &mut Guard::new(vec![file()], None, None, Some("press7".into()));
+    assert!(matches!(stateless.seal(TOPIC, b"x", &mut Vec::new()), Err(SealError::NoState)));
+    assert!(stateless.has_keys());
+}
+
+#[test]
+fn rotations_are_for_devices_of_a_manager() {
+    let (directory, _) = state();
+    let press7 = device();
+    let again = || Device { name: press7.name.clone(), secret: press7.secret.clone() };
+    let managed = manager(directory.path(), &press7);
+    let topics = |file: GroupFile, device| Guard::new(vec![file], device, None, None).rotation_topics();
+    assert_eq!(topics(of(&managed, true), Some(again())), [managed.group().rotation_topic.clone()]);
+    assert!(topics(of(&managed, true), None).is_empty());
+    assert!(topics(file(), Some(again())).is_empty());
+}
+
+#[test]
+fn prepared_values_are_sealed_with_their_number() {
+    let (_directory, place) = state();
+    let (mut guard, mut out) = (guard(file(), &place), Vec::new());
+    assert_eq!(guard.seal(TOPIC, b"first", &mut Vec::new()).expect("sealed"), (1, 1));
+    let template = PayloadTemplate::marked(TOPIC, b"force=@@@@ kN").expect("a template");
+    guard.antedate(&template).expect("prepared");
+    let publisher = guard.groups[0].publisher.as_mut().expect("a publisher");
+    assert_eq!(publisher.antedate(&template, u32::MAX), 0, "nothing is left to prepare");
+    let mut clear = Vec::new();
+    assert_eq!(guard.seal_values(&template, &[b"12.7"], &mut out).expect("sealed"), (1, 2));
+    assert!(matches!(guard.open(TOPIC, &out, &mut clear), Verdict::Opened(Opened { sequence: 2, .. })));
+    assert_eq!(clear, b"force=12.7 kN");
+}
+
+#[test]
+fn idle_time_prepares_the_next_publish() {
+    let (_directory, place) = state();
+    let (mut guard, mut envelope) = (guard(file(), &place), Vec::new());
+    guard.seal(TOPIC, &[7; 100], &mut envelope).expect("sealed");
+    assert!(matches!(guard.open(TOPIC, &envelope, &mut Vec::new()), Verdict::Opened(_)));
+    guard.idle();
+    let one = &mut guard.groups[0];
+    assert_eq!(one.group.idle(u32::MAX), 0, "the next message is prepared");
+    assert_eq!(one.publisher.as_mut().expect("a publisher").idle(u32::MAX), 0, "the next publish is");
+    guard.rehearse();
+    assert!(guard.groups[0].rehearsal.as_ref().is_some_and(|(_, out)| !out.is_empty()));
+}
+
+#[test]
+fn reserved_numbers_are_never_used_again() {
+    let (_directory, place) = state();
+    let keys = file();
+    let text = keys.to_text(false);
+    let mut first = guard(keys, &place);
+    first.reserve(TOPIC, 1_000_000).expect("reserved");
+    assert!(first.reserve("other", 1).is_err());
+    // As killed: nothing is closed.
+    drop(first);
+    let again = GroupFile::parse(Path::new("g"), &text).expect("a group");
+    let (_, number) = guard(again, &place).seal(TOPIC, b"x", &mut Vec::new()).expect("sealed");
+    assert_eq!(number, 1_000_001);
+}
+
+#[test]
+fn failed_action_counts_nothing_as_received() {
+    let (_directory, place) = state();
+    let (mut guard, mut envelope) = (guard(file(), &place), Vec::new());
+    guard.seal(TOPIC, b"x", &mut envelope).expect("sealed");
+    guard.open(TOPIC, &envelope, &mut Vec::new());
+    assert!(guard.deliver(|| Err(io::ErrorKind::BrokenPipe.into())).is_err());
+    assert_eq!(guard.unwritten(), 1);
+    guard.flush().expect("durable");
+    assert_eq!(guard.unwritten(), 0);
+}
+
+#[test]
+fn only_a_grace_keeps_the_former_rotation() {
+    let (directory, place) = state();
+    let press7 = device();
+    let mut managed = manager(directory.path(), &press7);
+    let store = Some(Store::open(&place).expect("opened"));
+    let mut guard = Guard::new(vec![of(&managed, true)], Some(press7), store, None);
+    let former = |guard: &Guard| guard.store.as_ref().expect("a store").former_rotation("g").is_some();
+    for (grace, kept) in [(60, false), (60, true), (0, false)] {
+        rotated(&mut guard, &mut managed, grace);
+        assert_eq!(former(&guard), kept, "grace {grace}");
+    }
+}
+
+#[test]
+fn later_deadline_outlives_an_earlier_one() {
+    let (_directory, place) = state();
+    let mut guard = guard(file(), &place);
+    let (now, later) = (Instant::now(), Instant::now() + Duration::from_secs(60));
+    guard.groups[0].retire = vec![(now, 2), (later, 3), (now, 1)];
+    guard.retire();
+    assert_eq!(guard.groups[0].retire, [(later, 3)]);
+}
+
+#[test]
+fn bounds_of_a_key_in_the_file_stay() {
+    let (directory, place) = state();
+    let press7 = device();
+    let mut managed = manager(directory.path(), &press7);
+    let mut guard = guard(of(&managed, false), &place);
+    guard.device = Some(press7);
+    let mut envelope = Vec::new();
+    guard.seal(TOPIC, b"x", &mut envelope).expect("sealed");
+    assert!(matches!(guard.open(TOPIC, &envelope, &mut Vec::new()), Verdict::Opened(_)));
+    guard.flush().expect("durable");
+    let group = of(&managed, false).to_group();
+    let [epoch_key, material] = [NO_PUBLISHER, b"press7"].map(|name| group.material(1, name).expect("keys"));
+    let bound = |guard: &Guard| guard.store.as_ref().expect("a store").lowest(&epoch_key, &material, TOPIC);
+    assert_eq!(bound(&guard), 2);
+    assert_eq!(rotated(&mut guard, &mut managed, 0), 2);
+    // The first key ended, and comes back with the next start.
+    assert_eq!(bound(&guard), 2);
+}
+
+#[test]
+fn unwritten_bounds_are_kept_per_topic() {
+    let (_directory, place) = state();
+    let topics = vec!["plant/#".to_owned()];
+    let group = manage::new_group("g", Algorithm::A128Gcm, topics, Vec::new()).expect("a group");
+    let file = GroupFile::parse(Path::new("g"), &group.to_text(false)).expect("a group");
+    let material = group.to_group().material(1, b"press7").expect("a publisher");
+    let mut publisher = Publisher::new(&material, Reserved::new(1, u64::MAX));
+    let mut guard = Guard::new(vec![file], None, Some(Store::open(&place).expect("opened")), None);
+    // A directory blocks the new file's name.
+    let next = place.join("packet-numbers.new");
+    fs::create_dir(&next).expect("a directory");
+    for number in 0..100 {
+        let (topic, mut envelope) = (["plant/a", "plant/b"][number % 2], Vec::new());
+        publisher.seal(topic, b"x", &mut envelope).expect("sealed");
+        assert!(matches!(guard.open(topic, &envelope, &mut Vec::new()), Verdict::Opened(_)));
+        assert!(guard.flush().is_err());
+    }
+    let kept: usize = guard.groups.iter().map(|one| one.unwritten.len()).sum();
+    assert_eq!((guard.unwritten(), kept), (100, 2));
+    fs::remove_dir(&next).expect("removed");
+    guard.flush().expect("durable");
+    assert_eq!(guard.unwritten(), 0);
+    let store = guard.store.as_ref().expect("a store");
+    let epoch_key = group.to_group().material(1, NO_PUBLISHER).expect("a epoch_key");
+    assert_eq!(["plant/a", "plant/b"].map(|topic| store.lowest(&epoch_key, &material, topic)), [100, 101]);
+}
