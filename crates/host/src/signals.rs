@@ -2,7 +2,7 @@
 //! it.
 
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread;
 
@@ -30,12 +30,38 @@ const MEANINGLESS: [i32; 12] = [
 /// The real-time signals that the C library leaves to programs.
 const REAL_TIME: std::ops::RangeInclusive<i32> = 34..=64;
 
-/// Sets `stop` on the first SIGTERM, SIGINT or SIGQUIT, and exits on the second. Other signals
-/// change nothing, and are logged.
+/// SIGHUP, for a daemon that reads a file again on it. Until the daemon watches it, the signal
+/// changes nothing.
+#[derive(Debug, Default)]
+pub struct Hangup(AtomicU8);
+
+impl Hangup {
+    const WATCHED: u8 = 1;
+    const RAISED: u8 = 2;
+
+    /// The daemon looks at it from now on.
+    pub fn watch(&self) {
+        self.0.store(Self::WATCHED, Ordering::Release);
+    }
+
+    /// Whether the signal came since the last call.
+    pub fn take(&self) -> bool {
+        self.0.compare_exchange(Self::RAISED, Self::WATCHED, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+    }
+
+    /// Notes the signal. Returns whether the daemon looks at it.
+    fn raise(&self) -> bool {
+        let watched = |state| (state != 0).then_some(Self::RAISED);
+        self.0.fetch_update(Ordering::AcqRel, Ordering::Acquire, watched).is_ok()
+    }
+}
+
+/// Sets `stop` on the first SIGTERM, SIGINT or SIGQUIT, and exits on the second. SIGHUP
+/// raises `hangup`. Other signals change nothing, and are logged.
 ///
 /// # Errors
 /// When the signals cannot be caught, or the thread cannot be started.
-pub fn watch(stop: Arc<AtomicBool>) -> io::Result<()> {
+pub fn watch(stop: Arc<AtomicBool>, hangup: Arc<Hangup>) -> io::Result<()> {
     let ending = [SIGTERM, SIGINT, SIGQUIT];
     let mut signals = Signals::new(ending.into_iter().chain(MEANINGLESS).chain(REAL_TIME))?;
     let watch = move || {
@@ -44,6 +70,7 @@ pub fn watch(stop: Arc<AtomicBool>) -> io::Result<()> {
                 match signal {
                     // A peer or a reader of the log that is gone.
                     SIGPIPE => {}
+                    SIGHUP if hangup.raise() => {}
                     SIGHUP => {
                         tracing::warn!("SIGHUP changes nothing; restart to read the configuration again");
                     }
@@ -74,4 +101,19 @@ pub fn stop_flag() -> io::Result<Arc<AtomicBool>> {
         signal_hook::flag::register(signal, Arc::clone(&stop))?;
     }
     Ok(stop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hangup_is_taken_once_when_watched() {
+        let hangup = Hangup::default();
+        assert!(!hangup.raise() && !hangup.take(), "nobody looks at it");
+        hangup.watch();
+        assert!(!hangup.take());
+        assert!(hangup.raise() && hangup.raise());
+        assert!(hangup.take() && !hangup.take());
+    }
 }
