@@ -17,6 +17,7 @@ mod demos;
 mod dependencies;
 mod firmware;
 mod house;
+mod labs;
 mod mutants;
 mod nostd;
 mod steps;

@@ -1,6 +1,6 @@
 //! The steps of `cargo xtask test`, in their order.
 
-use crate::{backends, book, demos, dependencies, firmware, house, nostd};
+use crate::{backends, book, demos, dependencies, firmware, house, labs, nostd};
 use serde_json::Value;
 use std::fs;
 use std::io::ErrorKind;
@@ -48,6 +48,9 @@ pub(crate) fn steps() -> Vec<Step> {
     add("firmware", Box::new(|| firmware::check(DEMO)));
     for demo in demos::ALL {
         add(&format!("demo {}", demo.name), Box::new(move || demos::run(&demo, DEMO)));
+    }
+    for name in labs::ALL {
+        add(&format!("lab {name}"), Box::new(move || labs::run(name, DEMO)));
     }
     for name in peers::TESTED {
         add(&format!("peer {name}"), Box::new(|| peers::step(name, DEMO)));

@@ -20,6 +20,12 @@ pub(crate) struct Lab {
     /// Shorter series and fewer cases: a smoke test, not a measurement
     #[arg(long)]
     quick: bool,
+    /// `nonces`: SIGKILLs
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(5..=1_000_000))]
+    kills: Option<u32>,
+    /// `attack`: the only one to run
+    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(experiments::attack_names()))]
+    only: Option<String>,
     /// Writes the result as JSON to FILE, or to standard output without one
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
     json: Option<PathBuf>,
@@ -50,7 +56,14 @@ impl Lab {
         if self.figure.is_some() && !experiments::DRAWING.contains(&experiment.name) {
             return Err(no_figure(&self.name));
         }
-        let options = Options { quick: self.quick };
+        if self.kills.is_some() && self.name != "nonces" {
+            return Err(other_option(&self.name, "--kills", "nonces"));
+        }
+        if self.only.is_some() && self.name != "attack" {
+            return Err(other_option(&self.name, "--only", "attack"));
+        }
+        let only = self.only.as_deref().and_then(experiments::attack_named);
+        let options = Options { quick: self.quick, kills: self.kills, only };
         let report = (experiment.run)(&options)
             // The message has its own remedy.
             .map_err(|what| Failure::usage(format!("lab {}: {what}", self.name), ""))?;
@@ -72,6 +85,10 @@ impl Lab {
             Err(Failure::Verdict(format!("lab {}: not all held that had to", self.name)))
         }
     }
+}
+
+fn other_option(name: &str, option: &str, of: &str) -> Failure {
+    Failure::usage(format!("lab {name}: {option} belongs to lab {of}"), format!("leave {option} away"))
 }
 
 fn no_figure(name: &str) -> Failure {

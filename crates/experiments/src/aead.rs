@@ -164,7 +164,7 @@ mod tests {
     #[test]
     fn cases_have_three_rows_and_paper_values() {
         let cores = crate::Machine::here().cores;
-        let report = run(&Options { quick: true }).expect("runs everywhere");
+        let report = run(&Options { quick: true, ..Options::default() }).expect("runs everywhere");
         assert_eq!(report.machine.cores, cores, "those of the machine, not the one that it stays on");
         let latencies = report.rows.iter().filter(|row| row.metric == "latency");
         assert!(latencies.clone().count() >= 8 * (QUICK.len() * 2));

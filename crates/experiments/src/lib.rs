@@ -15,6 +15,7 @@ use antedate_lab::process::sweep_directories;
 use antedate_lab::sys::signal;
 
 mod aead;
+mod attack;
 mod ciphers;
 mod dtls;
 mod error;
@@ -23,6 +24,7 @@ mod link;
 mod motes;
 mod mqtt;
 pub mod msp430;
+mod nonces;
 mod overlay;
 mod report;
 mod scenarios;
@@ -50,6 +52,10 @@ pub struct Experiment {
 pub struct Options {
     /// Shorter series and fewer cases: a smoke test, not a measurement.
     pub quick: bool,
+    /// `nonces`: SIGKILLs.
+    pub kills: Option<u32>,
+    /// `attack`: the only one to run.
+    pub only: Option<&'static str>,
 }
 
 /// Every experiment.
@@ -156,6 +162,18 @@ pub const ALL: &[Experiment] = &[
         shows: "the ciphers of MACsec on this CPU, and without its AES and vector instructions",
         run: ciphers::run,
     },
+    Experiment {
+        name: "nonces",
+        paper: "",
+        shows: "senders killed under traffic, with damaged, exchanged and moved state: no nonce leaves twice",
+        run: nonces::run,
+    },
+    Experiment {
+        name: "attack",
+        paper: "",
+        shows: "attacks on the wire, at a machine's port and at the control socket: refused, counted, nothing comes out",
+        run: attack::run,
+    },
 ];
 
 impl Options {
@@ -210,6 +228,18 @@ fn ends_with_signals() {
 /// The directory of this process's files.
 fn files(begin: &str) -> PathBuf {
     std::env::temp_dir().join(format!("{begin}{}", std::process::id()))
+}
+
+/// Finds an attack's name.
+#[must_use]
+pub fn attack_named(name: &str) -> Option<&'static str> {
+    attack::names().find(|known| *known == name)
+}
+
+/// The names of all attacks.
+#[must_use]
+pub fn attack_names() -> Vec<&'static str> {
+    attack::names().collect()
 }
 
 /// Finds an experiment by name.

@@ -9,9 +9,9 @@
 //!
 //! The paper's times come from motes on a radio and serve for orientation only.
 
-mod broker;
+pub(crate) mod broker;
 mod motes;
-mod roundtrip;
+pub(crate) mod roundtrip;
 mod throughput;
 mod wind_park;
 

@@ -161,6 +161,11 @@ impl Process {
         matches!(self.child.try_wait(), Ok(None))
     }
 
+    /// The exit status of one that ended by itself.
+    pub fn exit_code(&mut self) -> Option<i32> {
+        self.child.try_wait().ok()??.code()
+    }
+
     /// Kills it with SIGKILL.
     pub fn kill(&mut self) -> io::Result<()> {
         if self.is_running() {

@@ -7,6 +7,7 @@ mod plant;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use antedate_gateway::run::control::Ping;
 use harness::Test;
 use plant::{CYCLIC, PATIENCE, Plant, Settings, arp, cyclic, dcp_set, vlan};
 
@@ -23,6 +24,8 @@ const TESTS: &[Test] = &[
     ("gateway_survives_link_down", gateway_survives_link_down),
     ("replaced_interface_is_reopened", replaced_interface_is_reopened),
     ("returned_interface_is_reopened", returned_interface_is_reopened),
+    ("renamed_interface_shows_its_name", renamed_interface_shows_its_name),
+    ("static_keys_find_the_path_mtu", static_keys_find_the_path_mtu),
     ("an_mtu_that_is_raised_is_followed", an_mtu_that_is_raised_is_followed),
     ("lower_mtu_is_followed", lower_mtu_is_followed),
     ("replays_are_refused_after_restart", replays_are_refused_after_restart),
@@ -253,6 +256,50 @@ fn returned_interface_is_reopened() {
         plant.borrow_uplink(time);
         plant.until_it_crosses(&cyclic(number, 64));
     }
+}
+
+fn renamed_interface_shows_its_name() {
+    let plant = Plant::build(&Settings::default());
+    plant.until_it_crosses(&cyclic(1, 64));
+    for (from, to) in [("uplink", "plant0"), ("field", "hall0")] {
+        let lines = [format!("link set dev {from} down"), format!("link set dev {from} name {to}")];
+        plant.chain.gateway_a.batch(&lines).expect("another name");
+        plant.chain.gateway_a.set_link(to, true).expect("the link comes up");
+    }
+    let end = Instant::now() + PATIENCE;
+    let names = || [plant.a.status().uplink, plant.a.status().field].map(|port| port.interface);
+    while names() != ["plant0", "hall0"] {
+        assert!(Instant::now() < end, "{:?}", names());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    plant.until_it_crosses(&cyclic(2, 64));
+}
+
+/// The path MTU of a gateway with MACsec, once it is known.
+fn path(plant: &Plant, patience: Duration) -> Option<u64> {
+    let end = Instant::now() + patience;
+    loop {
+        let path = plant.a.status().macsec.expect("MACsec is in use").path.map(|path| path.mtu);
+        if path.is_some() || Instant::now() > end {
+            return path;
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+fn static_keys_find_the_path_mtu() {
+    let plant = Plant::build(&Settings { macsec: "fragmentation = \"marked\"", ..Settings::default() });
+    // The switch drops longer frames without a word. It has space for a VLAN tag.
+    let wire = plant.chain.wire.as_ref().expect("a wire");
+    wire.batch(&["link set dev b mtu 1400".into()]).expect("an MTU");
+    let echo = plant.a.ping(Ping::default()).echo.expect("an answer");
+    assert_eq!((echo.peer.as_str(), echo.octets, echo.answer_octets), ("b", 60, 60));
+    assert_eq!(path(&plant, Duration::from_secs(40)), Some(1404));
+    let whole = cyclic(1, 1514);
+    plant.plc.send(&whole);
+    plant.device.expect(&whole);
+    let counters = plant.a.status().macsec.expect("MACsec is in use").counters;
+    assert_eq!(counters["OutFramesFragmented"], 1, "{counters:?}");
 }
 
 fn an_mtu_that_is_raised_is_followed() {

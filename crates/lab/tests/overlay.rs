@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 
 use antedate_channel::wireguard::{self, Device, Environment, LONGEST_HANDSHAKE};
 use antedate_gateway::config::tunnel_keys::public_of;
+use antedate_gateway::run::control::Ping;
 use harness::Test;
 use plant::{Gateway, PATIENCE, arp, cyclic, dcp_set, vlan};
 use sites::{Far, Settings, Sites, Stock, configuration, run, stock_is_missing};
@@ -676,6 +677,8 @@ fn too_long_for_bare_hub_is_counted() {
     };
     let end = Instant::now() + PATIENCE;
     while !sites.near.status().out.refused.contains_key("too-long") {
+    let echo = sites.near.ping(Ping::default());
+    assert!(echo.message.starts_with("nothing is protected"), "{echo:?}");
         assert!(Instant::now() < end, "{:?}", sites.near.status());
         sites.chain.gateway_b.run(send).expect("a thread");
         thread::sleep(Duration::from_millis(200));

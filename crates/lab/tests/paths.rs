@@ -8,6 +8,7 @@ mod plant;
 #[allow(dead_code, reason = "this program uses a part of the sites")]
 mod sites;
 
+use std::fs;
 use std::process::ExitCode;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -16,7 +17,7 @@ use antedate_gateway::run::status::OverlayPeer;
 use antedate_lab::ns::Namespace;
 use harness::Test;
 use plant::{Gateway, PATIENCE, Port, cyclic};
-use sites::{Far, Settings, Sites, Wire, run, stock_is_missing};
+use sites::{Far, Settings, Sites, Wire, configuration, run, stock_is_missing};
 
 const TESTS: &[Test] = &[
     ("router_reports_the_path_mtu", router_reports_the_path_mtu),
@@ -27,6 +28,7 @@ const TESTS: &[Test] = &[
     ("stock_far_end_is_probed", stock_far_end_is_probed),
     ("changed_uplink_address_is_used", changed_uplink_address_is_used),
     ("changed_uplink_mtu_counts_at_once", changed_uplink_mtu_counts_at_once),
+    ("host_name_is_resolved_again", host_name_is_resolved_again),
 ];
 
 fn main() -> ExitCode {
@@ -246,6 +248,52 @@ fn changed_uplink_address_is_used() {
             .map(|frame| frame[11])
             .collect();
         assert!(sources.len() >= 20 && sources.iter().all(|last| *last == 0xa9), "{sources:x?}");
+    }
+}
+
+fn host_name_is_resolved_again() {
+    for kind in [Wire::Bridge, Wire::BridgeV6] {
+        let settings = Settings { wire: kind, ..Settings::default() };
+        let mut sites = Sites::build(&settings);
+        sites.near.stop();
+        let at = |last: u8| {
+            kind.endpoint(2).replace("2]", &format!("{last}]")).replace(".2:", &format!(".{last}:"))
+        };
+        let hosts = sites.files.join("hosts");
+        let name = |last: u8| {
+            let address = at(last).replace(['[', ']'], "").replace(":51820", "");
+            fs::write(&hosts, format!("{address} far.example\n")).expect("a table of hosts");
+        };
+        // Nobody is there.
+        name(7);
+        let text = configuration(&sites.files, "a", [1, 2], &sites.keys[1], &settings);
+        let text = text.replace(&kind.endpoint(2), "far.example:51820");
+        sites.near = Gateway::with_hosts(&sites.chain.gateway_a, &sites.files, "a", &text, &hosts);
+        let end = Instant::now() + PATIENCE;
+        while peer(&sites.near).endpoint != at(7) {
+            assert!(Instant::now() < end, "{:?}", peer(&sites.near));
+            thread::sleep(Duration::from_millis(20));
+        }
+        name(2);
+        sites.until_it_crosses(&sites.plc, &sites.device, &cyclic(1, 64));
+        assert_eq!(peer(&sites.near).endpoint, at(2));
+        if kind == Wire::BridgeV6 {
+            continue;
+        }
+        // The far end moves, and does not begin by itself.
+        let far = sites.far.as_mut().expect("ours");
+        far.stop();
+        let moves = ["addr del 192.0.2.2/24 dev uplink", "addr add 192.0.2.3/24 dev uplink"];
+        sites.chain.gateway_b.batch(&moves.map(String::from)).expect("another address");
+        far.run(&sites.chain.gateway_b);
+        name(3);
+        let end = Instant::now() + Duration::from_secs(60);
+        while peer(&sites.near).endpoint != at(3) {
+            assert!(Instant::now() < end, "{:?}", peer(&sites.near));
+            sites.plc.send(&cyclic(2, 64));
+            thread::sleep(Duration::from_millis(200));
+        }
+        sites.until_it_crosses(&sites.plc, &sites.device, &cyclic(3, 64));
     }
 }
 

@@ -6,9 +6,12 @@
 //! ```text
 //!   hello   0xa0, version 1, flags, 0, longest frame (2), 0 (2)
 //!   piece   0xa1, index, count, VNI (3), offset in units of 8 octets (2), octets of data (2), data, padding
-//!   probe   0xa2, version 1, path, 0, number (4), padding
-//!   answer  0xa3, version 1, path, 0, number (4)
+//!   probe   0xa2, version 1, path, 0, number (4), octets of the answer (2), padding
+//!   answer  0xa3, version 1, path, 0, number (4), padding
 //! ```
+//!
+//! A probe that names no length has an answer of 8 octets, by every way there is. A longer answer
+//! takes the way of its probe, whole, so it measures the path back.
 //!
 //! All pieces of a frame have adjacent counters in one session, so a piece's counter less its index
 //! identifies the frame. Each piece has its index, their count, and its offset.
@@ -26,8 +29,10 @@ const ANSWERS_PROBES: u8 = 0x04;
 
 /// Octets of a hello.
 pub const HELLO_LEN: usize = 8;
-/// Octets of a probe without its padding, and of its answer.
+/// Octets of a probe without its padding, and of the shortest answer.
 pub const PROBE_LEN: usize = 8;
+/// Octets of a probe that names the length of its answer, without its padding.
+pub const SIZED_PROBE_LEN: usize = PROBE_LEN + 2;
 /// Octets before a piece's data.
 pub const PIECE_HEADER_LEN: usize = 10;
 /// The most pieces of a frame.
@@ -66,8 +71,8 @@ pub enum Message<'a> {
     Hello(Hello),
     /// A part of a frame.
     Piece(Piece, &'a [u8]),
-    /// A probe of a path's MTU, to be answered.
-    Probe(Number),
+    /// A probe, to be answered with this many octets. 0: the shortest answer.
+    Probe(Number, usize),
     /// The answer.
     Answer(Number),
 }
@@ -86,6 +91,14 @@ impl Number {
     #[must_use]
     pub fn probe(self) -> [u8; PROBE_LEN] {
         self.emit(PROBE)
+    }
+
+    /// Encodes a probe with an answer of `wanted` octets. An end of an earlier version reads it as
+    /// padding, and its answer is the shortest one.
+    #[must_use]
+    pub fn sized_probe(self, wanted: u16) -> [u8; SIZED_PROBE_LEN] {
+        let ([a, b, c, d, e, f, g, h], [high, low]) = (self.probe(), wanted.to_be_bytes());
+        [a, b, c, d, e, f, g, h, high, low]
     }
 
     /// Encodes the answer to it.
@@ -150,7 +163,8 @@ pub fn parse(packet: &[u8]) -> Option<Message<'_>> {
         })),
         [kind @ (PROBE | ANSWER), VERSION, path, _, a, b, c, d] => {
             let number = Number { path, number: u32::from_be_bytes([a, b, c, d]) };
-            Some(if kind == PROBE { Message::Probe(number) } else { Message::Answer(number) })
+            let wanted = rest.first_chunk().map_or(0, |wanted| usize::from(u16::from_be_bytes(*wanted)));
+            Some(if kind == PROBE { Message::Probe(number, wanted) } else { Message::Answer(number) })
         }
         [PIECE, index, count, a, b, c, high, low] => {
             let legal = (2..=MOST_PIECES).contains(&usize::from(count)) && index < count;
@@ -191,8 +205,12 @@ mod tests {
         let hello = Hello { wants_answer: true, reads_pieces: true, longest: 1522, answers_probes: true };
         assert_eq!(parse(&hello.emit()), Some(Message::Hello(hello)));
         let number = Number { path: 1, number: 0x0102_0304 };
-        assert_eq!(parse(&[&number.probe()[..], &[0; 1400]].concat()), Some(Message::Probe(number)));
-        assert_eq!(parse(&number.answer()), Some(Message::Answer(number)));
+        assert_eq!(parse(&[&number.probe()[..], &[0; 1400]].concat()), Some(Message::Probe(number, 0)));
+        assert_eq!(parse(&number.probe()), Some(Message::Probe(number, 0)));
+        let sized = [&number.sized_probe(1440)[..], &[7; 100]].concat();
+        assert_eq!(parse(&sized), Some(Message::Probe(number, 1440)));
+        assert_eq!(parse(&sized[..9]), Some(Message::Probe(number, 0)), "no whole length");
+        assert_eq!(parse(&[&number.answer()[..], &[0; 1400]].concat()), Some(Message::Answer(number)));
         let piece = Piece { index: 1, count: 2, vni: Vni::new(42).unwrap(), offset: 760 };
         let octets = [&piece.emit(3)[..], &[1, 2, 3, 0, 0]].concat();
         assert_eq!(parse(&octets), Some(Message::Piece(piece, &[1, 2, 3])));

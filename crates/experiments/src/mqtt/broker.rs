@@ -15,7 +15,7 @@ const PROGRAMS: [&str; 3] = ["/usr/sbin/mosquitto", "/usr/local/sbin/mosquitto",
 
 /// A running broker; ends on drop.
 #[derive(Debug)]
-pub(super) struct Broker {
+pub(crate) struct Broker {
     child: Child,
     port: u16,
     tls_port: u16,
@@ -45,7 +45,7 @@ impl Drop for Directory {
 
 impl Broker {
     /// Starts a broker.
-    pub(super) fn start() -> Result<Self, ExperimentError> {
+    pub(crate) fn start() -> Result<Self, ExperimentError> {
         let directory = Directory::create()?;
         let certificate = certificate(&directory.0)?;
         let [port, tls_port] = ports()?;
@@ -78,7 +78,7 @@ impl Broker {
     }
 
     /// Settings of a connection to it.
-    pub(super) fn settings(&self, name: &str, tls: bool) -> Settings {
+    pub(crate) fn settings(&self, name: &str, tls: bool) -> Settings {
         let port = if tls { self.tls_port } else { self.port };
         Settings {
             cafile: tls.then(|| self.certificate.clone()),
@@ -88,7 +88,7 @@ impl Broker {
     }
 
     /// A directory with the broker's lifetime.
-    pub(super) fn directory(&self) -> &Path {
+    pub(crate) fn directory(&self) -> &Path {
         &self.directory.0
     }
 }

@@ -73,14 +73,14 @@ fn guard_each(ways: &[Way], directory: &Path, name: &str) -> Result<Vec<[Guard; 
 }
 
 /// A client on this thread.
-pub(super) struct Station {
+pub(crate) struct Station {
     runtime: tokio::runtime::Runtime,
-    pub(super) client: Client,
+    pub(crate) client: Client,
 }
 
 impl Station {
     /// Connects and subscribes.
-    pub(super) fn connect(settings: &Settings, filter: &str) -> Result<Self, ExperimentError> {
+    pub(crate) fn connect(settings: &Settings, filter: &str) -> Result<Self, ExperimentError> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| format!("no event loop: {error}"))?;
         let client = Client::new(settings).map_err(failed)?;
@@ -96,7 +96,7 @@ impl Station {
     }
 
     /// Waits for the next event.
-    pub(super) fn next(&mut self, patience: Duration) -> Result<Option<Event>, ExperimentError> {
+    pub(crate) fn next(&mut self, patience: Duration) -> Result<Option<Event>, ExperimentError> {
         self.next_after(patience, || {})
     }
 
@@ -114,7 +114,7 @@ impl Station {
     }
 
     /// Waits for a message.
-    pub(super) fn message(&mut self, patience: Duration) -> Result<Option<Message>, ExperimentError> {
+    pub(crate) fn message(&mut self, patience: Duration) -> Result<Option<Message>, ExperimentError> {
         let end = Instant::now() + patience;
         while Instant::now() < end {
             if let Some(Event::Message(message)) = self.next(patience)? {

@@ -4,6 +4,9 @@
 //! Each gateway probes its own direction. A probe takes a packet number like any frame and is never
 //! fragmented. A length counts as lost only while a short echo is answered: a member that is away,
 //! or that has no echo, shortens nothing.
+//!
+//! With key agreement the members with an echo are known. With static keys a short echo finds out,
+//! up to three times a minute until it is answered.
 
 use std::time::Duration;
 
@@ -18,8 +21,10 @@ const PATIENCE: Duration = Duration::from_millis(400);
 const TRIES: u32 = 3;
 /// From the arrival of a member to its first probe.
 const SETTLES: Duration = Duration::from_secs(3);
-/// Interval of short echoes to a member that never answered.
+/// Interval of short echoes to a member with an echo that does not answer, and to one that may
+/// have none.
 const AGAIN: Duration = Duration::from_secs(5);
+const STRANGER: Duration = Duration::from_secs(60);
 /// Interval of confirmations of the path MTU.
 const CONFIRM: Duration = Duration::from_secs(20);
 /// Interval of searches for a longer path MTU.
@@ -32,6 +37,8 @@ pub struct Target {
     pub sci: Sci,
     /// Its address on the uplink.
     pub address: EthernetAddress,
+    /// Whether it is known to have an echo.
+    pub has_echo: bool,
 }
 
 /// A probe to send.
@@ -155,7 +162,11 @@ impl Path {
             }
             // What was carried is not any more, or the member is away. Short echoes tell.
             (State::Found(_), Some(_)) => (self.state, self.next) = (State::Unknown, now),
-            _ => (self.state, self.next) = (State::Unknown, now + AGAIN),
+            _ => {
+                let has_echo = self.target.has_echo || self.mtu.is_some();
+                let again = if has_echo { AGAIN } else { STRANGER };
+                (self.state, self.next) = (State::Unknown, now + again);
+            }
         }
     }
 
@@ -187,10 +198,16 @@ impl Path {
 mod tests {
     use super::*;
 
-    const A: Target =
-        Target { sci: Sci([2, 0, 0, 0, 0, 1, 0, 1]), address: EthernetAddress([2, 0, 0, 0, 0, 1]) };
-    const B: Target =
-        Target { sci: Sci([2, 0, 0, 0, 0, 2, 0, 1]), address: EthernetAddress([2, 0, 0, 0, 0, 2]) };
+    const A: Target = Target {
+        sci: Sci([2, 0, 0, 0, 0, 1, 0, 1]),
+        address: EthernetAddress([2, 0, 0, 0, 0, 1]),
+        has_echo: true,
+    };
+    const B: Target = Target {
+        sci: Sci([2, 0, 0, 0, 0, 2, 0, 1]),
+        address: EthernetAddress([2, 0, 0, 0, 0, 2]),
+        has_echo: true,
+    };
 
     struct World {
         prober: Prober,
@@ -269,6 +286,21 @@ mod tests {
         world.targets.clear();
         world.run(1, |_| 0);
         assert_eq!(world.prober.mtu(), None);
+    }
+
+    #[test]
+    fn stranger_is_rarely_asked() {
+        let stranger = Target { has_echo: false, ..A };
+        let mut world = World::new(&[stranger]);
+        world.run(600, |_| 0);
+        assert!((20..=33).contains(&world.sent), "{} echoes in ten minutes", world.sent);
+        assert_eq!(world.prober.mtu(), None);
+        world.run(62, |_| 1600);
+        assert_eq!(world.prober.mtu(), Some(1600), "it is an Antedate, and has come");
+        // From then on it is no stranger.
+        let sent = world.sent;
+        world.run(120, |_| 0);
+        assert!(world.sent > sent + 30, "{}", world.sent - sent);
     }
 
     #[test]

@@ -49,7 +49,7 @@ pub struct Answers {
     pub text: Option<String>,
     /// Packet numbers below these are reserved.
     pub limits: Mutex<Vec<(An, u64)>>,
-    /// Names and MTUs of the ports: field, uplink.
+    /// Names, addresses and MTUs of the ports: field, uplink.
     pub ports: Mutex<[Carries; 2]>,
     /// For field and uplink: whether the link is up, and how often it went down.
     pub links: Mutex<[(bool, u64); 2]>,
@@ -154,7 +154,7 @@ impl Answers {
     }
 
     /// The other members: channel, address, name or none, and whether it is known to be no Antedate.
-    fn members(&self) -> Vec<(Sci, EthernetAddress, String, bool)> {
+    pub(super) fn members(&self) -> Vec<(Sci, EthernetAddress, String, bool)> {
         let view = lock(&self.agreement).clone();
         if let Some(view) = view {
             let view = lock(&view);
@@ -211,12 +211,12 @@ impl StatusSource for Answers {
         let answering = snapshot.is_some();
         let snapshot = snapshot.unwrap_or_default();
         let [field, uplink] = *lock(&self.links);
-        let [field_now, uplink_now] = *lock(&self.ports);
+        let [field_now, uplink_now] = lock(&self.ports).clone();
         Status {
             forwarding: answering,
             warnings: self.watch.active(),
-            field: port(&self.about.field, &self.out, &self.inward, field, field_now),
-            uplink: port(&self.about.uplink, &self.inward, &self.out, uplink, uplink_now),
+            field: port(&self.out, &self.inward, field, &field_now),
+            uplink: port(&self.inward, &self.out, uplink, &uplink_now),
             out: forwarding(&self.out),
             inward: forwarding(&self.inward),
             threads: self.shares.threads(&self.about, &snapshot.waits, &self.places),
@@ -260,6 +260,7 @@ impl StatusSource for Answers {
                 octets: answer.heard as u64,
                 answer_octets: answer.len as u64,
                 longest: longest as u64,
+                stock: false,
             }),
             None if *other => Err(refused(
                 format!("{peer} is no Antedate gateway, and has no echo"),

@@ -66,14 +66,10 @@ impl Snapshot {
             datagrams_by: datagrams_by.into(),
             direct_addresses: direct_addresses as u64,
             second_uplink: path.doubles().map(|doubles| SecondUplink {
-                interface: overlay
-                    .second_uplink
-                    .as_ref()
-                    .map_or_else(String::new, |second| second.interface.clone()),
                 received: doubles.received,
                 first: doubles.first,
                 eliminated: doubles.eliminated,
-                // The main thread adds the state of the link.
+                // The main thread adds the interface.
                 ..SecondUplink::default()
             }),
             release_clock: path.clock().map(|clock| release_clock(clock, overlay)),
@@ -129,6 +125,7 @@ fn row(peer: &Peer, overlay: &Overlay, device: Option<&Device>, macs: usize, now
             .map(|_| tunnel_keys::encode(&peer.settings.public_key).to_string())
             .unwrap_or_default(),
         endpoint: endpoint.map(|at| at.to_string()).unwrap_or_default(),
+        second_endpoint: peer.settings.second_endpoint.map(|at| at.to_string()).unwrap_or_default(),
         address: peer.settings.address.to_string(),
         session: device.is_none_or(|device| device.is_ready(now, peer.id)),
         initiations: counters.initiations_sent,

@@ -201,11 +201,13 @@ impl Supervisor {
         let up = |port: &Interface| (interface::link_up(&port.name) == Some(true), 0);
         let answers = Arc::new(Answers {
             about: About::new(checked),
+            overlay: overlay.clone(),
             mailbox: Arc::clone(&mailbox),
             out,
             inward,
             place,
             ports: Mutex::new([Carries::of(field, field.mtu), Carries::of(uplink, mtu)]),
+            second: Mutex::new(wires.get(1).map_or_else(String::new, |wire| wire.interface.name.clone())),
             links: Mutex::new([
                 up(field),
                 up(uplink),
@@ -250,6 +252,10 @@ impl Supervisor {
             let _ = port.still_there();
         }
         let ports = std::iter::once(&self.field).chain(self.wires.iter().map(|wire| &wire.interface));
+        let (mut shown, mut second) = (lock(&self.answers.ports), lock(&self.answers.second));
+        let names = shown.iter_mut().map(|port| &mut port.name).chain([&mut *second]);
+        names.zip(ports.clone()).for_each(|(shown, port)| shown.clone_from(&port.name));
+        drop((shown, second));
         for (port, (known, downs)) in ports.zip(&mut *lock(&self.answers.links)) {
             let up = interface::link_up(&port.name) == Some(true);
             if *known != up {

@@ -21,13 +21,16 @@ use super::search::{NewPathMtu, Search, fitting};
 use super::state::{Core, Crypt};
 use crate::config::overlay::LongFrames;
 use crate::config::uplink::Which;
+use crate::sys::thread;
 
 /// Interval of requests to follow the kernel's path MTU, in nanoseconds.
 const FOLLOW: u64 = 5_000_000_000;
 /// The most probes to a peer in one turn: frames wait for them.
 const AT_ONCE: usize = 4;
 /// The bit of an echo request's number that says its path.
-const SECOND: u32 = 1 << 31;
+pub(super) const SECOND: u32 = 1 << 31;
+/// The bit of one that `antedate gateway ping` sends. No search has as many rounds.
+pub(super) const PINGED: u32 = 1 << 30;
 
 impl Core {
     /// Sends the probes that are due.
@@ -76,32 +79,47 @@ impl Core {
     }
 
     fn send_probe(&mut self, now: u64, place: usize, which: Which, to: SocketAddr, probe: Probe) {
-        let Crypt::Wireguard(device) = &mut self.crypt else { return };
-        let (peer, size) = (&self.peers[place], probe.size);
+        let asks_ours = self.peers[place].answers_probes();
+        let ends = (self.overlay.address, self.peers[place].settings.address);
+        // Without a session, or with a short buffer, the probe counts as lost.
+        self.send_whole(now, place, (which, to), probe.size, |packet| {
+            if asks_ours {
+                packet.fill(0);
+                let octets = Number { path: which as u8, number: probe.number }.probe();
+                packet.iter_mut().zip(octets).for_each(|(to, from)| *to = from);
+            } else {
+                let path = if which == Which::Second { SECOND } else { 0 };
+                let number = probe.number & !(SECOND | PINGED) | path;
+                echo::request(packet, ends.0, ends.1, number);
+            }
+        });
+    }
+
+    /// Sends a packet of `size` octets on one uplink, whole or not at all. Returns whether it left
+    /// for the wire.
+    #[cold]
+    pub(super) fn send_whole(
+        &mut self,
+        now: u64,
+        place: usize,
+        (which, to): (Which, SocketAddr),
+        size: usize,
+        write: impl FnOnce(&mut [u8]),
+    ) -> bool {
+        let Crypt::Wireguard(device) = &mut self.crypt else { return false };
         let outward = match which {
-            Which::First => &mut self.uplink,
-            Which::Second => match &mut self.second {
-                Some(second) => second,
-                None => return,
-            },
+            Which::First => Some(&mut self.uplink),
+            Which::Second => self.second.as_mut(),
         };
+        let (Some(outward), Some(peer)) = (outward, self.peers.get(place)) else { return false };
         // Alone, since it must not be fragmented.
         outward.flush(&self.out);
-        let Some(room) = outward.place(&self.out) else { return };
-        let Some(packet) = room.get_mut(HEADROOM..HEADROOM + size) else { return };
-        if peer.hello.is_some_and(|hello| hello.answers_probes) {
-            packet.fill(0);
-            let octets = Number { path: which as u8, number: probe.number }.probe();
-            packet.iter_mut().zip(octets).for_each(|(to, from)| *to = from);
-        } else {
-            let path = if which == Which::Second { SECOND } else { 0 };
-            let number = probe.number & !SECOND | path;
-            echo::request(packet, self.overlay.address, peer.settings.address, number);
-        }
-        // Without a session, or with a short buffer, the probe counts as lost.
-        if let Ok((_, sealed)) = device.seal(now, peer.id, room, size) {
-            outward.put_whole(&self.out, now, sealed, to);
-        }
+        let Some(room) = outward.place(&self.out) else { return false };
+        let Some(packet) = room.get_mut(HEADROOM..HEADROOM + size) else { return false };
+        write(packet);
+        let Ok((_, sealed)) = device.seal(now, peer.id, room, size) else { return false };
+        outward.put_whole(&self.out, now, sealed, to);
+        true
     }
 
     /// Handles the answer to a probe.
@@ -118,6 +136,9 @@ impl Core {
     pub(super) fn echo_answered(&mut self, now: u64, place: usize, packet: &[u8]) -> bool {
         let Some(peer) = self.peers.get(place) else { return false };
         match echo::answer(packet, peer.settings.address) {
+            Some(Answer::Number(number)) if number & PINGED != 0 => {
+                self.pings.answered(thread::now(), place, number & !(SECOND | PINGED), None);
+            }
             Some(Answer::Number(number)) => {
                 self.probe_answered(now, place, usize::from(number & SECOND != 0), number & !SECOND);
             }

@@ -4,13 +4,14 @@ use std::net::SocketAddr;
 
 use antedate_channel::overlay::ecn;
 use antedate_channel::overlay::encapsulation::{self, packet};
-use antedate_channel::overlay::message::{self, Message};
+use antedate_channel::overlay::message::{self, Message, Number};
 use antedate_channel::overlay::reassembly::{Part, Whole};
 use antedate_channel::wireguard::{COOKIE_LEN, Dropped, LONGEST_HANDSHAKE, Received as Came};
 use antedate_wire::vxlan;
 
 use super::announcement::announces;
 use super::peers::Peer;
+use super::ping::PING;
 use super::reserved::is_reserved;
 use super::state::{Core, Crypt, IN, address};
 use super::table::{Heard, Place};
@@ -57,7 +58,7 @@ impl Core {
                 self.doubles.first += u64::from(by == Which::Second);
                 self.session(now, peer);
                 if let Some(packet) = datagram.get_mut(range) {
-                    self.opened(now, peer.0, (session, counter), packet, ecn, heard);
+                    self.opened(now, (by, peer.0), (session, counter), packet, ecn, heard);
                 }
             }
             Ok(Came::Keepalive { peer } | Came::Session { peer }) => {
@@ -107,14 +108,14 @@ impl Core {
     fn opened(
         &mut self,
         now: u64,
-        place: usize,
+        (by, place): (Which, usize),
         (session, counter): (u32, u64),
         octets: &mut [u8],
         ecn: u8,
         heard: &mut impl FnMut(u32),
     ) {
         if message::is_ours(octets) {
-            return self.message(now, place, (session, counter), octets, ecn, heard);
+            return self.message(now, (by, place), (session, counter), octets, ecn, heard);
         }
         let Some(peer) = self.peers.get_mut(place) else { return };
         let read = match packet(octets) {
@@ -171,7 +172,7 @@ impl Core {
     fn message(
         &mut self,
         now: u64,
-        place: usize,
+        (by, place): (Which, usize),
         (session, counter): (u32, u64),
         octets: &[u8],
         ecn: u8,
@@ -201,7 +202,11 @@ impl Core {
                 }
                 self.peers[place].reassembly = Some(reassembly);
             }
-            Some(Message::Probe(number)) => self.say(now, place, &number.answer()),
+            Some(Message::Probe(number, 0)) => self.say(now, place, &number.answer()),
+            Some(Message::Probe(number, wanted)) => self.answer_ping(now, place, by, number, wanted),
+            Some(Message::Answer(Number { path: PING, number })) => {
+                self.pings.answered(thread::now(), place, number, Some(octets.len()));
+            }
             Some(Message::Answer(answer)) => {
                 self.probe_answered(now, place, answer.path.into(), answer.number);
             }

@@ -5,6 +5,7 @@ use std::sync::mpsc::Sender as Answer;
 
 use antedate_channel::wireguard::Done;
 
+use super::ping::Ask;
 use super::snapshot::Snapshot;
 use super::uplink::Port;
 use crate::config::uplink::Which;
@@ -16,6 +17,8 @@ use crate::sys::route::Hop;
 pub enum Message {
     /// Send a snapshot of the state.
     Snapshot(Answer<Snapshot>),
+    /// Send an echo to a peer.
+    Ping(Ask),
     /// Start new sessions with all peers.
     Rekey,
     /// Use this field port: the interface was replaced or has another MTU.

@@ -9,6 +9,7 @@
 //! - `inbound`: from the peers to the field
 //! - `state`: the state that both directions share, and timers
 //! - `discover`, [`search`]: the path MTU of each peer
+//! - `ping`: echoes for the operator
 //! - `uplink`: the packet ring and the socket of an uplink
 //! - `datagram`: headers of datagrams on the interface
 //! - `wires`: opens and reopens an uplink
@@ -48,6 +49,7 @@ pub mod news;
 mod outbound;
 pub mod path;
 pub mod peers;
+mod ping;
 pub mod release;
 pub mod report;
 mod reserved;

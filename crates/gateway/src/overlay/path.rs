@@ -15,6 +15,7 @@ use super::drops::Drops;
 use super::hops::Asked;
 use super::news::News;
 use super::peers::Peer;
+use super::ping::{Ask, Pings};
 use super::release::Release;
 use super::search::limit;
 use super::state::Doubles;
@@ -127,6 +128,7 @@ impl Path {
             strayed: 0,
             drops: Drops::default(),
             cookies: 0,
+            pings: Pings::default(),
             look: 0,
             aged: now,
             jobs: parts.jobs,
@@ -233,6 +235,11 @@ impl Path {
             self.core.peers.iter().for_each(|peer| device.want_handshake(now, peer.id));
         }
         self.core.look = 0;
+    }
+
+    /// Sends an echo to a peer.
+    pub(super) fn ping(&mut self, ask: Ask) {
+        self.core.ping(thread::now(), ask);
     }
 
     /// Replaces the field port.

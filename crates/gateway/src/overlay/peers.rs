@@ -9,6 +9,7 @@ use antedate_channel::overlay::reassembly::Reassembly;
 use antedate_channel::wireguard::PeerId;
 
 use super::search::{Search, first_limit};
+use super::storm::Bound;
 use crate::config::overlay::{LongFrames, Overlay};
 use crate::config::{self};
 
@@ -16,6 +17,8 @@ use crate::config::{self};
 const WAITING: usize = 16;
 /// The most requests to a peer for its capabilities.
 const ASKED: u8 = 3;
+/// The most answers of a chosen length to a peer in a second.
+const ANSWERS: u32 = 100;
 /// Time for the answer in nanoseconds.
 const ANSWER: u64 = 1_000_000_000;
 
@@ -73,6 +76,8 @@ pub struct Peer {
     pub ident: u16,
     /// Its counters.
     pub traffic: Traffic,
+    /// The answers to its pings: it may not make this gateway send at its pleasure.
+    pub answers: Bound,
     /// Initiations sent when it was last heard, or its name last resolved.
     pub unanswered: u64,
     /// Number of handshakes at the last greeting.
@@ -102,6 +107,7 @@ impl Peer {
             hello: None,
             ident: 0,
             traffic: Traffic::default(),
+            answers: Bound::new(ANSWERS, 0),
             unanswered: 0,
             greeted: 0,
             ask: None,
@@ -152,6 +158,12 @@ impl Peer {
             }
             _ => false,
         }
+    }
+
+    /// Whether it answers probes of ours. Any other end has its echo requests.
+    #[must_use]
+    pub fn answers_probes(&self) -> bool {
+        self.hello.is_some_and(|hello| hello.answers_probes)
     }
 
     /// Stores the capabilities that it announced.

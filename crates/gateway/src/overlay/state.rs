@@ -14,6 +14,7 @@ use super::drops::Drops;
 use super::handshakes::IN_FLIGHT;
 use super::news::News;
 use super::peers::Peer;
+use super::ping::Pings;
 use super::release::Release;
 use super::storm::Bound;
 use super::table::Table;
@@ -91,6 +92,8 @@ pub(super) struct Core {
     pub(super) strayed: u64,
     pub(super) drops: Drops,
     pub(super) cookies: u64,
+    /// The echoes that the operator waits for.
+    pub(super) pings: Pings,
     /// Time of the next timers.
     pub(super) look: u64,
     pub(super) aged: u64,
@@ -229,6 +232,7 @@ impl Core {
         }
         self.look = next;
         self.discover(now);
+        self.send_pings(now);
         if now.saturating_sub(self.aged) >= AGE {
             self.aged = now;
             self.table.age(now);

@@ -83,6 +83,7 @@ impl Duty for Worker {
                 // The requester may be gone.
                 let _ = answer.send(Snapshot::take(&self.path, governor));
             }
+            Message::Ping(ask) => self.path.ping(ask),
             Message::Rekey => self.path.rekey(),
             Message::Field(from, to, mtu) => self.path.replace_field(from, to, mtu),
             Message::Uplink(which, port, mtu) => self.path.replace_uplink(which, port, mtu),

@@ -43,6 +43,9 @@ pub struct Ping {
     /// Octets of the answer.
     #[serde(default)]
     pub answer_octets: u16,
+    /// Whether to ask over the second uplink of an overlay.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub second_uplink: bool,
 }
 
 /// An answered echo.
@@ -58,6 +61,9 @@ pub struct Echo {
     pub answer_octets: u64,
     /// Octets of the longest frame that the uplink carries in one piece.
     pub longest: u64,
+    /// Whether a stock end of an overlay answered: then the answer has no chosen length.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub stock: bool,
 }
 
 /// A request that changes a running gateway.
@@ -112,16 +118,11 @@ pub trait StatusSource: Send + Sync {
     /// # Errors
     /// When it cannot be executed.
     fn command(&self, command: Command) -> Result<String, CommandError>;
-    /// Sends a protected echo to a peer and waits for the answer, for a second at most.
+    /// Sends a protected echo to a peer and waits for the answer, for three seconds at most.
     ///
     /// # Errors
     /// When there is no such peer, or no answer.
-    fn ping(&self, _ping: &Ping) -> Result<Echo, CommandError> {
-        Err(CommandError {
-            what: "only gateways with [macsec] have a protected echo".into(),
-            remedy: "`antedate gateway status` shows the sessions of an overlay".into(),
-        })
-    }
+    fn ping(&self, ping: &Ping) -> Result<Echo, CommandError>;
 }
 
 /// Answers requests from a [`StatusSource`].
@@ -241,6 +242,10 @@ mod tests {
             self.0.lock().unwrap().push(command);
             Ok(format!("sends under AN {an}"))
         }
+
+        fn ping(&self, ping: &Ping) -> Result<Echo, CommandError> {
+            Ok(Echo { peer: ping.peer.clone(), octets: ping.octets.into(), ..Echo::default() })
+        }
     }
 
     fn bind(path: &Path) -> Result<Socket, Fault> {
@@ -276,6 +281,9 @@ mod tests {
             (reply.ok, reply.message.as_str(), reply.remedy.as_str()),
             (false, "there is no AN 3", "choose 0 or 1")
         );
+        let ping = Ping { peer: "hall".into(), octets: 100, ..Ping::default() };
+        let echo = ask(&path, Request::Ping(ping)).unwrap().echo.unwrap();
+        assert_eq!((echo.peer.as_str(), echo.octets), ("hall", 100));
     }
 
     #[test]

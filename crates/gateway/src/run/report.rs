@@ -40,8 +40,6 @@ pub struct About {
     pub(crate) config: String,
     /// `macsec`, `wireguard` or `none`.
     pub protection: &'static str,
-    pub(crate) field: Port,
-    pub(crate) uplink: Port,
     poll: Poll,
     pub(crate) macsec: Option<(String, Sci, BTreeMap<Sci, String>)>,
 }
@@ -50,8 +48,6 @@ impl About {
     /// The constant part of a gateway that starts now.
     #[must_use]
     pub fn new(checked: &Checked) -> Self {
-        let port =
-            |interface: &interface::Interface| Port { interface: interface.name.clone(), ..Port::default() };
         let macsec = match &checked.protection {
             Keyed::Plain | Keyed::Overlay { .. } => None,
             Keyed::Macsec { keys, own, .. } => {
@@ -70,8 +66,6 @@ impl About {
                 Keyed::Overlay { private: Some(_), .. } => "wireguard",
                 Keyed::Overlay { private: None, .. } | Keyed::Plain => "none",
             },
-            field: port(&checked.field),
-            uplink: port(&checked.uplink),
             poll: checked.config.run.poll,
             macsec,
         }
@@ -91,8 +85,10 @@ impl About {
 }
 
 /// The part of a port that changes when its interface is replaced or gets another MTU.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Carries {
+    /// Its present name.
+    pub name: String,
     /// Its address.
     pub address: EthernetAddress,
     /// Its longest payload.
@@ -103,7 +99,7 @@ impl Carries {
     /// Of an interface in its current state, on a path with this MTU.
     #[must_use]
     pub fn of(interface: &interface::Interface, mtu: usize) -> Self {
-        Self { address: EthernetAddress(interface.address), mtu }
+        Self { name: interface.name.clone(), address: EthernetAddress(interface.address), mtu }
     }
 }
 
@@ -197,13 +193,13 @@ pub(crate) fn forwarding(counters: &PathCounters) -> Forwarding {
 
 /// The status of a port that frames come `from` and go `to`.
 pub(crate) fn port(
-    about: &Port,
     from: &PathCounters,
     to: &PathCounters,
     (link, link_downs): (bool, u64),
-    now: Carries,
+    now: &Carries,
 ) -> Port {
     Port {
+        interface: now.name.clone(),
         address: now.address.to_string(),
         mtu: now.mtu as u64,
         link,
@@ -212,6 +208,5 @@ pub(crate) fn port(
         ring_drops: from.overruns.get() + from.truncated.get(),
         sent_frames: to.sent.get(),
         send_errors: to.queue_full.get() + to.link_down.get() + to.send_failed.get(),
-        ..about.clone()
     }
 }

@@ -398,6 +398,9 @@ pub struct OverlayPeer {
     pub public_key: String,
     /// Its last known UDP address, or empty.
     pub endpoint: String,
+    /// Its UDP address on the second uplink, or empty.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub second_endpoint: String,
     /// Its address in the tunnel.
     pub address: String,
     /// Whether there is a session.

@@ -197,13 +197,13 @@ impl Trouble {
             Self::NotCarried => words(
                 "not-carried",
                 "the policy passes traffic that the switches between the gateways do not forward",
-                "connect the gateways by a cable or [overlay], or remove the traffic from policy.allow",
+                "connect the gateways by a cable or [overlay], or refuse the traffic: remove its name from policy.allow; if a bundle such as profinet passes it, write a [[policy.rule]] with action = \"deny\"",
                 "no switch is between the gateways, or the policy does not pass the traffic",
             ),
             Self::ShortPath => words(
                 "short-path",
                 "the path carries shorter frames than the uplink",
-                "raise the MTU of all switches on the path; fragmentation = \"auto\" lets full frames pass meanwhile",
+                "raise the MTU of all switches on the path; meanwhile full frames pass with fragmentation = \"auto\", with static keys \"marked\"",
                 "the path carries the uplink's frames",
             ),
             Self::UnsupportedOffload => words(

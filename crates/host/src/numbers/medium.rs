@@ -22,6 +22,8 @@ struct Content {
     /// The step of the power cut, counted from now, and the part of it that reaches the medium.
     cut: Option<(u32, Keep)>,
     off: bool,
+    /// Synchronization of the directory has no effect.
+    forgetful: bool,
 }
 
 /// The part of an unfinished write that reaches the medium.
@@ -105,7 +107,9 @@ impl Disk for Medium {
     fn sync_directory(&mut self) -> io::Result<()> {
         self.step()?;
         let mut content = self.0.borrow_mut();
-        content.durable = content.current.clone();
+        if !content.forgetful {
+            content.durable = content.current.clone();
+        }
         Ok(())
     }
 }
@@ -120,6 +124,26 @@ impl Medium {
         content.durable = content.current.clone();
         drop(content);
         medium
+    }
+
+    /// The content that a reader sees.
+    #[must_use]
+    pub fn content(&self) -> Option<Vec<u8>> {
+        self.0.borrow().current.clone()
+    }
+
+    /// Someone else puts this content into the place of the file, durably; `None` removes it.
+    pub fn put(&self, content: Option<Vec<u8>>) {
+        let mut inner = self.0.borrow_mut();
+        inner.durable.clone_from(&content);
+        inner.current = content;
+    }
+
+    /// The same medium, but one that only says that a new name is durable.
+    #[must_use]
+    pub fn forgetful(self) -> Self {
+        self.0.borrow_mut().forgetful = true;
+        self
     }
 
     /// Whether the power is off.

@@ -29,6 +29,8 @@ mod error;
 mod lock;
 #[cfg(any(test, feature = "power-cuts"))]
 pub mod medium;
+#[cfg(any(test, feature = "power-cuts"))]
+pub mod model;
 mod record;
 mod reservation;
 

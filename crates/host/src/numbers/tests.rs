@@ -1,4 +1,5 @@
 mod files;
+mod lives;
 mod rules;
 
 use std::os::unix::fs::PermissionsExt;

@@ -1,8 +1,12 @@
 //! Network namespaces, and a user namespace without root.
 
+use std::ffi::CString;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::ptr;
 
 use super::check;
 
@@ -10,6 +14,25 @@ use super::check;
 pub fn enter(file: &File) -> io::Result<()> {
     // SAFETY: the descriptor is open for the call; setns touches the calling thread alone.
     check(unsafe { libc::setns(file.as_raw_fd(), libc::CLONE_NEWNET) }).map(drop)
+}
+
+/// Puts `file` in the place of the file `there`, for the calling thread and those it starts alone.
+///
+/// # Errors
+/// When the kernel refuses a mount namespace or the mount.
+pub fn cover(there: &Path, file: &Path) -> io::Result<()> {
+    let [there, file] = [there, file].map(|path| CString::new(path.as_os_str().as_bytes()));
+    let (there, file) = (there?, file?);
+    // SAFETY: takes flags only; the calling thread alone gets a copy of the mounts.
+    check(unsafe { libc::unshare(libc::CLONE_NEWNS) })?;
+    for (from, to, flags) in
+        [(c"none", c"/", libc::MS_REC | libc::MS_PRIVATE), (file.as_c_str(), there.as_c_str(), libc::MS_BIND)]
+    {
+        // SAFETY: both strings are NUL-terminated and outlive the call; the type and data pointers
+        // may be null for these flags.
+        check(unsafe { libc::mount(from.as_ptr(), to.as_ptr(), ptr::null(), flags, ptr::null()) })?;
+    }
+    Ok(())
 }
 
 /// Whether the process is root in its user namespace.

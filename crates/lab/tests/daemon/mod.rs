@@ -1,6 +1,6 @@
 //! A gateway as a thread of the test, inside a network namespace.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
@@ -16,6 +16,8 @@ use antedate_lab::sys::namespace;
 pub(crate) struct Daemon {
     file: PathBuf,
     socket: PathBuf,
+    /// Stands in the place of `/etc/hosts`.
+    hosts: Option<PathBuf>,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
@@ -23,16 +25,26 @@ pub(crate) struct Daemon {
 impl Daemon {
     /// A stopped gateway.
     pub(crate) fn new(file: PathBuf, socket: PathBuf) -> Self {
-        Self { file, socket, stop: Arc::default(), thread: None }
+        Self { file, socket, hosts: None, stop: Arc::default(), thread: None }
+    }
+
+    /// Uses this table of host names when it starts.
+    #[allow(dead_code, reason = "each test program compiles this module; one alone calls it")]
+    pub(crate) fn with_hosts(&mut self, hosts: PathBuf) {
+        self.hosts = Some(hosts);
     }
 
     /// Starts it and waits for its control socket.
     pub(crate) fn start(&mut self, space: &Namespace) {
         let inside = space.file().try_clone().expect("the namespace's handle");
         let (file, stop) = (self.file.clone(), Arc::new(AtomicBool::new(false)));
+        let hosts = self.hosts.clone();
         self.stop = Arc::clone(&stop);
         self.thread = Some(thread::spawn(move || {
             namespace::enter(&inside).expect("the thread enters the namespace");
+            if let Some(hosts) = hosts {
+                namespace::cover(Path::new("/etc/hosts"), &hosts).expect("another table of hosts");
+            }
             let checked = check(&file, &ThisMachine).unwrap_or_else(|faults| panic!("{faults}"));
             daemon::run(&checked, &stop).unwrap_or_else(|fault| panic!("{fault}"));
         }));

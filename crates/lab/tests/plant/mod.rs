@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use antedate_gateway::config::keys::KeyFile;
-use antedate_gateway::run::control::Request;
+use antedate_gateway::run::control::{Ping, Reply, Request};
 use antedate_gateway::run::status::Status;
 use antedate_host::numbers::NumberFile;
 use antedate_lab::ns::{Chain, ChainOptions, Namespace};
@@ -208,6 +208,17 @@ impl Gateway {
         gateway
     }
 
+    /// As [`Self::with`], with another `/etc/hosts`.
+    #[allow(dead_code, reason = "each test program compiles this module; one alone calls it")]
+    pub(crate) fn with_hosts(space: &Namespace, files: &Path, name: &str, text: &str, hosts: &Path) -> Self {
+        let (file, socket) = (files.join(format!("{name}.toml")), files.join(format!("{name}.sock")));
+        fs::write(&file, text).expect("the configuration is written");
+        let mut gateway = Self(Daemon::new(file, socket));
+        gateway.0.with_hosts(hosts.to_owned());
+        gateway.run(space);
+        gateway
+    }
+
     pub(crate) fn run(&mut self, namespace: &Namespace) {
         self.0.start(namespace);
     }
@@ -226,6 +237,11 @@ impl Gateway {
     pub(crate) fn rekey(&self) {
         let reply = self.0.ask(Request::Rekey {});
         assert!(reply.ok, "{}", reply.message);
+    }
+
+    /// Sends one echo.
+    pub(crate) fn ping(&self, ping: Ping) -> Reply {
+        self.0.ask(Request::Ping(ping))
     }
 
     pub(crate) fn switch(&self, an: u8) -> Result<String, String> {

@@ -41,6 +41,9 @@ impl Supervisor {
             (up, same)
         });
         let [(field_up, field_same), (uplink_up, uplink_same)] = names;
+        for (shown, port) in lock(&self.answers.ports).iter_mut().zip([&self.field, &self.uplink]) {
+            shown.name.clone_from(&port.interface.name);
+        }
         self.answers.link_changes([field_up, uplink_up]);
         self.follow_rate();
         if !(field_same && uplink_same) {

@@ -4,13 +4,14 @@ use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::time::Instant;
 
+use antedate_channel::fragment::Marks;
 use antedate_wire::EthernetAddress;
 use antedate_wire::echo::ECHO_LEN;
 use antedate_wire::ethernet::HEADER_LEN;
 use antedate_wire::macsec::{ICV_LEN, TAG_LEN_LONG, TAG_LEN_SHORT};
 
 use super::Supervisor;
-use crate::config::{Checked, Keyed, SciMode};
+use crate::config::{Checked, Keyed, Protection, SciMode};
 use crate::link::echo::{Answer, Ask, Desk};
 use crate::link::message::Message;
 use crate::link::probe::{Probe, Prober, Target};
@@ -84,10 +85,10 @@ impl Supervisor {
         self.apply(longest);
     }
 
-    /// The members with an echo that read our frames. With static keys nobody knows which have one.
+    /// The members with an echo that read our frames. With static keys, those that may have one.
     fn targets(&self) -> Vec<Target> {
         let view = lock(&self.answers.agreement).clone();
-        let Some(view) = view else { return Vec::new() };
+        let Some(view) = view else { return self.strangers() };
         let view = lock(&view);
         let status = view.as_ref().map(|seen| &seen.status);
         let Some(status) = status.filter(|status| status.keys.iter().flatten().any(|key| key.transmits))
@@ -95,7 +96,18 @@ impl Supervisor {
             return Vec::new();
         };
         let all = status.members.iter().filter(|member| member.live && member.antedate && member.receives);
-        all.map(|member| Target { sci: member.sci, address: member.address }).collect()
+        all.map(|member| Target { sci: member.sci, address: member.address, has_echo: true }).collect()
+    }
+
+    /// The members of static keys. Not with fragments that are not marked, among more than two: an
+    /// echo to one is a gap in the packet numbers for the others, which costs them frames.
+    fn strangers(&self) -> Vec<Target> {
+        let Protection::Macsec(macsec) = &self.config.protection else { return Vec::new() };
+        let members = self.answers.members();
+        if members.len() > 1 && macsec.fragmentation.agreed() == Some(Marks::More) {
+            return Vec::new();
+        }
+        members.into_iter().map(|(sci, address, ..)| Target { sci, address, has_echo: false }).collect()
     }
 
     /// Bounds frames by the path MTU that was found.
