@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use antedate_host::fault::Fault;
-use antedate_host::signals::Hangup;
+use antedate_host::hangup::Hangup;
 
 use crate::config::{Checked, Keyed};
 use crate::{link, overlay};

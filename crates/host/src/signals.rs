@@ -2,7 +2,7 @@
 //! it.
 
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread;
 
@@ -10,6 +10,8 @@ use signal_hook::consts::{
     SIGALRM, SIGHUP, SIGINT, SIGIO, SIGPIPE, SIGPROF, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGVTALRM, SIGXCPU,
 };
 use signal_hook::iterator::Signals;
+
+use crate::hangup::Hangup;
 
 /// Signals that would end a process by default (`signal(7)`) and mean nothing to a daemon. Signals
 /// of faults, such as SIGSEGV and SIGABRT, are not among them.
@@ -29,32 +31,6 @@ const MEANINGLESS: [i32; 12] = [
 ];
 /// The real-time signals that the C library leaves to programs.
 const REAL_TIME: std::ops::RangeInclusive<i32> = 34..=64;
-
-/// SIGHUP, for a daemon that reads a file again on it. Until the daemon watches it, the signal
-/// changes nothing.
-#[derive(Debug, Default)]
-pub struct Hangup(AtomicU8);
-
-impl Hangup {
-    const WATCHED: u8 = 1;
-    const RAISED: u8 = 2;
-
-    /// The daemon looks at it from now on.
-    pub fn watch(&self) {
-        self.0.store(Self::WATCHED, Ordering::Release);
-    }
-
-    /// Whether the signal came since the last call.
-    pub fn take(&self) -> bool {
-        self.0.compare_exchange(Self::RAISED, Self::WATCHED, Ordering::AcqRel, Ordering::Relaxed).is_ok()
-    }
-
-    /// Notes the signal. Returns whether the daemon looks at it.
-    fn raise(&self) -> bool {
-        let watched = |state| (state != 0).then_some(Self::RAISED);
-        self.0.fetch_update(Ordering::AcqRel, Ordering::Acquire, watched).is_ok()
-    }
-}
 
 /// Sets `stop` on the first SIGTERM, SIGINT or SIGQUIT, and exits on the second. SIGHUP
 /// raises `hangup`. Other signals change nothing, and are logged.
@@ -101,19 +77,4 @@ pub fn stop_flag() -> io::Result<Arc<AtomicBool>> {
         signal_hook::flag::register(signal, Arc::clone(&stop))?;
     }
     Ok(stop)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn hangup_is_taken_once_when_watched() {
-        let hangup = Hangup::default();
-        assert!(!hangup.raise() && !hangup.take(), "nobody looks at it");
-        hangup.watch();
-        assert!(!hangup.take());
-        assert!(hangup.raise() && hangup.raise());
-        assert!(hangup.take() && !hangup.take());
-    }
 }
