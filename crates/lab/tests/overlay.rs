@@ -677,8 +677,8 @@ fn too_long_for_bare_hub_is_counted() {
     };
     let end = Instant::now() + PATIENCE;
     while !sites.near.status().out.refused.contains_key("too-long") {
-    let echo = sites.near.ping(Ping::default());
-    assert!(echo.message.starts_with("nothing is protected"), "{echo:?}");
+        let echo = sites.near.ping(Ping::default());
+        assert!(echo.message.starts_with("nothing is protected"), "{echo:?}");
         assert!(Instant::now() < end, "{:?}", sites.near.status());
         sites.chain.gateway_b.run(send).expect("a thread");
         thread::sleep(Duration::from_millis(200));

@@ -6,8 +6,8 @@ use std::sync::atomic::AtomicBool;
 
 use antedate_gateway::config::{check, machine::ThisMachine};
 use antedate_gateway::daemon;
-use antedate_host::log::{self as host_log, FilterError};
 use antedate_host::hangup::Hangup;
+use antedate_host::log::{self as host_log, FilterError};
 use antedate_host::signals;
 use clap::Args;
 

@@ -15,8 +15,8 @@ use std::time::{Duration, Instant};
 use antedate_channel::macsec::SLOTS;
 use antedate_host::control::Server;
 use antedate_host::fault::Fault;
-use antedate_host::numbers::KeyLock;
 use antedate_host::hangup::Hangup;
+use antedate_host::numbers::KeyLock;
 use antedate_wire::macsec::An;
 
 use self::interfaces::{Watched, is_up};

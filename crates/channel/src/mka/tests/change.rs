@@ -136,6 +136,34 @@ fn standby_cak_takes_over_without_loss() {
     }
 }
 
+/// The frames lost in a change one by one or at once, while 30 % of the MKPDUs are lost.
+fn lost_in_a_change(seed: u64, singly: bool, at_once: bool) -> u64 {
+    let mut world = agreed(2, seed, |_, config| config.rekey_after = Some(Duration::from_secs(9)));
+    world.faults = Faults { lose: 300, singly, ..Faults::default() };
+    for list in [vec![new(1), old(0)], vec![new(1)]] {
+        for number in [1, 0] {
+            world.reload(number, &list);
+            world.run(if at_once && number == 1 { 0.0 } else { 10.0 });
+        }
+    }
+    assert!(!singly || all_carry(&world, NEW), "seed {seed}");
+    world.lost() + world.unsent()
+}
+
+#[test]
+fn single_lost_mkpdus_cost_no_frame() {
+    // A life time is three intervals, so two MKPDUs lost in succession can end a membership. That
+    // costs frames with one CAK as well, and needs no change.
+    let (mut lost, mut unbounded) = (0, 0);
+    for seed in 350..370 {
+        for at_once in [false, true] {
+            lost += lost_in_a_change(seed, true, at_once);
+            unbounded += lost_in_a_change(seed, false, at_once);
+        }
+    }
+    assert_eq!((lost, unbounded > 0), (0, true));
+}
+
 #[test]
 fn opposite_preferences_lose_nothing() {
     for (lists, seed) in
@@ -293,8 +321,12 @@ fn random_changes_repeat_no_nonce() {
             } else {
                 world.reload(number, &caks);
             }
-            world.faults =
-                Faults { lose: world.rng.below(200) as u32, duplicate: 50, delay: world.rng.below(30) };
+            world.faults = Faults {
+                lose: world.rng.below(200) as u32,
+                duplicate: 50,
+                delay: world.rng.below(30),
+                ..Faults::default()
+            };
             let steps = 1 + world.rng.below(900);
             (0..steps).for_each(|_| world.step());
         }

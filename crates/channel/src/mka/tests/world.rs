@@ -29,6 +29,8 @@ pub(super) const CAK: [u8; 32] = [0x5a; 32];
 #[derive(Clone, Copy, Default)]
 pub(super) struct Faults {
     pub(super) lose: u32,
+    /// Of two MKPDUs in succession with one CAK, from one station to another, one arrives.
+    pub(super) singly: bool,
     pub(super) duplicate: u32,
     /// The maximum delay in steps.
     pub(super) delay: usize,
@@ -79,6 +81,8 @@ pub(super) struct World {
     /// The second of each pair does not hear the first.
     pub(super) unheard: BTreeSet<(usize, usize)>,
     flights: Vec<(Duration, usize, Vec<u8>)>,
+    /// Senders, receivers and CKNs whose last MKPDU was lost.
+    missed: BTreeSet<(usize, usize, Vec<u8>)>,
     pub(super) recording: Vec<Vec<u8>>,
     nonces: BTreeSet<(KeyIdentifier, Name, u32)>,
     /// Stations whose MKPDUs say that they do not want MACsec.
@@ -161,6 +165,7 @@ impl World {
             cut: BTreeSet::new(),
             unheard: BTreeSet::new(),
             flights: Vec::new(),
+            missed: BTreeSet::new(),
             recording: Vec::new(),
             nonces: BTreeSet::new(),
             unwilling: BTreeSet::new(),
@@ -324,7 +329,7 @@ impl World {
             let cut = self.cut.contains(&(from, to)) || self.cut.contains(&(to, from));
             let cut = cut || self.unheard.contains(&(from, to));
             let group = frame.first_chunk().map(|octets| EthernetAddress(*octets)).unwrap_or_default();
-            if cut || !(self.carries)(from, to, group) || self.rng.happens(self.faults.lose) {
+            if cut || !(self.carries)(from, to, group) || self.is_lost(from, to, frame) {
                 continue;
             }
             let copies = 1 + usize::from(self.rng.happens(self.faults.duplicate));
@@ -333,6 +338,19 @@ impl World {
                 self.flights.push((self.now + STEP * delay, to, frame.to_vec()));
             }
         }
+    }
+
+    fn is_lost(&mut self, from: usize, to: usize, frame: &[u8]) -> bool {
+        let mut lost = self.rng.happens(self.faults.lose);
+        if self.faults.singly {
+            let name = Repr::parse(frame).map(|parsed| parsed.repr.basic.ckn.to_vec());
+            let way = (from, to, name.unwrap_or_default());
+            lost &= !self.missed.remove(&way);
+            if lost {
+                self.missed.insert(way);
+            }
+        }
+        lost
     }
 
     /// Every station sends a frame to all others.
