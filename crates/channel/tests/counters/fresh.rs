@@ -80,7 +80,7 @@ fn device(at: usize) -> Device {
     let mut settings = Settings::new(Device::public_of(&PRIVATE[1 - at]));
     settings.endpoint = Some(address(1 - at));
     settings.reach = 64;
-    device.add_peer(&settings).unwrap();
+    device.add_peer(&settings).expect("valid");
     device
 }
 

@@ -29,9 +29,9 @@ impl<const XPN: bool> Counter for Macsec<XPN> {
     fn start(next: u64, limit: u64) -> Self {
         let suite = if XPN { CipherSuite::GcmAesXpn128 } else { CipherSuite::GcmAes128 };
         let config = TransmitConfig { ssci: Some(1), prepare: 1, ..TransmitConfig::new(suite, SCI) };
-        let sak = Sak::new(suite, &[7; 16], XPN.then_some([9; 12])).unwrap();
-        let mut transmit = Transmit::new(config).unwrap();
-        transmit.install(AN, &sak, next, limit).unwrap();
+        let sak = Sak::new(suite, &[7; 16], XPN.then_some([9; 12])).expect("valid");
+        let mut transmit = Transmit::new(config).expect("valid");
+        transmit.install(AN, &sak, next, limit).expect("valid");
         Self(transmit)
     }
 
@@ -100,14 +100,15 @@ fn layout() -> &'static Layout {
         };
         let period = KeyPeriod { key: 7, since: 0, minutes_left: 60 };
         let addresses = [EthernetAddress([1, 12, 205, 1, 0, 1]), EthernetAddress([2, 0, 0, 0, 0, 1])];
-        Layout::new(addresses[0], addresses[1], &message, Form::Encrypted, period).unwrap()
+        Layout::new(addresses[0], addresses[1], &message, Form::Encrypted, period).expect("valid")
     })
 }
 
 impl Counter for Goose {
     fn start(next: u64, limit: u64) -> Self {
         let counter = goose::Counter::new([0, 0, 0, 7], next, limit);
-        let publisher = goose::Publisher::new(Key::new(&[7; 16]).unwrap(), counter, layout()).unwrap();
+        let publisher =
+            goose::Publisher::new(Key::new(&[7; 16]).expect("valid"), counter, layout()).expect("valid");
         Self { publisher, limit }
     }
 
@@ -141,7 +142,7 @@ struct Mqtt(Publisher<Reserved>);
 
 impl Counter for Mqtt {
     fn start(next: u64, limit: u64) -> Self {
-        let material = Material::derive("g", Algorithm::A128Gcm, 1, &[7; 32], b"press7").unwrap();
+        let material = Material::derive("g", Algorithm::A128Gcm, 1, &[7; 32], b"press7").expect("valid");
         Self(Publisher::new(&material, Reserved::new(next, limit)))
     }
 
@@ -191,7 +192,7 @@ impl Counter for Dot15d4 {
             limit,
             ..KeyConfig::fresh(LOOKUP, LinkKey::new([7; 16]), NonceKind::FrameCounter)
         };
-        security.install_key(key).unwrap();
+        security.install_key(key).expect("valid");
         Self(security)
     }
 
