@@ -21,12 +21,16 @@
 //!    the end of the packet numbers, or after a time. A participant that is silent for six seconds
 //!    is no longer a member.
 //!
+//! A gateway that changes its CAK has several participants, one for each. A [`Kay`] decides which
+//! of their SAKs is transmitted with, and so loses no frame.
+//!
 //! A SAK is never accepted twice, and never if the key server already transmits with it. Packet
 //! numbers start at 1 with each key, so a member that restarts must not meet an earlier key. Key
 //! agreement therefore needs no file of packet numbers.
 
 mod destination;
 mod held;
+mod kay;
 mod keys;
 mod listen;
 mod participant;
@@ -40,6 +44,7 @@ mod tests;
 pub use antedate_wire::mka::{KeyIdentifier, MemberIdentifier};
 pub use destination::AUTOMATIC;
 pub use held::Install;
+pub use kay::{CakStatus, GRACE, Kay, Listed, OtherKey};
 pub use keys::{Cak, CakError, Ckn};
 pub use participant::{Action, Config, HELLO_TIME, LIFE_TIME, MAX_PEERS, Participant};
 pub use status::{Dropped, Fault, KeyStatus, Member, Refusals, Status};

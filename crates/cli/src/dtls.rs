@@ -166,7 +166,7 @@ impl Common {
         log(self.log.clone())?;
         let keys = PskFile::load(&self.psk)?;
         let stop = Arc::new(AtomicBool::new(false));
-        watch_signals(Arc::clone(&stop))?;
+        watch_signals(Arc::clone(&stop), Arc::default())?;
         Ok((keys, stop))
     }
 }

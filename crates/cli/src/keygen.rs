@@ -28,7 +28,7 @@ pub(crate) enum Verb {
     /// both. The forms are those of `ip macsec`. Copy the file to each member over a secure way,
     /// with mode 0600.
     #[command(
-        after_help = "Example:\n  antedate keygen macsec --member press=02:00:5e:10:00:01 --member hall=02:00:5e:10:00:02 --out keys.toml\n  antedate keygen macsec --cak --out cak"
+        after_help = "Example:\n  antedate keygen macsec --member press=02:00:5e:10:00:01 --member hall=02:00:5e:10:00:02 --out keys.toml\n  antedate keygen macsec --cak --out cak\n  antedate keygen macsec --cak --priority 1 >> cak      a second CAK beside the first"
     )]
     Macsec(Macsec),
     /// Keys for WireGuard, in the form of `wg`: a private key, the public key of one, or a
@@ -86,6 +86,10 @@ pub(crate) struct Macsec {
     /// The length of the CAK: 128 or 256.
     #[arg(long, value_name = "BITS", default_value = "128", value_parser = ["128", "256"], requires = "cak", conflicts_with = "members")]
     bits: String,
+    /// Write the CAK as a block with this priority, above 0, to append to a cak_file: the CAK of the
+    /// largest priority is preferred.
+    #[arg(long, value_name = "N", requires = "cak", conflicts_with = "members", value_parser = clap::value_parser!(i32).range(1..))]
+    priority: Option<i32>,
     /// A gateway: its name and its SCI, or the address of its uplink (the SCI's port is then 1).
     /// Two or more.
     #[arg(long = "member", value_name = "NAME=SCI|MAC", required_unless_present = "cak", value_parser = member)]
@@ -115,11 +119,15 @@ impl Macsec {
     /// Creates a pre-shared key.
     fn cak(self) -> Done {
         let bits = if self.bits == "256" { 256 } else { 128 };
-        let key = CakFile::generate(bits, getrandom::fill).map_err(no_random)?;
+        let key = CakFile::generate(bits, self.priority.unwrap_or(0), getrandom::fill).map_err(no_random)?;
         match self.out {
             Some(file) => {
                 key.write_new(&file)?;
-                output::print(&format!("{}: a {bits}-bit CAK named {}\n", file.display(), key.name()))
+                output::print(&format!(
+                    "{}: a {bits}-bit CAK named {}\n",
+                    file.display(),
+                    key.entries[0].name()
+                ))
             }
             None => output::print(&key.to_text()),
         }

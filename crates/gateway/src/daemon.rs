@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use antedate_host::fault::Fault;
+use antedate_host::hangup::Hangup;
 
 use crate::config::{Checked, Keyed};
 use crate::{link, overlay};
@@ -16,11 +17,11 @@ pub use crate::run::RunError;
 /// # Errors
 /// When it cannot start, ends by itself, or cannot write its state at the end.
 pub fn run(checked: &Checked, stop: &AtomicBool) -> Result<(), RunError> {
-    run_logging_keys(checked, None, stop)
+    run_logging_keys(checked, None, stop, &Hangup::default())
 }
 
 /// As [`run`], and writes the session keys of an overlay to a file. A reader of the file can
-/// decrypt all traffic.
+/// decrypt all traffic. `hangup` reads the file of key agreement again.
 ///
 /// # Errors
 /// As [`run`], and for a gateway without session keys.
@@ -28,6 +29,7 @@ pub fn run_logging_keys(
     checked: &Checked,
     key_log: Option<&Path>,
     stop: &AtomicBool,
+    hangup: &Hangup,
 ) -> Result<(), RunError> {
     for warning in &checked.warnings {
         tracing::warn!("{warning:#}");
@@ -40,5 +42,5 @@ pub fn run_logging_keys(
             Fault::of_file(file, "only the sessions of an [overlay] have such keys", "leave --keylog out");
         return Err(RunError::NotStarted(fault));
     }
-    link::daemon::run(checked, stop)
+    link::daemon::run(checked, stop, hangup)
 }

@@ -5,6 +5,7 @@
 //! - [`private_file`]: files with secrets
 //! - [`hex`]: hexadecimal digits
 //! - [`replace`]: atomic replacement and locking of files
+//! - [`hangup`]: the request to read a file again
 //! - [`numbers`]: nonce numbers that survive a restart, a crash and a power cut
 //! - [`process`]: the user of this process
 //! - `control`: the control socket (feature `control`)
@@ -16,6 +17,7 @@
 pub mod control;
 pub mod document;
 pub mod fault;
+pub mod hangup;
 pub mod hex;
 #[cfg(feature = "daemon")]
 pub mod log;

@@ -11,6 +11,8 @@ use signal_hook::consts::{
 };
 use signal_hook::iterator::Signals;
 
+use crate::hangup::Hangup;
+
 /// Signals that would end a process by default (`signal(7)`) and mean nothing to a daemon. Signals
 /// of faults, such as SIGSEGV and SIGABRT, are not among them.
 const MEANINGLESS: [i32; 12] = [
@@ -30,12 +32,12 @@ const MEANINGLESS: [i32; 12] = [
 /// The real-time signals that the C library leaves to programs.
 const REAL_TIME: std::ops::RangeInclusive<i32> = 34..=64;
 
-/// Sets `stop` on the first SIGTERM, SIGINT or SIGQUIT, and exits on the second. Other signals
-/// change nothing, and are logged.
+/// Sets `stop` on the first SIGTERM, SIGINT or SIGQUIT, and exits on the second. SIGHUP
+/// raises `hangup`. Other signals change nothing, and are logged.
 ///
 /// # Errors
 /// When the signals cannot be caught, or the thread cannot be started.
-pub fn watch(stop: Arc<AtomicBool>) -> io::Result<()> {
+pub fn watch(stop: Arc<AtomicBool>, hangup: Arc<Hangup>) -> io::Result<()> {
     let ending = [SIGTERM, SIGINT, SIGQUIT];
     let mut signals = Signals::new(ending.into_iter().chain(MEANINGLESS).chain(REAL_TIME))?;
     let watch = move || {
@@ -44,6 +46,7 @@ pub fn watch(stop: Arc<AtomicBool>) -> io::Result<()> {
                 match signal {
                     // A peer or a reader of the log that is gone.
                     SIGPIPE => {}
+                    SIGHUP if hangup.raise() => {}
                     SIGHUP => {
                         tracing::warn!("SIGHUP changes nothing; restart to read the configuration again");
                     }

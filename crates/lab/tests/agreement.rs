@@ -34,6 +34,11 @@ const TESTS: &[Test] = &[
     ("lldp_over_a_switch_speaks", lldp_over_a_switch_speaks),
     ("short_path_is_found_and_followed", short_path_is_found_and_followed),
     ("echoes_stay_between_gateways", echoes_stay_between_gateways),
+    ("cak_changes_one_by_one", cak_changes_one_by_one),
+    ("cak_changes_at_once", cak_changes_at_once),
+    ("replaced_cak_file_loses_no_frame", replaced_cak_file_loses_no_frame),
+    ("single_cak_end_changes_last", single_cak_end_changes_last),
+    ("faulty_cak_file_changes_nothing", faulty_cak_file_changes_nothing),
 ];
 
 fn main() -> ExitCode {
@@ -456,6 +461,113 @@ fn echoes_stay_between_gateways() {
     forged[12..19].copy_from_slice(&[0x88, 0xb7, 0xa2, 0x4e, 0xd7, 0, 1]);
     association.members[0].machine.send(&forged).expect("it is sent");
     (0..2).for_each(|number| assert_eq!(association.next(number, Duration::from_millis(300)), None));
+}
+
+/// A block of the file of CAKs. The old one is that of [`CAK`].
+fn block(new: bool, priority: i32) -> String {
+    let (cak, ckn) = if new { ("2e".repeat(16), "6e6577") } else { (CAK.to_owned(), "616263") };
+    format!("network={{\nmka_cak={cak}\nmka_ckn={ckn}\npriority={priority}\n}}\n")
+}
+
+/// The names of the CAKs that carry at both gateways.
+fn carriers(association: &Association) -> Vec<String> {
+    let caks = association.members.iter().map(|member| member.gateway.agreement().caks);
+    caks.flat_map(|caks| caks.into_iter().find(|cak| cak.carries).map(|cak| cak.ckn)).collect()
+}
+
+/// Two gateways that agree under the old CAK and have learnt their machines.
+fn with_the_old_cak() -> Association {
+    let mut association = Association::build(2, "");
+    association.start_all();
+    association.until_agreed(&[0, 1]);
+    association.crosses(0, 1, 1);
+    association.crosses(1, 0, 2);
+    association
+}
+
+fn reload(association: &Association, number: usize, text: &str) {
+    let reply = association.members[number].gateway.reload(text);
+    assert!(reply.ok, "{}", reply.message);
+}
+
+fn cak_changes_one_by_one() {
+    let mut association = with_the_old_cak();
+    let both = format!("{}{}", block(false, 0), block(true, 1));
+    let (sent, lost) = load(&mut association, (0, 1), 9, |second, association| match second {
+        1 => reload(association, 1, &both),
+        3 => {
+            assert_eq!(carriers(association), ["616263"; 2]);
+            reload(association, 0, &both);
+        }
+        5 => {
+            assert_eq!(carriers(association), ["6e6577"; 2]);
+            reload(association, 1, &block(true, 1));
+        }
+        7 => reload(association, 0, &block(true, 1)),
+        _ => {}
+    });
+    println!("   {sent} frames, lost: {lost:?}");
+    assert!(association.members.iter().all(|member| member.gateway.agreement().caks.len() == 1));
+    assert_eq!((carriers(&association), lost), (vec!["6e6577".to_owned(); 2], vec![]));
+}
+
+fn cak_changes_at_once() {
+    let mut association = with_the_old_cak();
+    // Without priorities the first in the file is preferred.
+    let both = format!("{}{}", block(true, 0), block(false, 0));
+    let (sent, lost) = load(&mut association, (1, 0), 5, |second, association| match second {
+        1 => (0..2).for_each(|number| reload(association, number, &both)),
+        3 => (0..2).for_each(|number| reload(association, number, &block(true, 0))),
+        _ => {}
+    });
+    println!("   {sent} frames, lost: {lost:?}");
+    assert_eq!((carriers(&association), lost), (vec!["6e6577".to_owned(); 2], vec![]));
+}
+
+fn replaced_cak_file_loses_no_frame() {
+    let mut association = with_the_old_cak();
+    let (sent, lost) = load(&mut association, (0, 1), 5, |second, association| match second {
+        1 => reload(association, 0, &block(true, 0)),
+        3 => reload(association, 1, &block(true, 0)),
+        _ => {}
+    });
+    println!("   {sent} frames, lost: {lost:?}");
+    assert_eq!((carriers(&association), lost), (vec!["6e6577".to_owned(); 2], vec![]));
+}
+
+fn single_cak_end_changes_last() {
+    let mut association = with_the_old_cak();
+    reload(&association, 0, &format!("{}{}", block(false, 0), block(true, 1)));
+    std::thread::sleep(Duration::from_secs(1));
+    association.crosses(1, 0, 3);
+    // It stops and starts, as wpa_supplicant does.
+    association.members[1].gateway.stop();
+    association.members[1].gateway.write_caks(&block(true, 0));
+    association.members[1].gateway.start();
+    let took = association.until_agreed(&[0, 1]);
+    println!("   agreed {took:?} after its start");
+    assert!(took < Duration::from_secs(4), "{took:?}");
+    association.crosses(0, 1, 4);
+    association.crosses(1, 0, 5);
+    assert_eq!(carriers(&association), ["6e6577"; 2]);
+}
+
+fn faulty_cak_file_changes_nothing() {
+    let association = with_the_old_cak();
+    let gateway = &association.members[0].gateway;
+    let other = block(false, 0).replace("0001", "1001");
+    for (text, what) in [
+        ("network={\nmka_cak=00\n", "mka_cak: is not what it must be"),
+        (other.as_str(), "the CKN 616263 has another CAK in use"),
+        (block(true, 0).repeat(2).as_str(), "is the name of another block"),
+        ("", "mka_cak: is missing"),
+    ] {
+        let reply = gateway.reload(text);
+        assert!(!reply.ok && reply.message.contains(what), "{}", reply.message);
+        assert!(!reply.message.contains("0203"), "{}", reply.message);
+    }
+    association.crosses(0, 1, 3);
+    assert_eq!(carriers(&association), ["616263"; 2]);
 }
 
 /// The next frame of this kind on the wire.

@@ -44,6 +44,8 @@ pub(super) struct Held {
     pub(super) ssci: Option<u32>,
     pub(super) receives: bool,
     pub(super) transmits: bool,
+    /// It was transmitted with, and never will be again: its packet numbers would begin at 1.
+    pub(super) spent: bool,
     /// The time of arrival.
     pub(super) since: Duration,
     /// When this participant began to transmit with it.
@@ -90,6 +92,12 @@ impl PacketNumbers {
 }
 
 impl Held {
+    /// Ends transmission with the key.
+    pub(super) fn lay_down(&mut self) {
+        self.spent |= self.transmits;
+        self.transmits = false;
+    }
+
     /// The SAK and its parameters, for these members.
     pub(super) fn install(&self, members: Vec<(Sci, Option<u32>)>) -> Option<Install> {
         let salt = self.suite.is_xpn().then(|| salt(self.key));

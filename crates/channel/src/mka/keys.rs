@@ -175,6 +175,13 @@ impl Cak {
         &self.name
     }
 
+    /// Whether both have the same key and name, in a time that does not depend on the keys.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        let pairs = self.cak.octets.iter().zip(&other.cak.octets);
+        let difference = pairs.fold(0, |difference, (a, b)| difference | (a ^ b));
+        core::hint::black_box(difference) == 0 && self.cak.len == other.cak.len && self.name == other.name
+    }
+
     /// The ICV of an MKPDU (clause 9.4.1).
     pub fn icv(&self, covered: &[u8]) -> [u8; ICV_LEN] {
         self.ick.cmac(&[covered])

@@ -4,12 +4,13 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use antedate_wire::Sci;
+use antedate_wire::macsec::An;
 use antedate_wire::mka::{
     ALGORITHM_AGILITY, DistributedSak, KeyIdentifier, MemberIdentifier, Parsed, Repr, WrappedSak,
 };
 
 use super::held::{Held, short_scis};
-use super::participant::{Action, LIFE_TIME, MAX_PEERS, Participant, Server};
+use super::participant::{Action, LIFE_TIME, MAX_PEERS, Participant, Role, Server};
 use super::peers::{Peer, names};
 use super::status::{Dropped, Fault};
 use crate::macsec::CipherSuite;
@@ -156,7 +157,7 @@ impl Participant {
     /// Takes up the key server's distributed key.
     fn obey(&mut self, now: Duration, parsed: &Parsed<'_>, lists_us_live: bool) {
         let Some(distributed) = parsed.repr.distributed_sak else { return };
-        if self.conflict_until.is_some() {
+        if self.conflict_until.is_some() || self.role == Role::Rests {
             return;
         }
         // A key made before we became a member may be one we had before a restart.
@@ -205,6 +206,9 @@ impl Participant {
         if server.transmits(key) {
             return Err(Fault::KeyInUse);
         }
+        if self.is_barred(sak.an) {
+            return Ok(None);
+        }
         let secret = self.cak.unwrap(sak.wrapped).ok_or(Fault::NotUnwrapped)?;
         if secret.as_bytes().len() != suite.key_len() {
             return Err(Fault::OtherSuite(identifier));
@@ -225,6 +229,13 @@ impl Participant {
             }
         }
         Ok(Some(self.held(now, key, sak.an, suite, secret, given.clone(), given, others)))
+    }
+
+    /// Whether another participant of this gateway needs its key of this association number.
+    fn is_barred(&self, an: An) -> bool {
+        let here = |sci: &Sci| self.peers.partners().any(|peer| peer.sci == *sci);
+        let yields = |list: &Option<Vec<Sci>>| list.as_ref().is_some_and(|all| all.iter().all(here));
+        self.occupied.iter().any(|other| other.an == an && !yields(&other.yields))
     }
 
     /// Whether the key server numbers the short SCIs as we do. From version 3 it may name its own

@@ -125,6 +125,28 @@ pub(super) enum Server {
     Peer(MemberIdentifier),
 }
 
+/// The part of a participant among those of one gateway, see [`Kay`](super::Kay).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Role {
+    /// It makes and takes no key.
+    Rests,
+    /// It makes and takes keys, and does not transmit.
+    Waits,
+    /// It transmits by the rule of MKA: as key server when all receive, otherwise after the key
+    /// server.
+    Follows,
+    /// It transmits as soon as it receives.
+    Leads,
+}
+
+/// An association number with a key of another participant of this gateway.
+#[derive(Debug)]
+pub(super) struct Occupied {
+    pub(super) an: An,
+    /// It may be taken by a participant whose partners have all these channels.
+    pub(super) yields: Option<Vec<Sci>>,
+}
+
 /// An MKPDU that was sent.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Sent {
@@ -152,6 +174,10 @@ pub struct Participant {
     pub(super) renew: bool,
     pub(super) peers: Peers,
     pub(super) server: Server,
+    pub(super) role: Role,
+    pub(super) occupied: Vec<Occupied>,
+    /// It sends nothing, because its CAK was removed.
+    pub(super) silent: bool,
     /// The number of the last key made by this participant as key server.
     pub(super) number: u32,
     /// The numbers of keys distributed by other key servers.
@@ -191,6 +217,9 @@ impl Participant {
             renew: false,
             peers: Peers::default(),
             server: Server::Nobody,
+            role: Role::Follows,
+            occupied: Vec::new(),
+            silent: false,
             number: 0,
             numbers: Vec::new(),
             latest: None,
@@ -312,6 +341,7 @@ impl Participant {
             ssci: ssci(own),
             receives: false,
             transmits: false,
+            spent: false,
             since: now,
             transmits_since: now,
             settled: None,
@@ -401,7 +431,7 @@ impl Participant {
         }
         let pause = if self.soon { GAP } else { self.hello_time(now) };
         let due = self.last_sent.is_none_or(|last| now >= last + pause);
-        if due {
+        if due && !self.silent {
             self.speak(now);
         }
     }
@@ -420,7 +450,7 @@ impl Participant {
         if busy { next.min(now + GAP) } else { next.max(now) }
     }
 
-    fn drop_all(&mut self) {
+    pub(super) fn drop_all(&mut self) {
         for held in [self.latest.take(), self.old.take()] {
             self.drop_key(held);
         }
@@ -453,7 +483,8 @@ impl Participant {
     /// server.
     pub(super) fn switch(&mut self, now: Duration) {
         let ready = |held: &Option<Held>| {
-            held.as_ref().is_some_and(|held| held.receives && !held.transmits && self.is_time(now, held))
+            let next = held.as_ref().filter(|held| held.receives && !held.transmits && !held.spent);
+            next.is_some_and(|held| self.is_time(now, held))
         };
         let transmits_latest = self.latest.as_ref().is_some_and(|held| held.transmits);
         let (next, other) = if ready(&self.latest) {
@@ -468,12 +499,17 @@ impl Participant {
         next.transmits_since = now;
         self.actions.extend(next.install(Vec::new()).map(Action::Transmit));
         if let Some(other) = other {
-            other.transmits = false;
+            other.lay_down();
         }
         self.soon = true;
     }
 
     fn is_time(&self, now: Duration, held: &Held) -> bool {
+        match self.role {
+            Role::Rests | Role::Waits => return false,
+            Role::Leads => return true,
+            Role::Follows => {}
+        }
         match self.server {
             Server::Own => {
                 let mut given = self.peers.partners().filter(|peer| held.given.contains(&peer.member));
@@ -484,16 +520,16 @@ impl Participant {
         }
     }
 
-    /// Drops the old key when no member transmits with it.
+    /// Notes when all transmit with the latest key, and drops the old one then.
     fn retire(&mut self, now: Duration) {
         let Some(latest) = self.latest.as_mut().filter(|held| held.transmits) else { return };
-        if self.old.is_none() {
-            return;
-        }
         let peers = &self.peers;
         let given = |peer: &&Peer| latest.given.contains(&peer.member);
         if peers.partners().filter(given).all(|peer| peer.transmits(latest.key)) {
             latest.settled.get_or_insert(now);
+        }
+        if self.old.is_none() {
+            return;
         }
         let quiet = latest.settled.is_some_and(|since| now >= since + IN_FLIGHT);
         if quiet || now >= latest.transmits_since + RETIRE_TIME {

@@ -9,7 +9,7 @@ use antedate_wire::mka::{KeyIdentifier, MemberIdentifier};
 use zeroize::Zeroizing;
 
 use super::held::Held;
-use super::participant::{LIFE_TIME, Participant, Server};
+use super::participant::{LIFE_TIME, Participant, Role, Server};
 use super::peers::Peer;
 use super::status::Fault;
 use crate::macsec::CipherSuite;
@@ -24,7 +24,7 @@ const TOGETHER: Duration = Duration::from_millis(50);
 impl Participant {
     /// Makes a fresh key if this participant is the key server and a key is due.
     pub(super) fn serve(&mut self, now: Duration, random: &mut dyn FnMut(&mut [u8])) {
-        if self.server != Server::Own || !self.is_due(now) {
+        if self.server != Server::Own || self.role == Role::Rests || !self.is_due(now) {
             return;
         }
         // Finish one change of keys before starting the next, or frames would be lost.
@@ -40,8 +40,11 @@ impl Participant {
         match self.common_suite() {
             Some(suite) => {
                 self.fault = None;
-                let held = self.make(now, suite, random);
-                self.take_up(held);
+                // While other participants have the rest of the association numbers, it waits.
+                if let Some(an) = self.free_an() {
+                    let held = self.make(now, an, suite, random);
+                    self.take_up(held);
+                }
             }
             None => self.fault = Some(Fault::NoCommonSuite),
         }
@@ -115,7 +118,7 @@ impl Participant {
         expected.then_some(0)
     }
 
-    fn make(&mut self, now: Duration, suite: CipherSuite, random: &mut dyn FnMut(&mut [u8])) -> Held {
+    fn make(&mut self, now: Duration, an: An, suite: CipherSuite, random: &mut dyn FnMut(&mut [u8])) -> Held {
         self.number += 1;
         let key = KeyIdentifier { server: self.member, number: self.number };
         let mut nonce = Zeroizing::new([0; MAX_KEY_LEN]);
@@ -127,26 +130,26 @@ impl Participant {
             [self.member].into_iter().chain(self.peers.live().map(|peer| peer.member)).collect();
         let others: Vec<Sci> = self.peers.live().map(|peer| peer.sci).collect();
         let secret = self.cak.sak(nonce, &listed, self.number);
-        self.held(now, key, self.free_an(), suite, secret, given, listed, others)
+        self.held(now, key, an, suite, secret, given, listed, others)
     }
 
-    /// An association number used by neither of our keys nor, as announced, by a key of the others.
-    fn free_an(&self) -> An {
+    /// An association number used by no key of this gateway nor, as announced, by a key of the others.
+    fn free_an(&self) -> Option<An> {
         let own = [&self.latest, &self.old].into_iter().flatten().map(|held| held.an);
+        let own: Vec<An> = own.chain(self.occupied.iter().map(|other| other.an)).collect();
         let theirs =
             self.peers.partners().flat_map(|peer| peer.keys).filter(|key| key.is_some()).map(|key| key.an);
-        let taken: Vec<An> = own.chain(theirs).collect();
+        let taken: Vec<An> = own.iter().copied().chain(theirs).collect();
         let last = self.latest.as_ref().map(|held| held.an).or_else(|| taken.last().copied());
         let mut next = last.map_or(An::ALL[0], An::following);
         for _ in 0..An::COUNT {
             if !taken.contains(&next) {
-                return next;
+                return Some(next);
             }
             next = next.following();
         }
         // All numbers are taken if members disagree. Then only our own use counts.
-        let own = |an: &An| [&self.latest, &self.old].into_iter().flatten().any(|held| held.an == *an);
-        An::ALL.into_iter().find(|an| !own(an)).unwrap_or(next)
+        An::ALL.into_iter().find(|an| !own.contains(an))
     }
 
     /// The key that this participant still has to distribute: some member does not receive with it

@@ -98,6 +98,10 @@ impl Refusals {
         }
     }
 
+    pub(super) fn add(&mut self, other: &Self) {
+        self.0.iter_mut().zip(other.0).for_each(|(count, more)| *count += more);
+    }
+
     /// The number of refusals for a reason.
     pub fn of(&self, reason: Dropped) -> u64 {
         self.named().find(|(known, _)| *known == reason).map_or(0, |(_, count)| count)

@@ -1,4 +1,5 @@
 mod adversary;
+mod change;
 mod destinations;
 mod rotation;
 mod rules;

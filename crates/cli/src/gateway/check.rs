@@ -49,7 +49,12 @@ fn summary(checked: &Checked) -> String {
             let suite = checked.protection.cipher();
             line("protected", format!("MACsec, {suite}, keys agreed upon by MKA"));
             line("as", format!("{own}, key server priority {}", settings.priority));
-            line("with", format!("holders of a {}-bit CAK named {}", cak.bits(), cak.name()));
+            for entry in &cak.entries {
+                let many = cak.entries.len() > 1;
+                let preference = if many { format!(", priority {}", entry.priority) } else { String::new() };
+                let (bits, name) = (entry.bits(), entry.name());
+                line("with", format!("holders of a {bits}-bit CAK named {name}{preference}"));
+            }
             let to = settings.destinations.iter().map(ToString::to_string).collect::<Vec<_>>();
             line("speaks to", if to.len() > 1 { "whatever reaches the others".into() } else { to.concat() });
         }

@@ -3,9 +3,11 @@
 mod check;
 mod health;
 mod init;
+mod key_status;
 mod observe;
 mod ping;
 mod rekey;
+mod reload;
 pub(crate) mod run;
 mod status;
 mod switch_sa;
@@ -22,8 +24,8 @@ pub(crate) enum Verb {
     /// Run the daemon until SIGTERM or SIGINT.
     ///
     /// Needs CAP_NET_RAW (run it with sudo, or from the systemd unit of the manual), a key file
-    /// and, if the keys are static, a state file (`antedate gateway init`). SIGHUP changes nothing:
-    /// restart to read the configuration again. A second SIGTERM or SIGINT ends the daemon at once;
+    /// and, if the keys are static, a state file (`antedate gateway init`). SIGHUP reads a cak_file
+    /// again, as `antedate gateway reload` does; restart to read the configuration again. A second SIGTERM or SIGINT ends the daemon at once;
     /// its reserved packet numbers are then lost, never used twice.
     Run(run::Run),
     /// Report every fault of a configuration, its keys and its state, without running it.
@@ -51,6 +53,15 @@ pub(crate) enum Verb {
     SwitchSa(switch_sa::SwitchSa),
     /// Make new sessions with all peers of an overlay before they are due.
     Rekey(rekey::Rekey),
+    /// Read the cak_file of a running gateway again: CAKs come and go without a lost frame.
+    ///
+    /// A CAK that carries goes on until the members are live with another one. A file with a fault
+    /// changes nothing. The rest of the configuration stays as it was at the start.
+    Reload(reload::Reload),
+    /// Show which CAKs a running gateway has, who is heard with each, and which one carries.
+    ///
+    /// The last line says whether the others can be removed. No key is shown; a CKN is public.
+    KeyStatus(key_status::KeyStatus),
     /// Send protected echoes to other gateways: reachable, round trip, longest frame each way.
     ///
     /// An echo is protected like every frame and never reaches the machines. Exit status 1: a peer
@@ -68,6 +79,8 @@ impl Verb {
             Self::Status(verb) => verb.run(),
             Self::SwitchSa(verb) => verb.run(),
             Self::Rekey(verb) => verb.run(),
+            Self::Reload(verb) => verb.run(),
+            Self::KeyStatus(verb) => verb.run(),
             Self::Ping(verb) => verb.run(),
         }
     }

@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use antedate_gateway::config::{check, machine::ThisMachine};
 use antedate_gateway::daemon;
+use antedate_host::hangup::Hangup;
 use antedate_host::log::{self as host_log, FilterError};
 use antedate_host::signals;
 use clap::Args;
@@ -31,9 +32,11 @@ impl Run {
     pub(crate) fn run(self) -> Done {
         log(self.log)?;
         let stop = Arc::new(AtomicBool::new(false));
-        watch_signals(Arc::clone(&stop))?;
+        let hangup = Arc::new(Hangup::default());
+        watch_signals(Arc::clone(&stop), Arc::clone(&hangup))?;
         let checked = check(&self.file, &ThisMachine)?;
-        daemon::run_logging_keys(&checked, self.keylog.as_deref(), &stop).map_err(|ended| match ended {
+        let ended = daemon::run_logging_keys(&checked, self.keylog.as_deref(), &stop, &hangup);
+        ended.map_err(|ended| match ended {
             daemon::RunError::NotStarted(fault) => fault.into(),
             other => Failure::Verdict(other.to_string()),
         })
@@ -45,9 +48,10 @@ pub(crate) fn log(filter: Option<String>) -> Done {
     host_log::init(filter).map_err(|error| Failure::usage(error.to_string(), FilterError::REMEDY))
 }
 
-/// Sets `stop` on the first SIGTERM or SIGINT, ends the process on the second.
-pub(crate) fn watch_signals(stop: Arc<AtomicBool>) -> Done {
-    signals::watch(stop).map_err(|error| {
+/// Sets `stop` on the first SIGTERM or SIGINT, ends the process on the second. SIGHUP raises
+/// `hangup`.
+pub(crate) fn watch_signals(stop: Arc<AtomicBool>, hangup: Arc<Hangup>) -> Done {
+    signals::watch(stop, hangup).map_err(|error| {
         Failure::usage(format!("cannot watch for signals: {error}"), "see ulimit -n and ulimit -u")
     })
 }

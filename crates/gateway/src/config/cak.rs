@@ -1,12 +1,14 @@
-//! The file with the pre-shared key, in the form of `wpa_supplicant.conf(5)`: lines `mka_cak=` and
-//! `mka_ckn=` with hexadecimal digits.
+//! The file with the pre-shared keys, in the form of `wpa_supplicant.conf(5)`: lines `mka_cak=` and
+//! `mka_ckn=` with hexadecimal digits, alone or in a block `network={ ... }`.
 //!
-//! A whole `network={ ... }` block is accepted, so that wpa_supplicant can use the same file. Other
-//! lines are ignored. No fault shows the key.
+//! Several blocks are several CAKs. `priority=` orders them as in wpa_supplicant: the larger the
+//! value, the sooner it is used; those of the same value in the order of the file. As there, a block
+//! with `disabled=1` is left out. Other lines are ignored, and so are blocks without a CAK. No fault
+//! shows a key.
 
 use std::path::{Path, PathBuf};
 
-use antedate_channel::mka::{Cak, CakError};
+use antedate_channel::mka::{Cak, CakError, Listed};
 use antedate_host::fault::{Fault, Faults};
 use antedate_host::hex::{hex, is_zero, parse_hex, push_hex};
 use antedate_host::private_file::{self, MAX_KEY_FILE_LEN};
@@ -16,91 +18,120 @@ use crate::config::keys::SecretKey;
 
 /// The most octets of a key or a name.
 const MAX_LEN: usize = 32;
+/// The most CAKs of a file. Each has MKPDUs of its own.
+pub const MAX_CAKS: usize = 4;
+
+/// The pre-shared keys of a gateway.
+#[derive(Debug)]
+pub struct CakFile {
+    /// The file of the keys.
+    pub file: PathBuf,
+    /// The keys in the order of the file, one at least.
+    pub entries: Vec<Entry>,
+}
 
 /// A pre-shared key and its name.
 #[derive(Debug)]
-pub struct CakFile {
-    /// The file of the key.
-    pub file: PathBuf,
+pub struct Entry {
     key: SecretKey,
     name: Vec<u8>,
+    /// The preference: the largest first.
+    pub priority: i32,
 }
 
-impl CakFile {
-    /// Reads a file that only `user` (or root) can read and write.
-    ///
-    /// # Errors
-    /// All faults, each with its line. None shows the key.
-    pub fn load(file: &Path, user: u32) -> Result<Self, Faults> {
-        let mut text = Zeroizing::new(vec![0; MAX_KEY_FILE_LEN + 1]);
-        let length = private_file::read(file, user, &mut text)?;
-        let text = text.get(..length).and_then(|bytes| std::str::from_utf8(bytes).ok()).ok_or_else(|| {
-            Fault::of_file(
-                file,
-                "is not text, so it holds no key",
-                "`antedate keygen macsec --cak` makes one",
-            )
-        })?;
-        Self::parse(file, text)
+/// A `network` block, or the lines outside of blocks.
+#[derive(Default)]
+struct Block<'a> {
+    /// Settings with the number of their line.
+    lines: Vec<(usize, &'a str, &'a str)>,
+}
+
+impl<'a> Block<'a> {
+    /// The lines outside of blocks, then each block.
+    fn split(text: &'a str) -> Vec<Self> {
+        let (mut outside, mut blocks, mut inside) = (Self::default(), Vec::new(), None);
+        for (number, line) in (1..).zip(text.lines()) {
+            let line = line.split('#').next().unwrap_or_default().trim();
+            let Some((name, value)) = line.split_once('=').map(|(name, value)| (name.trim(), value.trim()))
+            else {
+                if line == "}" {
+                    blocks.extend(inside.take());
+                }
+                continue;
+            };
+            if value == "{" {
+                blocks.extend(inside.take());
+                // Blocks of other kinds have no CAK.
+                inside = Some(Self::default());
+            } else {
+                inside.as_mut().unwrap_or(&mut outside).lines.push((number, name, value));
+            }
+        }
+        blocks.extend(inside);
+        blocks.insert(0, outside);
+        blocks
     }
 
-    /// Parses the text of such a file. `file` is the path for faults.
-    ///
-    /// # Errors
-    /// All faults, each with its line. None shows the key.
-    pub fn parse(file: &Path, text: &str) -> Result<Self, Faults> {
-        let mut faults = Vec::new();
+    fn has(&self, key: &str, value: &str) -> bool {
+        self.lines.iter().any(|(_, name, other)| *name == key && *other == value)
+    }
+
+    fn has_a_cak(&self) -> bool {
+        let named = self.lines.iter().any(|(_, name, _)| matches!(*name, "mka_cak" | "mka_ckn"));
+        named && !self.has("disabled", "1")
+    }
+
+    fn read(&self, file: &Path, faults: &mut Vec<Fault>) -> Option<Entry> {
+        let mut fault = |line, key: &str, what: &str, remedy: String| {
+            faults.push(Fault { line, key: key.to_owned(), ..Fault::of_file(file, what, remedy) });
+        };
         let mut value = |key: &'static str, lengths: fn(usize) -> bool, right: &str| {
-            let lines = text.lines().enumerate().filter_map(|(number, line)| {
-                let (name, value) = line.split('#').next()?.split_once('=')?;
-                (name.trim() == key).then(|| (number + 1, value.trim()))
-            });
-            let found: Vec<_> = lines.collect();
-            let mut fault = |line, what: &str, remedy: String| {
-                faults.push(Fault { line, key: key.to_owned(), ..Fault::of_file(file, what, remedy) });
-            };
+            let found: Vec<_> = self.lines.iter().filter(|(_, name, _)| *name == key).collect();
             match found[..] {
-                [] => fault(None, "is missing", format!("add a line {key}= with {right}")),
-                [(line, digits)] => {
+                [] => {
+                    // In a block, the fault names the line of its other half.
+                    let near = self.lines.iter().find(|(_, name, _)| name.starts_with("mka_c"));
+                    let remedy = format!("add a line {key}= with {right}");
+                    fault(near.map(|(line, ..)| *line), key, "is missing", remedy);
+                }
+                [(line, _, digits)] => {
                     let mut octets = Zeroizing::new(vec![0; digits.len().min(2 * MAX_LEN + 2) / 2]);
                     if !lengths(octets.len()) || !parse_hex(digits, &mut octets) {
-                        fault(Some(line), "is not what it must be", format!("write {right}"));
+                        fault(Some(*line), key, "is not what it must be", format!("write {right}"));
                     } else if key == "mka_cak" && is_zero(&octets) {
                         let remedy = "`antedate keygen macsec --cak` makes a random key";
-                        fault(Some(line), "is all zeros, which is no secret", remedy.to_owned());
+                        fault(Some(*line), key, "is all zeros, which is no secret", remedy.to_owned());
                     } else {
                         return Some(octets);
                     }
                 }
-                [_, (line, _), ..] => {
-                    fault(Some(line), "comes twice", "keep one of the lines".to_owned());
+                [_, (line, ..), ..] => {
+                    let remedy =
+                        "keep one of the lines, or put each key with its name into a block network={ }";
+                    fault(Some(*line), key, "comes twice", remedy.to_owned());
                 }
             }
             None
         };
         let key = value("mka_cak", |len| matches!(len, 16 | 32), "32 or 64 hexadecimal digits");
         let name = value("mka_ckn", |len| (1..=MAX_LEN).contains(&len), "2 to 64 hexadecimal digits");
-        match (key, name) {
-            (Some(key), Some(name)) => {
-                Ok(Self { file: file.to_owned(), key: SecretKey::new(&key), name: name.to_vec() })
+        let mut priority = 0;
+        for (line, _, value) in self.lines.iter().filter(|(_, name, _)| *name == "priority") {
+            match value.parse() {
+                Ok(number) => priority = number,
+                Err(_) => fault(
+                    Some(*line),
+                    "priority",
+                    "is no number",
+                    "write a number: the block with the largest is preferred".to_owned(),
+                ),
             }
-            _ => Err(Faults::new(faults)),
         }
+        Some(Entry { key: SecretKey::new(&key?), name: name?.to_vec(), priority })
     }
+}
 
-    /// Makes a key of 128 or 256 bits with a random name. `random` fills a buffer from the system's
-    /// generator.
-    ///
-    /// # Errors
-    /// The error of `random`.
-    pub fn generate<E>(bits: usize, mut random: impl FnMut(&mut [u8]) -> Result<(), E>) -> Result<Self, E> {
-        let mut key = Zeroizing::new(vec![0; bits / 8]);
-        let mut name = vec![0; MAX_LEN];
-        random(&mut key)?;
-        random(&mut name)?;
-        Ok(Self { file: PathBuf::new(), key: SecretKey::new(&key), name })
-    }
-
+impl Entry {
     /// The CAK with its name.
     ///
     /// # Errors
@@ -121,6 +152,86 @@ impl CakFile {
     pub fn name(&self) -> String {
         hex(&self.name)
     }
+}
+
+impl CakFile {
+    /// Reads a file that only `user` (or root) can read and write.
+    ///
+    /// # Errors
+    /// All faults, each with its line. None shows a key.
+    pub fn load(file: &Path, user: u32) -> Result<Self, Faults> {
+        let mut text = Zeroizing::new(vec![0; MAX_KEY_FILE_LEN + 1]);
+        let length = private_file::read(file, user, &mut text)?;
+        let text = text.get(..length).and_then(|bytes| std::str::from_utf8(bytes).ok()).ok_or_else(|| {
+            Fault::of_file(
+                file,
+                "is not text, so it holds no key",
+                "`antedate keygen macsec --cak` makes one",
+            )
+        })?;
+        Self::parse(file, text)
+    }
+
+    /// Parses the text of such a file. `file` is the path for faults.
+    ///
+    /// # Errors
+    /// All faults, each with its line. None shows a key.
+    pub fn parse(file: &Path, text: &str) -> Result<Self, Faults> {
+        let mut faults = Vec::new();
+        let blocks = Block::split(text);
+        let disabled = blocks.iter().any(|block| block.has("disabled", "1"));
+        let mut entries: Vec<Entry> = Vec::new();
+        for block in blocks.iter().filter(|block| block.has_a_cak()) {
+            let Some(entry) = block.read(file, &mut faults) else { continue };
+            if entries.iter().any(|other| other.name == entry.name) {
+                let line = block.lines.iter().find(|(_, name, _)| *name == "mka_ckn").map(|(line, ..)| *line);
+                let fault = Fault::of_file(file, "is the name of another block", "give each CAK its own CKN");
+                faults.push(Fault { line, key: "mka_ckn".to_owned(), ..fault });
+            }
+            entries.push(entry);
+        }
+        if entries.len() > MAX_CAKS {
+            let what = format!("has {} CAKs, and at most {MAX_CAKS} are in use at once", entries.len());
+            faults.push(Fault::of_file(file, what, "remove the oldest blocks"));
+        }
+        if entries.is_empty() && faults.is_empty() {
+            if disabled {
+                let remedy = "remove the line disabled=1 of one block";
+                return Err(Faults::new(vec![Fault::of_file(file, "has disabled blocks only", remedy)]));
+            }
+            Block::default().read(file, &mut faults);
+        }
+        if faults.is_empty() { Ok(Self { file: file.to_owned(), entries }) } else { Err(Faults::new(faults)) }
+    }
+
+    /// The CAKs with their preference.
+    ///
+    /// # Errors
+    /// As [`Entry::cak`].
+    pub fn list(&self) -> Result<Vec<Listed>, Fault> {
+        let listed =
+            |entry: &Entry| Ok::<_, CakError>(Listed { cak: entry.cak()?, priority: entry.priority });
+        let list: Result<Vec<_>, CakError> = self.entries.iter().map(listed).collect();
+        list.map_err(|error| Fault::of_file(&self.file, error.to_string(), "make a new one"))
+    }
+
+    /// Makes a key of 128 or 256 bits with a random name. One with a priority above 0 is written as
+    /// a block, to stand beside others. `random` fills a buffer from the system's generator.
+    ///
+    /// # Errors
+    /// The error of `random`.
+    pub fn generate<E>(
+        bits: usize,
+        priority: i32,
+        mut random: impl FnMut(&mut [u8]) -> Result<(), E>,
+    ) -> Result<Self, E> {
+        let mut key = Zeroizing::new(vec![0; bits / 8]);
+        let mut name = vec![0; MAX_LEN];
+        random(&mut key)?;
+        random(&mut name)?;
+        let entry = Entry { key: SecretKey::new(&key), name, priority };
+        Ok(Self { file: PathBuf::new(), entries: vec![entry] })
+    }
 
     /// The text of the file, comments included.
     #[must_use]
@@ -129,11 +240,18 @@ impl CakFile {
         // memory.
         let mut text = Zeroizing::new(String::with_capacity(1024));
         text.push_str(HEAD);
-        text.push_str("mka_cak=");
-        push_hex(&mut text, self.key.as_bytes());
-        text.push_str("\nmka_ckn=");
-        push_hex(&mut text, &self.name);
-        text.push('\n');
+        for entry in &self.entries {
+            let block = entry.priority > 0;
+            text.push_str(if block { "network={\n" } else { "" });
+            text.push_str("mka_cak=");
+            push_hex(&mut text, entry.key.as_bytes());
+            text.push_str("\nmka_ckn=");
+            push_hex(&mut text, &entry.name);
+            text.push('\n');
+            if block {
+                text.push_str(&format!("priority={}\n}}\n", entry.priority));
+            }
+        }
         text
     }
 
@@ -161,16 +279,17 @@ mod tests {
 
     #[test]
     fn written_key_reads_back() {
-        for bits in [128, 256] {
-            let made = CakFile::generate(bits, |octets: &mut [u8]| {
+        for (bits, priority) in [(128, 0), (256, 0), (128, 7)] {
+            let made = CakFile::generate(bits, priority, |octets: &mut [u8]| {
                 octets.fill(0xab);
                 Ok::<_, ()>(())
             })
             .unwrap();
             let read = CakFile::parse(Path::new("cak"), &made.to_text()).unwrap();
-            assert_eq!((read.bits(), read.name()), (bits, "ab".repeat(32)));
-            assert_eq!(read.key.as_bytes(), vec![0xab; bits / 8]);
-            assert!(read.cak().is_ok());
+            let entry = &read.entries[0];
+            assert_eq!((entry.bits(), entry.name(), entry.priority), (bits, "ab".repeat(32), priority));
+            assert_eq!(entry.key.as_bytes(), vec![0xab; bits / 8]);
+            assert!(read.list().is_ok());
         }
     }
 
@@ -178,7 +297,38 @@ mod tests {
     fn wpa_supplicant_block_is_read() {
         let text = "network={\n key_mgmt=NONE\n  mka_cak=000102030405060708090A0B0C0D0E0F # comment\n  mka_ckn=61\n  mka_priority=16\n}\n";
         let read = CakFile::parse(Path::new("cak"), text).unwrap();
-        assert_eq!((read.bits(), read.name().as_str()), (128, "61"));
+        assert_eq!((read.entries[0].bits(), read.entries[0].name().as_str()), (128, "61"));
+    }
+
+    /// A block of one repeated digit pair, with its own name.
+    fn block(digits: &str, more: &str) -> String {
+        format!("network={{\n mka_cak={}\n mka_ckn={digits}\n{more}}}\n", digits.repeat(16))
+    }
+
+    #[test]
+    fn several_blocks_are_several_caks() {
+        let wifi = "ctrl_interface=/run\nnetwork={\n ssid=\"a=b\"\n psk=\"x\"\n}\n";
+        let off = block("77", "disabled=1\n");
+        let text = format!("{wifi}{}{off}{}", block("1c", ""), block("2e", " priority=-3 # later\n"));
+        let read = CakFile::parse(Path::new("cak"), &text).unwrap();
+        let all: Vec<_> = read.entries.iter().map(|entry| (entry.name(), entry.priority)).collect();
+        assert_eq!(all, [("1c".to_owned(), 0), ("2e".to_owned(), -3)]);
+        // The lines that `keygen` writes, and a block behind them.
+        let text = format!("mka_cak={}\nmka_ckn=aa\n{}", "11".repeat(16), block("bb", "priority=1\n"));
+        assert_eq!(CakFile::parse(Path::new("cak"), &text).unwrap().entries.len(), 2);
+    }
+
+    #[test]
+    fn faults_of_blocks_name_their_lines() {
+        let twice = faults(&format!("{}{}", block("1c", ""), block("1c", "")));
+        assert!(twice.contains("cak:7: mka_ckn: is the name of another block"), "{twice}");
+        let half = faults(&format!("{}network={{\nmka_ckn=01\n}}", block("1c", "")));
+        assert!(half.contains("cak:6: mka_cak: is missing"), "{half}");
+        assert!(faults(&block("1c", "priority=high\n")).contains("cak:4: priority: is no number"));
+        assert!(faults(&block("1c", "disabled=1\n")).contains("disabled blocks only"));
+        let many: String = ["11", "22", "33", "44", "55"].map(|digits| block(digits, "")).concat();
+        assert!(faults(&many).contains("has 5 CAKs"));
+        assert!(faults("network={\nkey_mgmt=NONE\n}\n").contains("mka_cak: is missing"));
     }
 
     #[test]

@@ -1,15 +1,18 @@
 //! Key agreement (IEEE 802.1X-2020 clauses 9 and 11) beside the forwarding threads.
 //!
 //! The key-agreement thread speaks MKA on a packet socket of the uplink. It sends the decisions of
-//! a [`Participant`] to the forwarding threads, one message per key and member. A key comes
+//! of
+//! a [`Kay`] to, one message per key and member. A key comes
 //! expanded, with its first packet numbers prepared; the old one returns in the answer and is wiped
 //! here, so the forwarding thread only exchanges the two. This thread announces that it receives
 //! with a key only when all its messages were answered.
 //!
-//! - [`crate::config::cak`]: the file with the pre-shared key
+//! - [`crate::config::cak`]: the file with the pre-shared keys
+//! - [`reload`]: the file is read again
 //! - [`report`]: members and keys in status and log
 //! - `symptoms`: what goes wrong, for the watch
 
+pub mod reload;
 pub mod report;
 mod symptoms;
 #[cfg(test)]
@@ -27,11 +30,12 @@ use antedate_channel::fragment::Marks;
 use antedate_channel::macsec::{
     CipherSuite, ReadyReceive, ReadyTransmit, Retired, TransmitConfig, TransmitInstallError,
 };
-use antedate_channel::mka::{Action, Config, Install, Participant, Status};
+use antedate_channel::mka::{Action, CakStatus, Config, Install, Kay, Member, Status};
 use antedate_host::fault::Fault;
 use antedate_wire::macsec::An;
 use antedate_wire::{EtherType, EthernetAddress, Sci};
 
+use self::reload::{Reload, Reloader};
 use self::symptoms::Symptoms;
 use crate::config::agreement::Settings;
 use crate::config::cak::CakFile;
@@ -65,10 +69,20 @@ pub struct Agreement {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
     view: View,
+    reloader: Reloader,
 }
 
 /// The latest state, for other threads.
-pub type View = Arc<Mutex<Option<Status>>>;
+pub type View = Arc<Mutex<Option<Seen>>>;
+
+/// The state of key agreement.
+#[derive(Debug)]
+pub struct Seen {
+    /// The state of the association that carries.
+    pub status: Status,
+    /// Each CAK.
+    pub caks: Vec<CakStatus>,
+}
 
 /// The parts of the gateway around key agreement.
 #[derive(Debug)]
@@ -105,15 +119,17 @@ impl Agreement {
         let refused = |what: String| {
             Fault::of_file(file, what, "see that the uplink exists and is up: ip link; or run as root")
         };
-        let key = cak.cak().map_err(|error| Fault::of_file(file, error.to_string(), "make a new one"))?;
+        let list = cak.list()?;
         let socket = listen(uplink, &config).map_err(|e| {
             refused(format!("cannot open a packet socket for key agreement on {}: {e}", uplink.name))
         })?;
-        let participant = Participant::new(key, config.clone(), &mut random);
+        let kay = Kay::new(list, config.clone(), &mut random);
+        let (reloader, reloads) = Reloader::new(file);
         let field = listen(&around.field, &config).ok();
         let (stop, view) = (Arc::new(AtomicBool::new(false)), View::default());
         let speaker = Speaker {
-            participant,
+            kay,
+            reloads,
             config,
             socket: Some(socket),
             field,
@@ -135,13 +151,19 @@ impl Agreement {
             .name("key-agreement".into())
             .spawn(move || speaker.run(&stopped))
             .map_err(|e| refused(format!("cannot start a thread: {e}")))?;
-        Ok(Self { stop, thread: Some(thread), view })
+        Ok(Self { stop, thread: Some(thread), view, reloader })
     }
 
     /// The place of the latest state.
     #[must_use]
     pub fn view(&self) -> View {
         Arc::clone(&self.view)
+    }
+
+    /// What reads the key file again.
+    #[must_use]
+    pub fn reloader(&self) -> Reloader {
+        self.reloader.clone()
     }
 
     /// Whether the thread ended by itself, which is a bug of this program.
@@ -177,7 +199,8 @@ fn random(octets: &mut [u8]) {
 }
 
 struct Speaker {
-    participant: Participant,
+    kay: Kay,
+    reloads: mpsc::Receiver<Reload>,
     config: Config,
     socket: Option<Listener>,
     /// Hears MKPDUs on the wrong port.
@@ -210,28 +233,31 @@ impl Speaker {
     fn run(mut self, stop: &AtomicBool) {
         let mut frame = vec![0; MAX_MKPDU_LEN];
         while !stop.load(Ordering::Acquire) {
+            self.reload();
             let heard = self.listen(&mut frame);
             self.progress();
-            self.participant.tick(self.start.elapsed(), &mut random);
+            self.kay.tick(self.start.elapsed(), &mut random);
             self.act();
-            let bounded = self.participant.bounds_delay();
+            let bounded = self.kay.bounds_delay();
             let drained = heard < HEARD_AT_ONCE;
             if let Some(until) = self.voucher.turn(clock(), bounded, drained, heard) {
                 self.around.shown.vouched.set(until);
             }
             let now = self.start.elapsed();
-            let status = self.participant.status(now);
-            self.said.changes(&status);
+            let status = self.kay.status(now);
+            let caks = self.kay.caks(now);
+            self.said.changes(&status, &caks);
             self.symptoms.report(&status, now, &self.around.watch);
+            self.symptoms.waits(&caks, now, &self.around.watch);
             self.fragments(&status);
-            *lock(&self.view) = Some(status);
+            *lock(&self.view) = Some(Seen { status, caks });
             if self.looked.elapsed() >= LOOK {
                 self.looked = Instant::now();
                 self.follow();
                 self.hear_late();
                 self.look(&mut frame);
             }
-            let pause = self.participant.wake_at(now).saturating_sub(now).min(ROUND);
+            let pause = self.kay.wake_at(now).saturating_sub(now).min(ROUND);
             match &self.socket {
                 // A pause of zero would be a busy loop while the clock does not advance.
                 Some(socket) => {
@@ -251,12 +277,12 @@ impl Speaker {
         for heard in 0..HEARD_AT_ONCE {
             let Some(len) = socket.receive(frame) else { return heard };
             let now = self.start.elapsed();
-            let heard = self.participant.receive(now, frame.get(..len).unwrap_or_default());
+            let heard = self.kay.receive(now, frame.get(..len).unwrap_or_default());
             if let Err(reason) = heard {
                 tracing::debug!(%reason, "an MKPDU is refused");
                 self.symptoms.refused(reason, frame.get(..len).unwrap_or_default());
             }
-            self.participant.tick(now, &mut random);
+            self.kay.tick(now, &mut random);
         }
         HEARD_AT_ONCE
     }
@@ -273,14 +299,14 @@ impl Speaker {
         for _ in 0..HEARD_AT_ONCE {
             let Some(len) = self.field.as_ref().and_then(|field| field.receive(frame)) else { break };
             let frame = frame.get(..len).unwrap_or_default();
-            if self.participant.sender(frame).is_some() {
+            if self.kay.sender(frame).is_some() {
                 self.symptoms.on_the_field(frame);
             }
         }
         if let Some(field) = &self.field {
             field.take_error();
         }
-        let status = self.participant.status(self.start.elapsed());
+        let status = self.kay.status(self.start.elapsed());
         if self.config.destinations.len() > 1 {
             let Around { out, watch, .. } = &self.around;
             let passed =
@@ -296,12 +322,12 @@ impl Speaker {
         let encoding = self.around.shown.encoding.get();
         if let Some(an) = encoding.checked_sub(1).and_then(|an| An::new(u8::try_from(an).ok()?)) {
             let express = Some(self.around.shown.express_pn.get()).filter(|next| *next > 0);
-            self.participant.progress(an, self.around.shown.usual_pn.get(), express);
+            self.kay.progress(an, self.around.shown.usual_pn.get(), express);
         }
     }
 
     fn act(&mut self) {
-        while let Some(action) = self.participant.next_action() {
+        while let Some(action) = self.kay.next_action() {
             match action {
                 Action::Send(frame) => {
                     // A link that is down loses it like any other frame. The next one follows in
@@ -354,8 +380,8 @@ impl Speaker {
         let mut channels = members.clone();
         // An Antedate gateway may use a second channel, where frames carry the SCI. Without an SCI
         // there is only one channel.
-        let status = self.participant.status(self.start.elapsed());
-        let second = |sci: &Sci| status.members.iter().any(|member| member.sci == *sci && member.antedate);
+        let caks = self.kay.caks(self.start.elapsed());
+        let second = |sci: &Sci| all_members(&caks).any(|member| member.sci == *sci && member.antedate);
         let ours = |sci: &Sci| !self.config.pair && second(sci);
         let express: Vec<_> = channels.iter().filter(|(sci, _)| ours(sci)).copied().collect();
         channels.extend(express.into_iter().map(|(sci, ssci)| (express_sci(sci), ssci.map(express_ssci))));
@@ -398,10 +424,10 @@ impl Speaker {
         let new = members.iter().map(|(sci, _)| *sci).filter(|sci| !self.known.contains(sci));
         self.known.extend(new.collect::<Vec<_>>());
         // Before the announcement, after which peers may send fragments.
-        let status = self.participant.status(self.start.elapsed());
+        let status = self.kay.status(self.start.elapsed());
         self.fragments(&status);
-        self.participant.receives(key);
-        self.participant.tick(self.start.elapsed(), &mut random);
+        self.kay.receives(key);
+        self.kay.tick(self.start.elapsed(), &mut random);
     }
 
     /// Installs a key for transmitting.
@@ -461,7 +487,8 @@ impl Speaker {
         let always = self.fragmentation != Fragmentation::Auto;
         // A member that joined after the current key is live, but has no key in the forwarding
         // thread until the next one.
-        for member in status.members.iter().filter(|member| member.live && self.known.contains(&member.sci)) {
+        let caks = self.kay.caks(self.start.elapsed());
+        for member in all_members(&caks).filter(|member| member.live && self.known.contains(&member.sci)) {
             if (always || member.fragments) && !self.takes_from.contains(&member.sci) {
                 self.takes_from.push(member.sci);
                 self.post(|| Message::TakeFragments(member.sci, Some(marks)));
@@ -505,6 +532,11 @@ impl Speaker {
             tracing::info!(uplink = %self.around.uplink.name, "key agreement goes on with the new interface");
         }
     }
+}
+
+/// The members of all associations.
+fn all_members(caks: &[CakStatus]) -> impl Iterator<Item = &Member> {
+    caks.iter().flat_map(|cak| &cak.members)
 }
 
 /// The participant of a configuration. `own` are its channels: the ordinary one, then the express

@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 use antedate_channel::macsec::SLOTS;
 use antedate_host::control::Server;
 use antedate_host::fault::Fault;
+use antedate_host::hangup::Hangup;
 use antedate_host::numbers::KeyLock;
 use antedate_wire::macsec::An;
 
@@ -60,13 +61,16 @@ const NOTE: Duration = Duration::from_secs(1);
 /// Interval of summaries of refused frames.
 const SUMMARY: Duration = Duration::from_secs(60);
 
-/// Runs a gateway with MACsec or without protection until `stop` is set. The calling thread becomes
-/// the main thread.
+/// Runs a gateway with MACsec or without protection until `stop` is set. `hangup` reads the file of
+/// key agreement again. The calling thread becomes the main thread.
 ///
 /// # Errors
 /// When it cannot start, ends by itself, or cannot write its state at the end.
-pub fn run(checked: &Checked, stop: &AtomicBool) -> Result<(), RunError> {
+pub fn run(checked: &Checked, stop: &AtomicBool, hangup: &Hangup) -> Result<(), RunError> {
     let mut supervisor = Supervisor::start(checked).map_err(RunError::NotStarted)?;
+    if supervisor.agreement.is_some() {
+        hangup.watch();
+    }
     if let Err(error) = sys::thread::lock_memory() {
         tracing::info!(%error, "memory is not locked: a page fault may delay a frame, and keys may reach the swap");
     }
@@ -78,6 +82,10 @@ pub fn run(checked: &Checked, stop: &AtomicBool) -> Result<(), RunError> {
             break;
         }
         thread::sleep(pause);
+        if hangup.take() {
+            // The result is in the log.
+            let _ = supervisor.answers.reload();
+        }
         supervisor.reserve();
         supervisor.probe();
         if every(NOTE, round) {
@@ -214,6 +222,8 @@ impl Supervisor {
             inward: Arc::clone(&inward),
             places,
             agreement: Mutex::default(),
+            reloader: Mutex::default(),
+            text: std::fs::read_to_string(&config.file).ok(),
             limits: Mutex::default(),
             ports: Mutex::new([Carries::of(&checked.field, mtus.1), Carries::of(&checked.uplink, mtus.0)]),
             links: Mutex::new([&checked.field, &checked.uplink].map(|port| (is_up(port), 0))),
@@ -242,6 +252,7 @@ impl Supervisor {
                 };
                 let agreement = Agreement::start(participant, macsec.fragmentation, cak, around)?;
                 *lock(&answers.agreement) = Some(agreement.view());
+                *lock(&answers.reloader) = Some(agreement.reloader());
                 Some(agreement)
             }
             _ => None,
@@ -337,7 +348,7 @@ impl Supervisor {
             Some(view) => {
                 let view = lock(view);
                 // With the old key, frames of both may be under way.
-                let keys = view.as_ref().map(|status| status.keys);
+                let keys = view.as_ref().map(|seen| seen.status.keys);
                 keys.and_then(|[latest, old]| latest.filter(|_| old.is_none())).map(|key| key.age)
             }
         };

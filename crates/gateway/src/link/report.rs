@@ -12,6 +12,7 @@ use antedate_wire::{EthernetAddress, Sci};
 
 use crate::config::express::express_sci;
 use crate::link::agreement;
+use crate::link::agreement::reload::Reloader;
 use crate::link::echo::{Ask, Desk, LONGEST};
 use crate::link::message::Message;
 use crate::link::snapshot::Snapshot;
@@ -42,6 +43,10 @@ pub struct Answers {
     pub places: Vec<Arc<Mutex<Place>>>,
     /// The state of key agreement, if in use.
     pub agreement: Mutex<Option<agreement::View>>,
+    /// What reads the file of key agreement again.
+    pub reloader: Mutex<Option<Reloader>>,
+    /// The configuration's text at the start.
+    pub text: Option<String>,
     /// Packet numbers below these are reserved.
     pub limits: Mutex<Vec<(An, u64)>>,
     /// Names, addresses and MTUs of the ports: field, uplink.
@@ -102,6 +107,42 @@ impl Answers {
         Ok(receiver.recv_timeout(ANSWER_TIMEOUT).map_err(|_| SwitchSaError::NoAnswer)??)
     }
 
+    /// Reads the file of key agreement again, and logs the result.
+    ///
+    /// # Errors
+    /// When there is none, or it has faults. Everything stays as it was.
+    pub fn reload(&self) -> Result<String, CommandError> {
+        let Some(reloader) = lock(&self.reloader).clone() else {
+            return Err(CommandError {
+                what: "only a cak_file is read again while the gateway runs".into(),
+                remedy: "restart the gateway to take over its configuration and keys".into(),
+            });
+        };
+        let now = std::fs::read_to_string(&self.about.config).ok();
+        let changed = self.text.is_some() && now != self.text;
+        if changed {
+            tracing::warn!(
+                "{} has changed, and stays as it was at the start: only the cak_file is read again; restart the gateway for the rest",
+                self.about.config
+            );
+        }
+        match reloader.reload() {
+            Ok(what) => {
+                tracing::info!("read again: {what}");
+                let rest = "; the configuration has changed too, and needs a restart";
+                Ok(format!("{what}{}", if changed { rest } else { "" }))
+            }
+            Err(faults) => {
+                for fault in faults.iter() {
+                    tracing::error!("nothing is taken over: {fault:#}");
+                }
+                let all: Vec<String> = faults.iter().map(|fault| format!("{fault:#}")).collect();
+                let remedy = "mend the file and reload again; all stays as it was";
+                Err(CommandError { what: all.join("; "), remedy: remedy.into() })
+            }
+        }
+    }
+
     /// Records the state of the links: field, uplink.
     pub fn link_changes(&self, up: [bool; 2]) {
         for ((known, downs), now) in lock(&self.links).iter_mut().zip(up) {
@@ -117,7 +158,7 @@ impl Answers {
         let view = lock(&self.agreement).clone();
         if let Some(view) = view {
             let view = lock(&view);
-            let live = view.iter().flat_map(|status| &status.members).filter(|member| member.live);
+            let live = view.iter().flat_map(|seen| &seen.status.members).filter(|member| member.live);
             return live.map(|m| (m.sci, m.address, String::new(), !m.antedate)).collect();
         }
         let Some((_, own, members)) = &self.about.macsec else { return Vec::new() };
@@ -233,11 +274,15 @@ impl StatusSource for Answers {
     }
 
     fn command(&self, command: Command) -> Result<String, CommandError> {
-        let Command::SwitchSa { an } = command else {
-            return Err(CommandError {
-                what: "this gateway has no sessions".into(),
-                remedy: "keys that are agreed upon change by themselves; `antedate gateway switch-sa` changes static ones".into(),
-            });
+        let an = match command {
+            Command::SwitchSa { an } => an,
+            Command::Reload => return self.reload(),
+            Command::Rekey => {
+                return Err(CommandError {
+                    what: "this gateway has no sessions".into(),
+                    remedy: "keys that are agreed upon change by themselves; `antedate gateway switch-sa` changes static ones".into(),
+                });
+            }
         };
         let known: Vec<String> = lock(&self.limits).iter().map(|(an, _)| an.to_string()).collect();
         let remedy = match known.split_last() {

@@ -197,6 +197,10 @@ impl StatusSource for Answers {
                 what: "an overlay has sessions, no associations".into(),
                 remedy: "`antedate gateway rekey` makes new sessions".into(),
             }),
+            Command::Reload => Err(CommandError {
+                what: "an overlay has no file of CAKs that could be read again".into(),
+                remedy: "restart the gateway to read its configuration again".into(),
+            }),
         }
     }
 }

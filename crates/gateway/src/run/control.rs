@@ -24,6 +24,8 @@ pub enum Request {
     },
     /// `{"request":"rekey"}`: start new sessions with all peers of an overlay.
     Rekey {},
+    /// `{"request":"reload"}`: read the file of key agreement again.
+    Reload {},
     /// `{"request":"ping","peer":"hall"}`: one protected echo.
     Ping(Ping),
 }
@@ -74,6 +76,8 @@ pub enum Command {
     },
     /// Start new sessions with all peers of an overlay.
     Rekey,
+    /// Read the file of key agreement again.
+    Reload,
 }
 
 /// The answer to a request.
@@ -150,6 +154,7 @@ fn reply(line: &[u8], source: &dyn StatusSource) -> Reply {
         }
         Ok(Request::SwitchSa { an }) => Command::SwitchSa { an },
         Ok(Request::Rekey {}) => Command::Rekey,
+        Ok(Request::Reload {}) => Command::Reload,
         Ok(Request::Ping(ping)) => {
             return match source.ping(&ping) {
                 Ok(echo) => Reply { ok: true, echo: Some(echo), ..Reply::default() },
@@ -157,7 +162,7 @@ fn reply(line: &[u8], source: &dyn StatusSource) -> Reply {
             };
         }
         Err(error) => {
-            let known = "known: {\"request\":\"status\"}, {\"request\":\"switch-sa\",\"an\":1}, {\"request\":\"rekey\"}, {\"request\":\"ping\",\"peer\":\"\"}";
+            let known = "known: {\"request\":\"status\"}, {\"request\":\"switch-sa\",\"an\":1}, {\"request\":\"rekey\"}, {\"request\":\"reload\"}, {\"request\":\"ping\",\"peer\":\"\"}";
             return refused(&format!("not a request: {error}"), known);
         }
     };

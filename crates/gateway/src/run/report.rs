@@ -37,7 +37,7 @@ pub struct Waits {
 #[derive(Debug, Clone)]
 pub struct About {
     started: Instant,
-    config: String,
+    pub(crate) config: String,
     /// `macsec`, `wireguard` or `none`.
     pub protection: &'static str,
     poll: Poll,

@@ -227,6 +227,28 @@ pub struct Agreement {
     pub refused: BTreeMap<String, u64>,
     /// The reason why this gateway cannot use a key, or empty.
     pub fault: String,
+    /// The CAKs, the preferred one first.
+    #[serde(default)]
+    pub caks: Vec<AgreementCak>,
+}
+
+/// A CAK of this gateway.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct AgreementCak {
+    /// Its name (CKN) in hexadecimal digits.
+    pub ckn: String,
+    /// Its preference: the largest first.
+    pub priority: i32,
+    /// Whether frames are protected with its keys.
+    pub carries: bool,
+    /// Whether it has no keys because a preferred one carries.
+    pub rests: bool,
+    /// Whether it is not in the key file any more, and goes on until another one carries.
+    pub removed: bool,
+    /// The members that are heard with it.
+    pub members: Vec<AgreementMember>,
+    /// The reason why its keys cannot be used, or empty.
+    pub fault: String,
 }
 
 /// An agreed key.

@@ -18,6 +18,8 @@ pub enum Trouble {
     NoKey,
     /// A live member does not use this key server's key.
     KeyNotTaken,
+    /// The preferred CAK does not carry, because members lack it.
+    CakWaits,
     /// The own MKPDUs come back on the uplink.
     Loop,
     /// MKPDUs of this association arrive on the field port.
@@ -75,7 +77,7 @@ const fn words(name: &'static str, warning: &'static str, remedy: &'static str, 
 
 impl Trouble {
     /// All conditions.
-    pub const ALL: [Self; 25] = [
+    pub const ALL: [Self; 26] = [
         Self::Alone,
         Self::Unheard,
         Self::OtherCak,
@@ -83,6 +85,7 @@ impl Trouble {
         Self::StrangeMkpdus,
         Self::NoKey,
         Self::KeyNotTaken,
+        Self::CakWaits,
         Self::Loop,
         Self::SwappedPorts,
         Self::LongMkpdu,
@@ -148,6 +151,12 @@ impl Trouble {
                 "a live member does not take this key server's key",
                 "write the same cipher, confidentiality and include_sci in [macsec] of all gateways; the log of the member says more",
                 "the member takes the key",
+            ),
+            Self::CakWaits => words(
+                "cak-waits",
+                "a less preferred CAK carries, because members are not live with the preferred one",
+                "give them the cak_file with both CAKs and reload it there, or remove the block of the old one here; see `antedate gateway key-status`",
+                "the preferred CAK carries",
             ),
             Self::Loop => words(
                 "loop",
@@ -263,7 +272,7 @@ impl Trouble {
     /// Whether it may last in a healthy network: it does not count for `status --check`.
     #[must_use]
     pub const fn is_notice(self) -> bool {
-        matches!(self, Self::StrangeMkpdus | Self::NotCarried | Self::StrangeDatagrams)
+        matches!(self, Self::CakWaits | Self::StrangeMkpdus | Self::NotCarried | Self::StrangeDatagrams)
     }
 }
 

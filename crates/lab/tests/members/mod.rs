@@ -206,6 +206,7 @@ pub(crate) fn frame(from: usize, to: usize, number: u32) -> Vec<u8> {
 pub(crate) struct Gateway {
     space: Namespace,
     daemon: Daemon,
+    key: PathBuf,
 }
 
 impl Gateway {
@@ -217,7 +218,7 @@ impl Gateway {
         let text = text.replace("CAK", &key.display().to_string());
         let text = format!("{text}\n[control]\nsocket = \"{}\"\n", socket.display());
         fs::write(&file, text).expect("the configuration is written");
-        Self { space, daemon: Daemon::new(file, socket) }
+        Self { space, daemon: Daemon::new(file, socket), key }
     }
 
     /// Starts it with its configuration and CAK, and without earlier state.
@@ -228,6 +229,17 @@ impl Gateway {
     /// Stops it without notice: MKA has no farewell.
     pub(crate) fn stop(&mut self) {
         self.daemon.stop();
+    }
+
+    /// Writes its file of CAKs.
+    pub(crate) fn write_caks(&self, text: &str) {
+        fs::write(&self.key, text).expect("the CAKs are written");
+    }
+
+    /// Writes its file of CAKs, and has it read.
+    pub(crate) fn reload(&self, text: &str) -> Reply {
+        self.write_caks(text);
+        self.ask(Request::Reload {})
     }
 
     pub(crate) fn ask(&self, request: Request) -> Reply {

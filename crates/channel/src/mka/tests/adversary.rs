@@ -1,5 +1,6 @@
 //! Attacks and misconfigurations: recordings, forgeries, wrong keys, duplicate names.
 
+use std::vec;
 use std::vec::Vec;
 
 use super::super::*;
@@ -161,7 +162,8 @@ fn shared_identifier_is_chosen_anew() {
     let cak = || Cak::new(&CAK, b"world").unwrap();
     for number in 0..2 {
         let config = world.stations[number].config.clone();
-        let same = Participant::new(cak(), config, &mut |octets| octets.fill(9));
+        let list = vec![Listed { cak: cak(), priority: 0 }];
+        let same = Kay::new(list, config, &mut |octets| octets.fill(9));
         world.stations[number].participant = Some(same);
     }
     world.until_agreed(6.0);

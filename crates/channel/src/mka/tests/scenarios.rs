@@ -290,7 +290,7 @@ fn cut_cable_is_survived() {
 fn faulty_network_is_survived() {
     for seed in 0..6 {
         let mut world = World::new(4, 100 + seed);
-        world.faults = Faults { lose: 200, duplicate: 100, delay: 20 };
+        world.faults = Faults { lose: 200, duplicate: 100, delay: 20, ..Faults::default() };
         world.start_all();
         world.run(10.0);
         for round in 0..4 {

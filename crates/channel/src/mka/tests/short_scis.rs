@@ -56,7 +56,7 @@ fn keys_change_beside_unwilling_twins() {
 fn short_scis_never_collide() {
     for seed in 0..6 {
         let mut world = World::with(5, 70 + seed, |_, config| with_xpn(config));
-        world.faults = Faults { lose: 200, duplicate: 100, delay: 20 };
+        world.faults = Faults { lose: 200, duplicate: 100, delay: 20, ..Faults::default() };
         world.slowness = 20;
         world.start_all();
         for _ in 0..60 {

@@ -29,15 +29,18 @@ pub(super) const CAK: [u8; 32] = [0x5a; 32];
 #[derive(Clone, Copy, Default)]
 pub(super) struct Faults {
     pub(super) lose: u32,
+    /// Of two MKPDUs in succession with one CAK, from one station to another, one arrives.
+    pub(super) singly: bool,
     pub(super) duplicate: u32,
     /// The maximum delay in steps.
     pub(super) delay: usize,
 }
 
 pub(super) struct Station {
-    pub(super) participant: Option<Participant>,
+    pub(super) participant: Option<Kay>,
     pub(super) config: Config,
-    cak: Vec<u8>,
+    /// Its CAKs: name, key, priority.
+    pub(super) caks: Vec<OneCak>,
     transmit: Transmit,
     receive: Receive,
     /// Keys whose installation takes a step or more.
@@ -47,9 +50,14 @@ pub(super) struct Station {
     /// Frames of others that it failed to read while up, and frames it read.
     pub(super) lost: u64,
     pub(super) got: u64,
+    /// Frames that it could not protect after its first one.
+    pub(super) unsent: u64,
     /// The others' last announcement of their second channel.
     pub(super) second_pn: Option<u64>,
 }
+
+/// A name, a key and a priority.
+pub(super) type OneCak = (&'static [u8], Vec<u8>, i32);
 
 /// Rewrites a station's MKPDU.
 type Rewrite = Box<dyn Fn(usize, &[u8]) -> Vec<u8>>;
@@ -73,6 +81,8 @@ pub(super) struct World {
     /// The second of each pair does not hear the first.
     pub(super) unheard: BTreeSet<(usize, usize)>,
     flights: Vec<(Duration, usize, Vec<u8>)>,
+    /// Senders, receivers and CKNs whose last MKPDU was lost.
+    missed: BTreeSet<(usize, usize, Vec<u8>)>,
     pub(super) recording: Vec<Vec<u8>>,
     nonces: BTreeSet<(KeyIdentifier, Name, u32)>,
     /// Stations whose MKPDUs say that they do not want MACsec.
@@ -94,13 +104,13 @@ pub(super) fn sci(number: usize) -> Sci {
 }
 
 impl Station {
-    fn new(config: Config, cak: &[u8]) -> Self {
+    fn new(config: Config, caks: Vec<OneCak>) -> Self {
         let suite = config.suites[0];
         let ssci = suite.is_xpn().then_some(0);
         let transmit = TransmitConfig { ssci, ..TransmitConfig::new(suite, config.sci) };
         Self {
             participant: None,
-            cak: cak.to_vec(),
+            caks,
             transmit: Transmit::new(transmit).unwrap(),
             receive: Receive::new(ReceiveConfig {
                 max_peers: MAX_PEERS,
@@ -112,20 +122,26 @@ impl Station {
             transmits: None,
             lost: 0,
             got: 0,
+            unsent: 0,
             second_pn: None,
         }
     }
 
+    /// The participant of its first CAK.
     pub(super) fn up(&self) -> &Participant {
-        self.participant.as_ref().expect("it is up")
+        &self.kay().actors[0].participant
     }
 
     pub(super) fn up_mut(&mut self) -> &mut Participant {
-        self.participant.as_mut().expect("it is up")
+        &mut self.participant.as_mut().expect("it is up").actors[0].participant
+    }
+
+    pub(super) fn kay(&self) -> &Kay {
+        self.participant.as_ref().expect("it is up")
     }
 
     pub(super) fn status(&self, now: Duration) -> Status {
-        self.up().status(now)
+        self.kay().status(now)
     }
 }
 
@@ -140,7 +156,7 @@ impl World {
         let station = |number| {
             let mut config = Config { priority: 10 + 3 * number as u8, ..Config::new(sci(number)) };
             change(number, &mut config);
-            Station::new(config, &CAK)
+            Station::new(config, vec![(b"world", CAK.to_vec(), 0)])
         };
         Self {
             now: Duration::ZERO,
@@ -149,6 +165,7 @@ impl World {
             cut: BTreeSet::new(),
             unheard: BTreeSet::new(),
             flights: Vec::new(),
+            missed: BTreeSet::new(),
             recording: Vec::new(),
             nonces: BTreeSet::new(),
             unwilling: BTreeSet::new(),
@@ -164,10 +181,17 @@ impl World {
     pub(super) fn start(&mut self, number: usize) {
         let rng = &mut self.rng;
         let station = &mut self.stations[number];
-        let cak = Cak::new(&station.cak, b"world").unwrap();
         // A killed process forgets everything but its configuration.
-        *station = Station::new(station.config.clone(), &station.cak.clone());
-        station.participant = Some(Participant::new(cak, station.config.clone(), &mut fill(rng)));
+        *station = Station::new(station.config.clone(), station.caks.clone());
+        station.participant = Some(Kay::new(listed(&station.caks), station.config.clone(), &mut fill(rng)));
+    }
+
+    /// A station reads these CAKs while it runs.
+    pub(super) fn reload(&mut self, number: usize, caks: &[OneCak]) {
+        let station = &mut self.stations[number];
+        station.caks = caks.to_vec();
+        let kay = station.participant.as_mut().expect("it is up");
+        kay.replace(self.now, listed(caks), &mut fill(&mut self.rng)).unwrap();
     }
 
     pub(super) fn start_all(&mut self) {
@@ -179,7 +203,7 @@ impl World {
     }
 
     pub(super) fn set_cak(&mut self, number: usize, cak: &[u8]) {
-        self.stations[number].cak = cak.to_vec();
+        self.stations[number].caks[0].1 = cak.to_vec();
     }
 
     /// Sends an outsider's frame to all stations.
@@ -305,7 +329,7 @@ impl World {
             let cut = self.cut.contains(&(from, to)) || self.cut.contains(&(to, from));
             let cut = cut || self.unheard.contains(&(from, to));
             let group = frame.first_chunk().map(|octets| EthernetAddress(*octets)).unwrap_or_default();
-            if cut || !(self.carries)(from, to, group) || self.rng.happens(self.faults.lose) {
+            if cut || !(self.carries)(from, to, group) || self.is_lost(from, to, frame) {
                 continue;
             }
             let copies = 1 + usize::from(self.rng.happens(self.faults.duplicate));
@@ -314,6 +338,19 @@ impl World {
                 self.flights.push((self.now + STEP * delay, to, frame.to_vec()));
             }
         }
+    }
+
+    fn is_lost(&mut self, from: usize, to: usize, frame: &[u8]) -> bool {
+        let mut lost = self.rng.happens(self.faults.lose);
+        if self.faults.singly {
+            let name = Repr::parse(frame).map(|parsed| parsed.repr.basic.ckn.to_vec());
+            let way = (from, to, name.unwrap_or_default());
+            lost &= !self.missed.remove(&way);
+            if lost {
+                self.missed.insert(way);
+            }
+        }
+        lost
     }
 
     /// Every station sends a frame to all others.
@@ -325,7 +362,10 @@ impl World {
             }
             let frame = [&[0xff; 6][..], &[2; 6], &[0x88, 0x92], &[7; 50]].concat();
             let mut protected = vec![0; 128];
-            let Ok(len) = station.transmit.protect(&frame, &mut protected) else { continue };
+            let Ok(len) = station.transmit.protect(&frame, &mut protected) else {
+                station.unsent += u64::from(station.transmits.is_some());
+                continue;
+            };
             let protected = &protected[..len];
             let (tag, (key, ssci)) = (Mpdu::parse(protected).unwrap().tag, station.transmits.expect("a key"));
             let name = ssci.map_or(Name::Whole(station.config.sci), Name::Short);
@@ -396,6 +436,10 @@ impl World {
         self.stations.iter().map(|station| station.lost).sum()
     }
 
+    pub(super) fn unsent(&self) -> u64 {
+        self.stations.iter().map(|station| station.unsent).sum()
+    }
+
     pub(super) fn got(&self) -> u64 {
         self.stations.iter().map(|station| station.got).sum()
     }
@@ -403,6 +447,14 @@ impl World {
     pub(super) fn key(&self, number: usize) -> Option<(KeyIdentifier, An, CipherSuite)> {
         self.stations[number].status(self.now).keys[0].map(|key| (key.key, key.an, key.suite))
     }
+}
+
+fn listed(caks: &[OneCak]) -> Vec<Listed> {
+    let one = |(name, key, priority): &OneCak| {
+        let cak = Cak::new(key, name).unwrap();
+        Listed { cak, priority: *priority }
+    };
+    caks.iter().map(one).collect()
 }
 
 /// An MKPDU with one change, and a genuine ICV.

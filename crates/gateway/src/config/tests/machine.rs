@@ -192,7 +192,7 @@ fn key_agreement_needs_private_cak_only() {
     fs::set_permissions(&cak, Permissions::from_mode(0o600)).unwrap();
     let checked = check(&file, &bench).unwrap();
     let Keyed::Agreed { own, cak, .. } = &checked.protection else { panic!("{:?}", checked.protection) };
-    assert_eq!((own.to_string().as_str(), cak.bits()), ("0200000000000001", 128));
+    assert_eq!((own.to_string().as_str(), cak.entries[0].bits()), ("0200000000000001", 128));
     assert!(checked.warnings.is_empty(), "{:?}", checked.warnings);
     fs::write(&file, text.replace("[macsec]", "mtu = 299\n[macsec]")).unwrap();
     let warnings = check(&file, &bench).unwrap().warnings;

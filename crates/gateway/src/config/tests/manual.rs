@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use super::*;
 use crate::run::status::{
-    Agreement, AgreementKey, AgreementMember, Macsec, Overlay, OverlayPeer, PathMtu, ReceiveSa, ReleaseClock,
-    SecondUplink, Status, Thread, TransmitSa, Warning,
+    Agreement, AgreementCak, AgreementKey, AgreementMember, Macsec, Overlay, OverlayPeer, PathMtu, ReceiveSa,
+    ReleaseClock, SecondUplink, Status, Thread, TransmitSa, Warning,
 };
 
 const MANUAL: &str = concat!(
@@ -103,6 +103,7 @@ fn manual_has_every_status_name() {
         agreement: Some(Agreement {
             keys: vec![AgreementKey::default()],
             members: vec![AgreementMember::default()],
+            caks: vec![AgreementCak::default()],
             ..Agreement::default()
         }),
         path: Some(PathMtu::default()),

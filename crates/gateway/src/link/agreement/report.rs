@@ -2,16 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use antedate_channel::mka::{KeyIdentifier, Status};
+use antedate_channel::mka::{CakStatus, Ckn, KeyIdentifier, Member, Status};
 use antedate_host::hex::hex;
 use antedate_wire::{EthernetAddress, Sci};
 
-use crate::run::status::{Agreement, AgreementKey, AgreementMember};
+use super::Seen;
+use crate::run::status::{Agreement, AgreementCak, AgreementKey, AgreementMember};
 
-/// The participant's part of the status.
-#[must_use]
-pub fn document(status: &Status) -> Agreement {
-    let members = status.members.iter().map(|member| AgreementMember {
+fn member(member: &Member) -> AgreementMember {
+    AgreementMember {
         sci: member.sci.to_string(),
         address: member.address.to_string(),
         member: member.member.to_string(),
@@ -24,7 +23,24 @@ pub fn document(status: &Status) -> Agreement {
         fragments: member.fragments,
         hears_by: member.reached_by.map(|to| to.to_string()).unwrap_or_default(),
         silent_seconds: member.silent.as_secs_f64(),
-    });
+    }
+}
+
+fn cak(cak: &CakStatus) -> AgreementCak {
+    AgreementCak {
+        ckn: hex(cak.name.as_bytes()),
+        priority: cak.priority,
+        carries: cak.carries,
+        rests: cak.rests,
+        removed: cak.removed,
+        members: cak.members.iter().map(member).collect(),
+        fault: cak.fault.map(|fault| fault.to_string()).unwrap_or_default(),
+    }
+}
+
+/// Key agreement's part of the status.
+#[must_use]
+pub fn document(Seen { status, caks }: &Seen) -> Agreement {
     let keys = status.keys.iter().flatten().map(|key| AgreementKey {
         key: hex(&key.key.octets()),
         an: key.an.number(),
@@ -40,7 +56,8 @@ pub fn document(status: &Status) -> Agreement {
         key_server: status.key_server.map(|sci| sci.to_string()).unwrap_or_default(),
         is_key_server: status.is_key_server,
         keys: keys.collect(),
-        members: members.collect(),
+        members: status.members.iter().map(member).collect(),
+        caks: caks.iter().map(cak).collect(),
         all_reassemble: status.all_reassemble,
         fresh_keys: status.fresh_keys,
         sent: status.sent,
@@ -58,6 +75,7 @@ pub(super) fn joined(addresses: &[EthernetAddress]) -> String {
 /// The state of the log, so that each event is logged once.
 #[derive(Debug, Default)]
 pub(super) struct Said {
+    carries: Option<Ckn>,
     live: Vec<Sci>,
     key_server: Option<Sci>,
     transmits: Option<KeyIdentifier>,
@@ -78,7 +96,12 @@ impl Said {
     }
 
     /// Logs changes.
-    pub(super) fn changes(&mut self, status: &Status) {
+    pub(super) fn changes(&mut self, status: &Status, caks: &[CakStatus]) {
+        let carries = caks.iter().find(|cak| cak.carries).map(|cak| cak.name);
+        if let Some(name) = carries.filter(|name| self.carries.is_some_and(|before| before != *name)) {
+            tracing::info!(ckn = %hex(name.as_bytes()), "another CAK carries: frames are protected with its keys");
+        }
+        self.carries = carries.or(self.carries);
         let live: Vec<Sci> =
             status.members.iter().filter(|member| member.live).map(|member| member.sci).collect();
         for sci in live.iter().filter(|sci| !self.live.contains(sci)) {

@@ -3,7 +3,7 @@
 use std::io;
 use std::time::Duration;
 
-use antedate_channel::mka::{Dropped, LIFE_TIME, Status};
+use antedate_channel::mka::{CakStatus, Dropped, LIFE_TIME, Status};
 use antedate_wire::{EthernetAddress, Sci};
 
 use super::report::joined;
@@ -16,6 +16,8 @@ const PASSING: Duration = Duration::from_secs(3);
 const SLOW: Duration = Duration::from_secs(8);
 /// The time in which key agreement finds out whether the standard's group reaches a member.
 const FINDING: Duration = Duration::from_secs(10);
+/// The time of a usual change of the CAK.
+const CHANGING: Duration = Duration::from_secs(60);
 /// Sources to remember.
 const SOURCES: usize = 4;
 /// The packet type of an MKPDU in an EAPOL header (IEEE 802.1X-2020, table 11-3).
@@ -62,6 +64,7 @@ pub(super) struct Symptoms {
     alone: Option<Duration>,
     fault: Option<Duration>,
     without_key: Option<Duration>,
+    waiting: Option<Duration>,
     /// Members that do not hear us, and live ones that do not take our key.
     deaf: Vec<(Sci, Duration)>,
     keyless: Vec<(Sci, Duration)>,
@@ -131,6 +134,23 @@ impl Symptoms {
 }
 
 impl Symptoms {
+    /// Notes whether the preferred CAK carries.
+    pub(super) fn waits(&mut self, caks: &[CakStatus], now: Duration, watch: &Watch) {
+        let carrier = caks.iter().position(|cak| cak.carries && !cak.removed);
+        let (Some(preferred), Some(carrier @ 1..)) = (caks.first(), carrier) else {
+            self.waiting = None;
+            return watch.holds(Trouble::CakWaits, "", None);
+        };
+        if now < *self.waiting.get_or_insert(now) + CHANGING {
+            return;
+        }
+        let here = |sci: Sci| preferred.members.iter().any(|member| member.live && member.sci == sci);
+        let others = caks.get(carrier).map_or(&[][..], |cak| &cak.members);
+        let lacking = others.iter().filter(|member| member.live && !here(member.sci));
+        let lacking: Vec<String> = lacking.map(|member| member.sci.to_string()).collect();
+        watch.holds(Trouble::CakWaits, "", Some(&lacking.join(", ")));
+    }
+
     /// Notes how many frames the policy has passed, by kind of traffic, that no switch forwards.
     pub(super) fn kept_by_switches(
         &mut self,

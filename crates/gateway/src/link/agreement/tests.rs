@@ -2,7 +2,7 @@
 
 use std::net::UdpSocket;
 
-use antedate_channel::mka::{Cak, Dropped};
+use antedate_channel::mka::{Cak, Dropped, Listed, Participant};
 
 use super::*;
 use crate::sys::interface::Witness;
@@ -19,7 +19,8 @@ fn speaker() -> (Speaker, UdpSocket) {
     let config = Config::new(Sci([2, 0, 0, 0, 0, 1, 0, 1]));
     let cak = Cak::new(&[1; 16], b"name").expect("a key");
     let speaker = Speaker {
-        participant: Participant::new(cak, config.clone(), &mut random),
+        kay: Kay::new(vec![Listed { cak, priority: 0 }], config.clone(), &mut random),
+        reloads: Reloader::new(std::path::Path::new("cak")).1,
         config,
         socket: Some(Listener::of(own.into())),
         field: None,
@@ -48,7 +49,7 @@ fn speaker() -> (Speaker, UdpSocket) {
 }
 
 /// A key to receive with, once there is another member.
-fn key_with(participant: &mut Participant) -> Install {
+fn key_with(participant: &mut Kay) -> Install {
     let config = Config { priority: 200, ..Config::new(Sci([2, 0, 0, 0, 0, 2, 0, 1])) };
     let mut other = Participant::new(Cak::new(&[1; 16], b"name").expect("a key"), config, &mut random);
     for now in (0..1000).step_by(50).map(Duration::from_millis) {
@@ -73,12 +74,12 @@ fn key_with(participant: &mut Participant) -> Install {
 #[test]
 fn slow_forwarding_thread_is_awaited() {
     let (mut speaker, _other) = speaker();
-    let install = key_with(&mut speaker.participant);
+    let install = key_with(&mut speaker.kay);
     speaker.start = Instant::now() - Duration::from_secs(1);
     let mailbox = Arc::new(Mailbox::new().expect("a mailbox"));
     speaker.around.threads.push(Arc::clone(&mailbox));
     let receives = |speaker: &Speaker| {
-        speaker.participant.status(speaker.start.elapsed()).keys[0].is_some_and(|key| key.receives)
+        speaker.kay.status(speaker.start.elapsed()).keys[0].is_some_and(|key| key.receives)
     };
     speaker.receive(install);
     (0..9).for_each(|_| speaker.hear_late());
@@ -101,7 +102,7 @@ fn flood_is_received_in_parts() {
     let mut frame = [0; MAX_MKPDU_LEN];
     for heard in [HEARD_AT_ONCE, flood, flood] {
         speaker.listen(&mut frame);
-        let refused = speaker.participant.status(Duration::ZERO).refused.of(Dropped::Malformed);
+        let refused = speaker.kay.status(Duration::ZERO).refused.of(Dropped::Malformed);
         assert_eq!(refused, heard as u64);
     }
 }

@@ -90,8 +90,8 @@ impl Supervisor {
         let view = lock(&self.answers.agreement).clone();
         let Some(view) = view else { return self.strangers() };
         let view = lock(&view);
-        let Some(status) =
-            view.as_ref().filter(|status| status.keys.iter().flatten().any(|key| key.transmits))
+        let status = view.as_ref().map(|seen| &seen.status);
+        let Some(status) = status.filter(|status| status.keys.iter().flatten().any(|key| key.transmits))
         else {
             return Vec::new();
         };

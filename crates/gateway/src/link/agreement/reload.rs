@@ -1,0 +1,74 @@
+//! The key file is read again while the gateway runs.
+
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::time::Duration;
+
+use antedate_channel::mka::{GRACE, Listed, OtherKey};
+use antedate_host::fault::{Fault, Faults};
+
+use super::{Speaker, random};
+use crate::config::cak::CakFile;
+use crate::config::machine::{Machine as _, ThisMachine};
+
+/// The longest wait for the key-agreement thread, which may wait for forwarding threads itself.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// CAKs to take over, and the way back.
+pub(super) type Reload = (Vec<Listed>, Sender<Result<(), OtherKey>>);
+
+/// Reads the key file again for the key-agreement thread.
+#[derive(Debug, Clone)]
+pub struct Reloader {
+    file: PathBuf,
+    lists: Sender<Reload>,
+}
+
+impl Reloader {
+    pub(super) fn new(file: &Path) -> (Self, Receiver<Reload>) {
+        let (lists, reloads) = mpsc::channel();
+        (Self { file: file.to_owned(), lists }, reloads)
+    }
+
+    /// Reads the file and takes over its keys. Returns a sentence about them.
+    ///
+    /// # Errors
+    /// All faults of the file. Everything stays as it was.
+    pub fn reload(&self) -> Result<String, Faults> {
+        let read = CakFile::load(&self.file, ThisMachine.user())?;
+        let (answer, answers) = mpsc::channel();
+        let silent = || Fault::of_file(&self.file, "key agreement does not answer", "see the log");
+        self.lists.send((read.list()?, answer)).map_err(|_| silent())?;
+        answers.recv_timeout(PATIENCE).map_err(|_| silent())?.map_err(|error| {
+            let remedy = "give the new CAK a CKN of its own, as `antedate keygen macsec --cak` does";
+            Fault::of_file(&self.file, error.to_string(), remedy)
+        })?;
+        let names: Vec<String> = read
+            .entries
+            .iter()
+            .map(|entry| format!("{} (priority {})", entry.name(), entry.priority))
+            .collect();
+        let plural = if names.len() == 1 { "" } else { "s" };
+        Ok(format!("{}: {} CAK{plural}: {}", self.file.display(), names.len(), names.join(", ")))
+    }
+}
+
+impl Speaker {
+    /// Takes over lists of CAKs that were read.
+    pub(super) fn reload(&mut self) {
+        while let Ok((list, answer)) = self.reloads.try_recv() {
+            let now = self.start.elapsed();
+            let done = self.kay.replace(now, list, &mut random);
+            let carries = self.kay.caks(now).into_iter().find(|cak| cak.carries && cak.removed);
+            if let Some(cak) = carries {
+                tracing::warn!(
+                    ckn = %antedate_wire::Hex(cak.name.as_bytes()),
+                    "the CAK that carries is not in the file any more: it goes on until the members are live with another one, for {} s at most",
+                    GRACE.as_secs()
+                );
+            }
+            // Who asked may have given up.
+            let _ = answer.send(done);
+        }
+    }
+}
