@@ -6,7 +6,6 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-use xtask::report::StepResult;
 use xtask::setup::{self, Purpose, tools};
 use xtask::shell::{Run, cache, cargo, program, root, target};
 
@@ -102,11 +101,6 @@ pub(crate) fn main(arguments: &Arguments) -> Result<bool, String> {
     let judged = judge(&run(&arguments.only, base.as_deref())?, &justified()?, is_whole);
     println!("xtask: {}", judged.as_ref().unwrap_or_else(|why| why));
     Ok(judged.is_ok())
-}
-
-/// The step *mutants*: the quick form.
-pub(crate) fn quick() -> StepResult {
-    Ok(judge(&run(&[], Some(&recent()?))?, &justified()?, false)?)
 }
 
 /// The commit 20 before this one, or the oldest that a shallow clone has.

@@ -1,6 +1,6 @@
 //! The steps of `cargo xtask test`, in their order.
 
-use crate::{backends, book, demos, dependencies, firmware, house, labs, mutants, nostd};
+use crate::{backends, book, demos, dependencies, firmware, house, labs, nostd};
 use serde_json::Value;
 use std::fs;
 use std::io::ErrorKind;
@@ -42,7 +42,6 @@ pub(crate) fn steps() -> Vec<Step> {
     add("fuzz seeds", Box::new(fuzz_seeds));
     add("fuzz targets", Box::new(fuzz_targets));
     add("cipher bench", Box::new(cipher_bench));
-    add("mutants", Box::new(mutants::quick));
     add("each crate alone", Box::new(each_alone));
     add("no_std", Box::new(nostd::check));
     add(PRODUCT, Box::new(|| Ok(build_product(TESTS).map(|()| String::new())?)));

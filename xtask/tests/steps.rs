@@ -22,13 +22,6 @@ for last; do :; done
 case "${0##*/} $*" in
 "cargo metadata"*) exec "$REAL_CARGO" "$@" ;;
 "git rev-parse"*) echo false ;;
-"git rev-list"*) echo abc1234 ;;
-"git diff"*) echo "a change" ;;
-"cargo-mutants mutants"*)
-    while [ "$1" != --output ]; do shift; done
-    mkdir -p "$2/mutants.out" && cd "$2/mutants.out" || exit 1
-    echo '[{}]' > mutants.json && echo 'a.rs:1:1: replace a' > caught.txt
-    touch timeout.txt missed.txt unviable.txt ;;
 "git log"*) echo "abc1234 Show the length of a subject" ;;
 "antedate demo"*) echo '{ "passed": true, "holds": true }' > "$last" ;;
 "antedate lab"*) echo '{ "checks": [ { "what": "packets open", "met": true } ] }' > "$last" ;;
@@ -65,8 +58,6 @@ impl StandIns {
         // A package that is missing stays missing.
         script("bin/apt-get", "#!/bin/sh\nexit 1\n");
         let deny = format!("cache/antedate-tools/cargo-deny-{}/bin/cargo-deny", tools::CARGO_DENY);
-        let mutants =
-            format!("cache/antedate-tools/cargo-mutants-{}/bin/cargo-mutants", tools::CARGO_MUTANTS);
         let mdbook = format!("cache/antedate-tools/mdbook-{}/bin/mdbook", tools::MDBOOK);
         let places = [
             "bin/cargo",
@@ -79,7 +70,7 @@ impl StandIns {
             "target/debug/antedate",
             "target/debug/xtask-peers",
         ];
-        for place in places.into_iter().chain([deny.as_str(), &mdbook, &mutants]) {
+        for place in places.into_iter().chain([deny.as_str(), &mdbook]) {
             let path = dir.join(place);
             fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
             symlink(dir.join("tool"), path).expect("a link");
