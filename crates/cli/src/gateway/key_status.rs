@@ -85,7 +85,10 @@ fn conclusion(caks: &[AgreementCak]) -> Option<String> {
     lacking.sort_unstable();
     lacking.dedup();
     Some(match (lacking.is_empty(), preferred.carries) {
-        (true, true) => "all members that are heard have the preferred CAK: if none is missing, the others can be removed".to_owned(),
+        (true, true) => {
+            "all members that are heard have the preferred CAK: if none is missing, the others can be removed"
+                .to_owned()
+        }
         (true, false) => "the preferred CAK does not carry yet".to_owned(),
         (false, _) => format!("not live with the preferred CAK: {}", lacking.join(", ")),
     })

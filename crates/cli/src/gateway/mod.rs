@@ -14,9 +14,12 @@ mod switch_sa;
 
 use std::path::PathBuf;
 
+use antedate_gateway::run::control::{Request, ask};
+use antedate_host::fault::Fault;
 use clap::{Args, Subcommand};
 
 use crate::failure::Done;
+use crate::output;
 
 /// Verbs of the gateway.
 #[derive(Subcommand)]
@@ -93,4 +96,15 @@ pub(crate) struct Running {
     /// The control socket of the gateway.
     #[arg(long, value_name = "PATH", default_value = "/run/antedate/gateway.sock")]
     socket: PathBuf,
+}
+
+impl Running {
+    /// Sends a request, and prints the sentence that answers it.
+    fn request(self, request: Request) -> Done {
+        let reply = ask(&self.socket, request)?;
+        if !reply.ok {
+            return Err(Fault::of_file(&self.socket, reply.message, reply.remedy).into());
+        }
+        output::print(&format!("{}\n", reply.message))
+    }
 }

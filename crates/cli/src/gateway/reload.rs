@@ -1,12 +1,10 @@
 //! `antedate gateway reload`.
 
-use antedate_gateway::run::control::{Request, ask};
-use antedate_host::fault::Fault;
+use antedate_gateway::run::control::Request;
 use clap::Args;
 
 use super::Running;
 use crate::failure::Done;
-use crate::output;
 
 #[derive(Args)]
 pub(crate) struct Reload {
@@ -16,11 +14,6 @@ pub(crate) struct Reload {
 
 impl Reload {
     pub(crate) fn run(self) -> Done {
-        let socket = &self.running.socket;
-        let reply = ask(socket, Request::Reload {})?;
-        if !reply.ok {
-            return Err(Fault::of_file(socket, reply.message, reply.remedy).into());
-        }
-        output::print(&format!("{}\n", reply.message))
+        self.running.request(Request::Reload {})
     }
 }

@@ -1,12 +1,10 @@
 //! `antedate gateway switch-sa AN`.
 
-use antedate_gateway::run::control::{Request, ask};
-use antedate_host::fault::Fault;
+use antedate_gateway::run::control::Request;
 use clap::Args;
 
 use super::Running;
 use crate::failure::Done;
-use crate::output;
 
 #[derive(Args)]
 pub(crate) struct SwitchSa {
@@ -19,12 +17,6 @@ pub(crate) struct SwitchSa {
 
 impl SwitchSa {
     pub(crate) fn run(self) -> Done {
-        let socket = &self.running.socket;
-        let reply = ask(socket, Request::SwitchSa { an: self.an })?;
-        if reply.ok {
-            output::print(&format!("{}\n", reply.message))
-        } else {
-            Err(Fault::of_file(socket, reply.message, reply.remedy).into())
-        }
+        self.running.request(Request::SwitchSa { an: self.an })
     }
 }
