@@ -17,6 +17,12 @@
  * context must hold a context or zeros; and the bytes of a template or a front must stay
  * unchanged until the packet is sealed, opened or dropped.
  *
+ * A child of fork() has copies of its parent's sealers, and both would use the same nonces. In the
+ * child a call with such a sealer returns ANTEDATE_FORKED, and antedate_step returns 0; only
+ * antedate_sealer_wipe works. The child makes sealers of its own, with another key. On Linux the
+ * check is a page that the kernel clears in each child; the library for targets without an
+ * operating system has no check.
+ *
  * A context must not be moved or copied: it contains its own address, and a copy is refused. One
  * thread at a time may use a context. Without antedate_*_wipe a discarded context leaves its key
  * in memory.
@@ -77,7 +83,8 @@ enum {
     ANTEDATE_TOO_LONG = 9,     /* more bytes, holes, blocks or lengths than fit */
     ANTEDATE_MISFIT = 10,      /* the values differ from the holes in number or length */
     ANTEDATE_UNSUPPORTED = 11, /* templates are for suites 16 to 31, fronts for the others */
-    ANTEDATE_UNAUTHENTIC = 12  /* the packet is forged or damaged; it is still expected */
+    ANTEDATE_UNAUTHENTIC = 12, /* the packet is forged or damaged; it is still expected */
+    ANTEDATE_FORKED = 13       /* the parent of this process made the sealer and goes on with its numbers */
 };
 
 /* The suites: bytes of key, nonce, tag. */

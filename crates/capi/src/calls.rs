@@ -99,7 +99,7 @@ pub unsafe extern "C" fn antedate_prepare(sealer: *mut u64, number: u64) -> Code
     // SAFETY: guaranteed by the caller.
     code(unsafe {
         (|| {
-            let (suite, line) = Sealer::line(sealer)?;
+            let (suite, line) = Sealer::own_line(sealer)?;
             with_suite!(suite, Sender, Line => Line::prepare(line.cast(), number))
         })()
     })
@@ -116,7 +116,7 @@ pub unsafe extern "C" fn antedate_prepare_template(
     // SAFETY: guaranteed by the caller.
     code(unsafe {
         (|| {
-            let (suite, line) = Sealer::line(sealer)?;
+            let (suite, line) = Sealer::own_line(sealer)?;
             let parts = pointee(template).and_then(|known| known.get());
             with_suite!(suite, Sender, Line => {
                 Line::let_go(line.cast());
@@ -133,7 +133,7 @@ pub unsafe extern "C" fn antedate_prepare_front(sealer: *mut u64, number: u64, f
     // SAFETY: guaranteed by the caller.
     code(unsafe {
         (|| {
-            let (suite, line) = Sealer::line(sealer)?;
+            let (suite, line) = Sealer::own_line(sealer)?;
             let front = pointee(front).and_then(|known| known.get());
             with_suite!(suite, Sender, Line => {
                 Line::let_go(line.cast());
@@ -148,7 +148,7 @@ pub unsafe extern "C" fn antedate_prepare_front(sealer: *mut u64, number: u64, f
 pub unsafe extern "C" fn antedate_step(sealer: *mut u64, budget: u32) -> u32 {
     // SAFETY: guaranteed by the caller.
     let done = unsafe {
-        Sealer::line(sealer)
+        Sealer::own_line(sealer)
             .and_then(|(suite, line)| with_suite!(suite, Sender, Line => Line::step(line.cast(), budget)))
     };
     done.unwrap_or(0)
@@ -167,7 +167,7 @@ pub unsafe extern "C" fn antedate_seal(
     // SAFETY: guaranteed by the caller.
     code(unsafe {
         (|| {
-            let (suite, line) = Sealer::line(sealer)?;
+            let (suite, line) = Sealer::own_line(sealer)?;
             let tag_len = antedate_tag_len(suite);
             let own = of_sealer(sealer);
             let (aad, src, dst) = packet(aad, src, dst, len, (tag, tag_len), own)?;
@@ -193,7 +193,7 @@ pub unsafe extern "C" fn antedate_seal_template(
     // SAFETY: guaranteed by the caller.
     code(unsafe {
         (|| {
-            let (suite, line) = Sealer::line(sealer)?;
+            let (suite, line) = Sealer::own_line(sealer)?;
             let tag_len = antedate_tag_len(suite);
             if !writable(sealer, sealed, tag, tag_len) {
                 return Err(Code::Argument);
@@ -227,7 +227,7 @@ pub unsafe extern "C" fn antedate_seal_front(
     // SAFETY: guaranteed by the caller.
     code(unsafe {
         (|| {
-            let (suite, line) = Sealer::line(sealer)?;
+            let (suite, line) = Sealer::own_line(sealer)?;
             let rest = rest.get()?;
             let tag_len = antedate_tag_len(suite);
             if !writable(sealer, sealed, tag, tag_len) || overlap(tag, tag_len, rest.as_ptr(), rest.len()) {

@@ -34,4 +34,6 @@ pub enum Code {
     Unsupported = 11,
     /// The packet is not authentic. No plaintext is released, and the packet is still expected.
     Unauthentic = 12,
+    /// The sealer was made before a fork, in the parent process, which goes on with its numbers.
+    Forked = 13,
 }

@@ -4,8 +4,8 @@
 //! alignment.
 #![allow(unsafe_code, reason = "a context is memory of C")]
 
-use crate::Code;
 use crate::suites::{AnyReceiver, AnySender};
+use crate::{Code, process};
 use core::mem::MaybeUninit;
 use core::ptr::addr_of_mut;
 
@@ -16,6 +16,8 @@ pub(crate) struct Context<L> {
     mark: u64,
     /// Address of the context; a copy elsewhere is not a context.
     here: usize,
+    /// The process that made it.
+    process: u64,
     suite: u32,
     line: MaybeUninit<L>,
 }
@@ -75,13 +77,14 @@ impl<L: Side> Context<L> {
             addr_of_mut!((*context).mark).write(0);
             make(addr_of_mut!((*context).line).cast())?;
             addr_of_mut!((*context).suite).write(suite);
+            addr_of_mut!((*context).process).write(process::number());
             addr_of_mut!((*context).here).write(context.addr());
             addr_of_mut!((*context).mark).write(L::MARK);
         }
         Ok(())
     }
 
-    /// The suite and the line of a live context.
+    /// The suite and the line of a live context, also in a child of the process that made it.
     ///
     /// # Safety
     /// The memory is that of a context or at least as long, and is initialised.
@@ -94,6 +97,19 @@ impl<L: Side> Context<L> {
                 return Err(Code::State);
             }
             Ok((addr_of_mut!((*context).suite).read(), addr_of_mut!((*context).line).cast()))
+        }
+    }
+
+    /// The suite and the line of a live context of this process.
+    ///
+    /// # Safety
+    /// As for [`line`](Self::line).
+    pub(crate) unsafe fn own_line(words: *mut u64) -> Result<(u32, *mut L), Code> {
+        // SAFETY: guaranteed by the caller.
+        unsafe {
+            let line = Self::line(words)?;
+            let maker = addr_of_mut!((*Self::place(words)?).process).read();
+            if maker == process::number() { Ok(line) } else { Err(Code::Forked) }
         }
     }
 

@@ -15,6 +15,7 @@
 //! | `line` | the operations of a suite, for the sending and the receiving side |
 //! | `sparse`, `serial` | the same, with holes anywhere and with static data at the front |
 //! | `numbers` | nonces from the caller's numbers |
+//! | `process` | the check of a child process |
 //!
 //! Build the library for C with `cargo rustc --release --package antedate-capi --crate-type
 //! staticlib`. The environment variable `ANTEDATE_CAPACITY` (a multiple of 64) sets the bytes that
@@ -46,6 +47,7 @@ mod code;
 mod context;
 mod line;
 mod numbers;
+mod process;
 #[cfg(any(feature = "aegis", feature = "ascon", feature = "ccm"))]
 mod serial;
 #[cfg(any(feature = "chacha20-poly1305", feature = "gcm", feature = "ocb3"))]

@@ -102,6 +102,7 @@ fn header_matches_the_code() {
         ("MISFIT", Code::Misfit),
         ("UNSUPPORTED", Code::Unsupported),
         ("UNAUTHENTIC", Code::Unauthentic),
+        ("FORKED", Code::Forked),
     ] {
         assert(format!("ANTEDATE_{name} == {}", code as i32));
     }
@@ -227,4 +228,85 @@ fn group_opens_a_payload_sealed_in_c() {
         );
         assert!(group.open("plant/press7/force", &sealed.stdout, &mut Vec::new()).is_err(), "a second time");
     }
+}
+
+/// A parent, its child and its grandchild each try their own sealer and those of their ancestors.
+const FORKS: &str = r#"
+#define _POSIX_C_SOURCE 200809L
+#include "antedate.h"
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static antedate_sealer first, second, third;
+
+static antedate_result make(antedate_sealer *sealer) {
+    static const uint8_t octets[16] = {1};
+    antedate_bytes key = {octets, 16}, salt = {octets, 12};
+    return antedate_sealer_init(sealer, ANTEDATE_AES_128_CCM_8, key, salt);
+}
+
+static antedate_result seal(antedate_sealer *sealer) {
+    uint8_t plain[4] = {0}, cipher[4], tag[16];
+    antedate_bytes aad = {plain, 1};
+    while (antedate_step(sealer, 100) > 0) {
+    }
+    return antedate_seal(sealer, aad, plain, cipher, sizeof plain, tag);
+}
+
+static void must(int line, antedate_result got, antedate_result right) {
+    if (got != right) {
+        _exit(line > 255 ? 255 : line);
+    }
+}
+#define MUST(got, right) must(__LINE__, (got), (right))
+
+static int wait_for(pid_t child) {
+    int status = 0;
+    return waitpid(child, &status, 0) == child && WIFEXITED(status) ? WEXITSTATUS(status) : 254;
+}
+
+int main(void) {
+    MUST(make(&first), ANTEDATE_OK);
+    MUST(antedate_prepare(&first, 1), ANTEDATE_OK);
+    pid_t child = fork();
+    if (child == 0) {
+        MUST(seal(&first), ANTEDATE_FORKED);
+        MUST(antedate_prepare(&first, 2), ANTEDATE_FORKED);
+        MUST(make(&second), ANTEDATE_OK);
+        MUST(antedate_prepare(&second, 1), ANTEDATE_OK);
+        pid_t grandchild = fork();
+        if (grandchild == 0) {
+            MUST(make(&third), ANTEDATE_OK);
+            MUST(seal(&first), ANTEDATE_FORKED);
+            MUST(seal(&second), ANTEDATE_FORKED);
+            MUST(antedate_prepare(&third, 1), ANTEDATE_OK);
+            MUST(seal(&third), ANTEDATE_OK);
+            _exit(0);
+        }
+        int said = wait_for(grandchild);
+        if (said != 0) {
+            _exit(said);
+        }
+        MUST(seal(&second), ANTEDATE_OK);
+        MUST(antedate_sealer_wipe(&first), ANTEDATE_OK);
+        MUST(make(&first), ANTEDATE_OK);
+        MUST(antedate_prepare(&first, 1), ANTEDATE_OK);
+        MUST(seal(&first), ANTEDATE_OK);
+        _exit(0);
+    }
+    int said = wait_for(child);
+    MUST(seal(&first), ANTEDATE_OK);
+    return said;
+}
+"#;
+
+#[test]
+#[cfg(target_os = "linux")]
+fn child_process_seals_nothing() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (source, program) = (directory.path().join("forks.c"), directory.path().join("forks"));
+    std::fs::write(&source, FORKS).expect("written");
+    compile(&source, &program);
+    run(&mut Command::new(program));
 }

@@ -10,7 +10,7 @@ use antedate_lab::sys::signal;
 use antedate_wire::EthernetAddress;
 use antedate_wire::goose::{self, Message, Value, Values};
 use clap::{Args, Subcommand};
-use keeping::{Numbers, Secret};
+use keeping::{Numbers, Secret, State};
 
 use crate::failure::{Done, Failure};
 use crate::output;
@@ -50,6 +50,9 @@ pub(crate) struct Publish {
     /// The key was never used before: creates the state
     #[arg(long)]
     first: bool,
+    /// The state was moved here, once. Only if it is the last one, and no copy of it was used since
+    #[arg(long, conflicts_with = "first")]
+    state_moved: bool,
     /// Encrypt as well
     #[arg(long)]
     encrypt: bool,
@@ -125,6 +128,14 @@ fn pause(mut rest: Duration) {
 }
 
 impl Publish {
+    const fn state(&self) -> State {
+        match (self.first, self.state_moved) {
+            (true, _) => State::New,
+            (_, true) => State::Moved,
+            _ => State::Last,
+        }
+    }
+
     fn run(self) -> Done {
         let form = if self.encrypt { Form::Encrypted } else { Form::Authenticated };
         let socket = open(&self.interface)?;
@@ -158,7 +169,7 @@ impl Publish {
                 .map_err(|error| failed(&error))?;
         let secret = Secret::load(&self.key)?;
         let _alone = Secret::alone(&self.key)?;
-        let mut numbers = Numbers::open(&self.state, &secret, self.first)?;
+        let mut numbers = Numbers::open(&self.state, &secret, self.state())?;
         let counter = Counter::new(SENDER, numbers.first(), numbers.limit());
         let mut publisher =
             Publisher::new(key(&secret)?, counter, &layout).map_err(|error| failed(&error))?;

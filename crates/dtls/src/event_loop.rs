@@ -5,8 +5,9 @@ use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use antedate_host::clock::Moment;
 use antedate_host::control::{self, Words};
 use antedate_host::fault::Fault;
 use mio::net::{UdpSocket, UnixListener};
@@ -36,7 +37,7 @@ const STEPS: u32 = 64;
 pub(crate) struct Io {
     poll: Poll,
     pub(crate) outside: UdpSocket,
-    began: Instant,
+    began: Moment,
 }
 
 impl Io {
@@ -121,7 +122,7 @@ pub(crate) fn run(
     if let Some(status) = &mut status {
         poll.registry().register(status, STATUS, Interest::READABLE).map_err(cannot)?;
     }
-    let mut io = Io { poll, outside, began: Instant::now() };
+    let mut io = Io { poll, outside, began: Moment::now() };
     let mut events = Events::with_capacity(256);
     let mut datagram = vec![0; DATAGRAM_MAX];
     ready(at);

@@ -68,11 +68,6 @@ struct Tally {
     /// Changes under a running process, and those that it reported.
     exchanged: u32,
     noticed: u32,
-    /// An older state in the place of the last one at a start, and the refused ones.
-    older: u32,
-    older_refused: u32,
-    /// Numbers that repeat because of it.
-    older_twice: u64,
     /// What must not happen.
     wrong: Vec<String>,
 }
@@ -127,20 +122,11 @@ fn rows(report: &mut Report, name: &str, heard: &Heard, tally: &Tally) {
         row(
             "starts with a damaged state",
             tally.damaged.into(),
-            "missing, empty, truncated, torn, moved away",
+            "missing, empty, truncated, torn, moved away, an older or the last one restored",
         );
         row("of these refused", tally.refused.into(), "");
         row("state changed under the process", tally.exchanged.into(), "put back after the kill");
         row("of these reported at once", tally.noticed.into(), "the others had not to write before the kill");
-    }
-    if tally.older > 0 {
-        row(
-            "older copies restored at rest",
-            tally.older.into(),
-            "not told from the last one: see the manual",
-        );
-        row("of these refused", tally.older_refused.into(), "");
-        row("numbers twice because of them", tally.older_twice, "not counted above");
     }
 }
 
@@ -169,7 +155,7 @@ impl Party {
         self.dwell(Duration::from_micros(random.below(60_000) as u64), heard)?;
         self.victims[at].kill(heard)?;
         if has_state && turn % 3 == 1 {
-            self.damage(at, (tally.damaged + tally.older) as usize, heard, tally)?;
+            self.damage(at, tally.damaged as usize, heard, tally)?;
         }
         // Killed again at any moment of its start, in which it reserves.
         self.victims[at].launch()?;
@@ -212,7 +198,7 @@ impl Party {
         }
     }
 
-    /// Starts a victim with a damaged state, which it must refuse, or with an older one.
+    /// Starts a victim with a damaged or restored state, which it must refuse.
     fn damage(
         &mut self,
         at: usize,
@@ -220,33 +206,15 @@ impl Party {
         heard: &mut Heard,
         tally: &mut Tally,
     ) -> Result<(), ExperimentError> {
-        let known = Change::REFUSED.get(turn % (Change::REFUSED.len() + 1)).copied();
-        let older = if (turn / 6).is_multiple_of(2) { Change::OlderFile } else { Change::OlderDirectory };
-        let change = known.map_or(older, |(change, _)| change);
+        let (change, words) = Change::REFUSED[turn % Change::REFUSED.len()];
         self.state(at)?.change(change)?;
-        let (twice, examples) = (heard.twice, heard.examples.len());
         self.victims[at].launch()?;
-        let started = self.victims[at].outcome(heard)?;
-        match (known, started) {
-            (Some((_, words)), started) => {
-                tally.damaged += 1;
-                match started {
-                    Started::Refused(Some(REFUSED), said) if said.contains(words) => tally.refused += 1,
-                    other => tally.wrong.push(format!("{change:?}: {other:?} and not \"{words}\"")),
-                }
-            }
-            (None, Started::Refused(..)) => {
-                (tally.older, tally.older_refused) = (tally.older + 1, tally.older_refused + 1)
-            }
-            (None, Started::Sends) => tally.older += 1,
+        tally.damaged += 1;
+        match self.victims[at].outcome(heard)? {
+            Started::Refused(Some(REFUSED), said) if said.contains(words) => tally.refused += 1,
+            other => tally.wrong.push(format!("{change:?}: {other:?} and not \"{words}\"")),
         }
         self.victims[at].kill(heard)?;
-        if known.is_none() {
-            // A known limit, counted apart.
-            tally.older_twice += heard.twice - twice;
-            heard.twice = twice;
-            heard.examples.truncate(examples);
-        }
         Ok(self.state(at)?.restore(change)?)
     }
 

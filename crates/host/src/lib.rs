@@ -7,12 +7,14 @@
 //! - [`replace`]: atomic replacement and locking of files
 //! - [`hangup`]: the request to read a file again
 //! - [`numbers`]: nonce numbers that survive a restart, a crash and a power cut
+//! - [`clock`]: a clock that goes on during suspension
 //! - [`process`]: the user of this process
 //! - `control`: the control socket (feature `control`)
 //! - `signals`, `log`: SIGTERM, SIGINT, and log lines on standard error (feature `daemon`)
 
 #![forbid(unsafe_code)]
 
+pub mod clock;
 #[cfg(feature = "control")]
 pub mod control;
 pub mod document;

@@ -4,10 +4,11 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use antedate_channel::mqtt::rotation::{self, Rotation, RotationError};
 use antedate_channel::mqtt::{Dropped, Group, Material, Opened, PayloadTemplate, PublishError, Publisher};
+use antedate_host::clock::Moment;
 use antedate_host::fault::Fault;
 
 use crate::file::{Device, GroupFile};
@@ -31,7 +32,7 @@ struct Membership {
     /// A publisher with a random key for [`Guard::rehearse`], and its output.
     rehearsal: Option<(Publisher<Stored>, Vec<u8>)>,
     /// Deadlines, each with the epoch before which all epochs end then.
-    retire: Vec<(Instant, u32)>,
+    retire: Vec<(Moment, u32)>,
     /// Received since the last write: the last message of each publisher, epoch and topic.
     unwritten: BTreeMap<(Arc<[u8]>, u32, String), Opened>,
     /// Messages received since the last write.
@@ -364,7 +365,7 @@ impl Guard {
             let left = Duration::from_secs(if next { grace.into() } else { 0 }).saturating_sub(ago);
             one.group.install(former.epoch, &former.secret);
             one.derive_epoch_keys();
-            one.retire.push((Instant::now() + left, epoch));
+            one.retire.push((Moment::now() + left, epoch));
             // A crash may have prevented it.
             self.forget_numbers(at);
             // The grace may be over already.
@@ -425,7 +426,7 @@ impl Guard {
         self.forget_numbers(at);
         let Some(one) = self.groups.get_mut(at) else { return Verdict::Plain };
         if before.is_some() {
-            one.retire.push((Instant::now() + Duration::from_secs(grace.into()), epoch));
+            one.retire.push((Moment::now() + Duration::from_secs(grace.into()), epoch));
         }
         self.retire();
         Verdict::Rotated { group, epoch }
@@ -449,7 +450,7 @@ impl Guard {
     /// Ends the epochs whose grace is over. A later rotation does not prolong an earlier grace.
     fn retire(&mut self) {
         for one in self.groups.iter_mut().filter(|one| !one.retire.is_empty()) {
-            let now = Instant::now();
+            let now = Moment::now();
             let Some(epoch) =
                 one.retire.iter().filter(|(when, _)| now >= *when).map(|(_, epoch)| *epoch).max()
             else {

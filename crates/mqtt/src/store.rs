@@ -51,6 +51,21 @@ impl Store {
         NumberFile::create(directory).map(drop).map_err(|error| fault(directory, error))
     }
 
+    /// Makes a state at home that was moved here. Right only if it is the last one, and no copy of it
+    /// was used since.
+    ///
+    /// # Errors
+    /// When it cannot be read or written, or a later one was used on this machine.
+    pub fn settle(directory: &Path) -> Result<(), Fault> {
+        NumberFile::settle(directory).map(drop).map_err(|error| fault(directory, error))
+    }
+
+    /// Whether an earlier version wrote the state, which does not tell copies.
+    #[must_use]
+    pub fn is_homeless(&self) -> bool {
+        self.file().as_ref().is_some_and(NumberFile::is_homeless)
+    }
+
     fn file(&self) -> MutexGuard<'_, Option<NumberFile>> {
         self.file.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -327,6 +342,10 @@ fn fault(directory: &Path, error: NumbersError) -> Fault {
             "give each client a state directory and a publisher's name of its own".into()
         }
         NumbersErrorKind::Exists => "nothing to do: it goes on where it stopped".into(),
+        NumbersErrorKind::Copied | NumbersErrorKind::OtherMachine => format!(
+            "rotate the group's key, then remove {shown} and call antedate mqtt init {shown}; only if this is the last state and no \
+             copy of it was used since: antedate mqtt init --state-moved {shown}"
+        ),
         _ => format!("rotate the group's key, then remove {shown} and call antedate mqtt init {shown}"),
     })
 }

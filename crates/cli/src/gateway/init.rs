@@ -16,6 +16,10 @@ pub(crate) struct Init {
     /// The configuration, whose state section names the directory.
     #[arg(value_name = "FILE")]
     file: PathBuf,
+    /// The state exists and was moved here. Only if it is the last one, and no copy of it was used
+    /// since
+    #[arg(long)]
+    state_moved: bool,
 }
 
 impl Init {
@@ -37,8 +41,11 @@ impl Init {
             return Err(Fault::of_file(&self.file, what, "nothing to do").into());
         }
         let directory = &config.state.directory;
-        NumberFile::create(directory)
-            .map_err(|error| state::fault(&error, Fault::of_file(&self.file, "", "")))?;
+        let make = if self.state_moved { NumberFile::settle } else { NumberFile::create };
+        make(directory).map_err(|error| state::fault(&error, Fault::of_file(&self.file, "", "")))?;
+        if self.state_moved {
+            return output::print(&format!("{}: at home here from now on\n", directory.display()));
+        }
         output::print(&format!(
             "{}: state made. It belongs to this gateway alone: never restore it from a backup, never delete it while\n\
              its keys are in use.\n",

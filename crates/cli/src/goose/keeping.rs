@@ -11,6 +11,8 @@ use antedate_host::private_file::{self, MAX_KEY_FILE_LEN};
 use antedate_host::process;
 use zeroize::Zeroizing;
 
+use crate::output;
+
 /// Octets of a key.
 const KEY_LEN: usize = 16;
 /// Remedy for a missing key: `antedate keygen` has no GOOSE keys.
@@ -60,6 +62,17 @@ impl Secret {
     }
 }
 
+/// The operator's word about a state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum State {
+    /// There is none, and the key was never used.
+    New,
+    /// It is where it was.
+    Last,
+    /// It was moved here, is the last one, and no copy of it was used since.
+    Moved,
+}
+
 /// A publisher's numbers, reserved on disk before use.
 pub(super) struct Numbers {
     file: NumberFile,
@@ -67,16 +80,26 @@ pub(super) struct Numbers {
 }
 
 impl Numbers {
-    /// Opens the numbers of a key. `new` declares the key unused and creates the directory's state.
-    pub(super) fn open(directory: &Path, secret: &Secret, new: bool) -> Result<Self, Fault> {
+    /// Opens the numbers of a key.
+    pub(super) fn open(directory: &Path, secret: &Secret, state: State) -> Result<Self, Fault> {
         let open = || {
-            let file = if new { NumberFile::create(directory) } else { NumberFile::open(directory) }?;
+            let file = match state {
+                State::New => NumberFile::create(directory),
+                State::Last => NumberFile::open(directory),
+                State::Moved => NumberFile::settle(directory),
+            }?;
+            if file.is_homeless() && state == State::Last {
+                output::tell(format_args!(
+                    "{}: made by an earlier version; copies of it are told from now on",
+                    directory.display()
+                ));
+            }
             let key = KeyId::new("antedate GOOSE key", secret.as_bytes());
             let numbers = Reservation::open(&file, key, u64::MAX)?;
             Ok(Self { file, numbers })
         };
         let mut this: Self = open().map_err(|error| fault(directory, error))?;
-        if this.first() == 1 && !new {
+        if this.first() == 1 && state != State::New {
             return Err(Fault::of_file(
                 directory,
                 "does not know this key",
@@ -123,6 +146,10 @@ fn fault(directory: &Path, error: NumbersError) -> Fault {
         NumbersErrorKind::Exists => format!(
             "leave --first away to go on where it stopped; for a key that was never used name another directory than {shown}"
         ),
+        NumbersErrorKind::Copied | NumbersErrorKind::OtherMachine => format!(
+            "make a new key, remove {shown}, and give --first; only if this is the last state and no copy of it was used since, give \
+             --state-moved once"
+        ),
         _ => format!("make a new key, remove {shown}, and give --first"),
     })
 }
@@ -146,24 +173,30 @@ mod tests {
         let key = secret(desk.path(), "000102030405060708090a0b0c0d0e0f\n");
         let state = desk.path().join("state");
         let refused = |result: Result<Numbers, Fault>| result.err().map(|fault| fault.to_string());
-        let lost = refused(Numbers::open(&state, &key, false)).expect("a lost state is no new key");
+        let lost = refused(Numbers::open(&state, &key, State::Last)).expect("a lost state is no new key");
         assert!(lost.contains("--first"), "{lost}");
-        let numbers = Numbers::open(&state, &key, true).map_err(|fault| fault.to_string()).expect("new");
+        let numbers =
+            Numbers::open(&state, &key, State::New).map_err(|fault| fault.to_string()).expect("new");
         assert_eq!((numbers.first(), numbers.limit()), (1, 65_537));
-        assert!(refused(Numbers::open(&state, &key, false)).is_some(), "another publisher has it");
+        assert!(refused(Numbers::open(&state, &key, State::Last)).is_some(), "another publisher has it");
         // A crash: the rest of the reservation is never used.
         drop(numbers);
-        let numbers = Numbers::open(&state, &key, false).map_err(|fault| fault.to_string()).expect("again");
+        let numbers =
+            Numbers::open(&state, &key, State::Last).map_err(|fault| fault.to_string()).expect("again");
         assert_eq!(numbers.first(), 65_537);
         // A clean end after three of them loses none.
         let numbers_left = numbers.limit() - 65_540;
         numbers.close(numbers_left, &state).map_err(|fault| fault.to_string()).expect("closed");
-        let numbers = Numbers::open(&state, &key, false).map_err(|fault| fault.to_string()).expect("again");
+        let numbers =
+            Numbers::open(&state, &key, State::Last).map_err(|fault| fault.to_string()).expect("again");
         assert_eq!(numbers.first(), 65_540);
         drop(numbers);
-        assert!(refused(Numbers::open(&state, &key, true)).is_some(), "--first makes no second beginning");
+        assert!(
+            refused(Numbers::open(&state, &key, State::New)).is_some(),
+            "--first makes no second beginning"
+        );
         let other = secret(desk.path(), "ff0102030405060708090a0b0c0d0e0f");
-        assert!(refused(Numbers::open(&state, &other, false)).is_some(), "a key that is not known");
+        assert!(refused(Numbers::open(&state, &other, State::Last)).is_some(), "a key that is not known");
     }
 
     /// `vectors/numbers/README.md`
@@ -178,12 +211,21 @@ mod tests {
         let file = state.join("packet-numbers");
         fs::copy(vectors.join("packet-numbers"), &file).expect("copied");
         let golden = fs::read(&file).expect("read");
-        let numbers = Numbers::open(&state, &key, false).map_err(|fault| fault.to_string()).expect("opened");
+        let numbers =
+            Numbers::open(&state, &key, State::Last).map_err(|fault| fault.to_string()).expect("opened");
         assert_eq!((numbers.first(), numbers.limit()), (11, 65_547));
         assert_ne!(fs::read(&file).expect("read"), golden, "the reservation is on the disk");
         let left = numbers.limit() - numbers.first();
         numbers.close(left, &state).map_err(|fault| fault.to_string()).expect("closed");
-        assert_eq!(fs::read(&file).expect("read"), golden);
+        let records = |octets: &[u8]| {
+            let text = String::from_utf8_lossy(octets).into_owned();
+            let lines =
+                text.lines().filter(|line| line.starts_with("transmit") || line.starts_with("receive"));
+            lines.map(str::to_owned).collect::<Vec<_>>()
+        };
+        let written = fs::read(&file).expect("read");
+        assert!(written.starts_with(b"antedate packet numbers 2\nhome "));
+        assert_eq!(records(&written), records(&golden));
     }
 
     #[test]

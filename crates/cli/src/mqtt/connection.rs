@@ -138,6 +138,14 @@ impl Protection {
             output::tell(format_args!("antedate: {text}"));
         }
         let store = self.state.as_deref().map(Store::open).transpose()?;
+        if let (Some(store), Some(state)) = (&store, &self.state)
+            && store.is_homeless()
+        {
+            crate::output::tell(format_args!(
+                "{}: made by an earlier version; copies of it are told from now on",
+                state.display()
+            ));
+        }
         Ok(Guard::new(files, device, store, publisher))
     }
 }

@@ -24,10 +24,18 @@ pub(crate) struct Init {
     /// The directory to create. Only for a publisher's name that never published under the group's
     /// keys
     directory: PathBuf,
+    /// The directory exists and was moved here. Only if it is the last state, and no copy of it was
+    /// used since
+    #[arg(long)]
+    state_moved: bool,
 }
 
 impl Init {
     pub(crate) fn run(self) -> Done {
+        if self.state_moved {
+            Store::settle(&self.directory)?;
+            return output::print(&format!("{}: at home here from now on\n", self.directory.display()));
+        }
         Store::create(&self.directory)?;
         output::print(&format!("{}: no sequence number used yet\n", self.directory.display()))
     }

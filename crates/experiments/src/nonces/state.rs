@@ -25,11 +25,16 @@ pub(super) enum Change {
     OlderFile,
     /// A copy of the directory that was made earlier is in its place.
     OlderDirectory,
+    /// A copy of the last file is in its place.
+    Copy,
 }
 
 impl Change {
     /// Changes that a start must refuse, and the words of the refusal.
-    pub(super) const REFUSED: [(Self, &'static str); 5] = [
+    pub(super) const REFUSED: [(Self, &'static str); 8] = [
+        (Self::OlderDirectory, "the state file is older than the one that was written last"),
+        (Self::Copy, "the state file is a copy or was restored"),
+        (Self::OlderFile, "the state file is older than the one that was written last"),
         (Self::Missing, "there is no state file"),
         (Self::Empty, "the state file is damaged"),
         (Self::Truncated, "the state file is damaged"),
@@ -89,6 +94,7 @@ impl State {
                 self.write(&whole.concat())
             }
             Change::OlderFile => self.write(&self.older),
+            Change::Copy => self.write(&right),
             _ => Ok(()),
         }
     }

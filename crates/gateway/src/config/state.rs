@@ -18,8 +18,18 @@ pub fn remedy(error: &NumbersError) -> String {
             NumbersErrorKind::Exists => {
                 "nothing to do: the gateway goes on where it stopped, and unknown keys begin at 1".to_owned()
             }
-            NumbersErrorKind::Corrupt | NumbersErrorKind::Full => {
-                format!("{renew}, then remove {} and call antedate gateway init FILE", error.path.display())
+            NumbersErrorKind::Corrupt
+            | NumbersErrorKind::Full
+            | NumbersErrorKind::Older
+            | NumbersErrorKind::Copied
+            | NumbersErrorKind::OtherMachine => {
+                let moved = if error.may_be_settled() {
+                    "; only if this is the last state and no copy of it was used since: antedate gateway init --state-moved FILE"
+                } else {
+                    ""
+                };
+                let path = error.path.display();
+                format!("{renew}, then remove {path} and call antedate gateway init FILE{moved}")
             }
             _ => renew.to_owned(),
         }

@@ -31,6 +31,7 @@ use antedate_channel::macsec::{
     CipherSuite, ReadyReceive, ReadyTransmit, Retired, TransmitConfig, TransmitInstallError,
 };
 use antedate_channel::mka::{Action, CakStatus, Config, Dropped, Install, Kay, Member, Status};
+use antedate_host::clock::Moment;
 use antedate_host::fault::Fault;
 use antedate_wire::macsec::An;
 use antedate_wire::{EtherType, EthernetAddress, Sci};
@@ -136,7 +137,7 @@ impl Agreement {
             socket: Some(socket),
             field,
             around,
-            start: Instant::now(),
+            start: Moment::now(),
             looked: Instant::now(),
             voucher: Voucher::default(),
             view: Arc::clone(&view),
@@ -209,7 +210,7 @@ struct Speaker {
     /// Hears MKPDUs on the wrong port.
     field: Option<Listener>,
     around: Around,
-    start: Instant,
+    start: Moment,
     looked: Instant,
     voucher: Voucher,
     view: View,

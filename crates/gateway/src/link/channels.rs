@@ -120,6 +120,12 @@ impl Channels {
         let locks = keys.associations.iter().map(|sa| KeyLock::take(&sa.numbers_id(), Place(own.0)));
         let locks = locks.collect::<Result<Vec<_>, _>>().map_err(state_fault)?;
         let numbers = NumberFile::open(directory).map_err(state_fault)?;
+        if numbers.is_homeless() {
+            tracing::info!(
+                directory = %directory.display(),
+                "an earlier version made the state; copies of it are told from now on"
+            );
+        }
         let ledger = Ledger::open(numbers, keys, own, config.state.reserve).map_err(state_fault)?;
         for sa in ledger.transmit() {
             if !sa.numbers.is_exhausted() {

@@ -383,7 +383,7 @@ impl Exit {
             return;
         }
         if !express.picks(frame, longest) {
-            if !express.enqueue(thread::coarse_now(), frame) {
+            if !express.enqueue(thread::now(), frame) {
                 self.counters.bulk_full.count();
             }
             return;

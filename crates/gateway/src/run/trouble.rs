@@ -190,8 +190,8 @@ impl Trouble {
             ),
             Self::ReplayedFrames => words(
                 "replayed-frames",
-                "protected frames with old packet numbers arrive: replayed, duplicated, or overtaken on the way",
-                "where the path changes the order of frames, write replay_window = 64 in [macsec]",
+                "protected frames with old packet numbers arrive: replayed, duplicated, overtaken on the way, or of a peer whose state went back",
+                "where the path changes the order of frames, write replay_window = 64 in [macsec]; if no frame of a peer with static keys passes, its state was restored: make new keys",
                 "frames with old packet numbers arrive no more",
             ),
             Self::NotCarried => words(

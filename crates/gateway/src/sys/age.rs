@@ -135,7 +135,7 @@ impl Ages {
 fn measure() -> (u64, i64) {
     let mut tries = 0;
     loop {
-        let (before, real, after) = (thread::now(), thread::real_now(), thread::now());
+        let (before, real, after) = (thread::monotonic_now(), thread::real_now(), thread::monotonic_now());
         tries += 1;
         if after - before < UNINTERRUPTED || tries == TRIES {
             return (after, real as i64 - after as i64);

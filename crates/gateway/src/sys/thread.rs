@@ -81,9 +81,17 @@ pub fn yield_now() {
     unsafe { libc::sched_yield() };
 }
 
-/// The monotonic clock in nanoseconds.
+/// The time since the machine's start in nanoseconds, suspension included: the clock of keys, peers
+/// and due frames.
 #[must_use]
 pub fn now() -> u64 {
+    clock(libc::CLOCK_BOOTTIME)
+}
+
+/// The monotonic clock in nanoseconds, which stands still during suspension, as
+/// [`coarse_now`].
+#[must_use]
+pub fn monotonic_now() -> u64 {
     clock(libc::CLOCK_MONOTONIC)
 }
 

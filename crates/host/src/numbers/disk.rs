@@ -7,7 +7,9 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Mode, OFlags, openat, renameat};
+use rustix::fs::{AtFlags, Mode, OFlags, openat, renameat, unlinkat};
+
+use super::home::{self, Origin, Witness};
 
 /// The name of the state file in its directory.
 pub const NAME: &str = "packet-numbers";
@@ -15,14 +17,23 @@ const NEW_NAME: &str = "packet-numbers.new";
 /// The largest state file: some 30,000 records.
 const MAX_STATE_FILE_LEN: u64 = 4 << 20;
 
+/// A file as it was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stored {
+    /// Its content.
+    pub bytes: Vec<u8>,
+    /// Its identity.
+    pub origin: Origin,
+}
+
 /// The steps of replacing a file. A power cut may lose unsynchronized content in whole or in part;
 /// tests cut the power between and within all steps.
 pub trait Disk {
-    /// The content of the file. `None` when there is none.
+    /// The file. `None` when there is none.
     ///
     /// # Errors
     /// When it cannot be read.
-    fn read(&self) -> io::Result<Option<Vec<u8>>>;
+    fn read(&self) -> io::Result<Option<Stored>>;
     /// Whether the file's directory is still where it was.
     ///
     /// # Errors
@@ -30,7 +41,17 @@ pub trait Disk {
     fn is_in_place(&self) -> io::Result<bool> {
         Ok(true)
     }
-    /// Writes a new file beside the old one.
+    /// The number of the last write of a state that was noted since the machine's start, and 0 if
+    /// none was.
+    fn witnessed(&mut self, state: &[u8; 16]) -> u64;
+    /// Notes a durable write of a state.
+    fn witness(&mut self, state: &[u8; 16], writes: u64);
+    /// Makes a new, empty file beside the old one.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    fn create_new(&mut self) -> io::Result<Origin>;
+    /// Writes the content of the new file.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -59,6 +80,8 @@ pub struct Directory {
     path: PathBuf,
     handle: File,
     new: Option<File>,
+    machine: Option<[u8; 16]>,
+    witness: Option<Witness>,
 }
 
 impl Directory {
@@ -66,13 +89,14 @@ impl Directory {
     pub(super) fn lock(path: &Path) -> io::Result<Self> {
         let handle = File::open(path)?;
         handle.try_lock().map_err(io::Error::from)?;
-        Ok(Self { path: path.to_owned(), handle, new: None })
+        let machine = home::machine();
+        Ok(Self { path: path.to_owned(), handle, new: None, machine, witness: None })
     }
 }
 
 /// Reads the state file of a directory.
-pub(super) fn read_in(directory: &Path) -> io::Result<Option<Vec<u8>>> {
-    read_at(&File::open(directory)?)
+pub(super) fn read_in(directory: &Path) -> io::Result<Option<Stored>> {
+    read_at(&File::open(directory)?, home::machine())
 }
 
 /// Opens a file in a directory.
@@ -81,20 +105,20 @@ fn open_at(directory: impl AsFd, name: &str, flags: OFlags) -> io::Result<File> 
     Ok(openat(directory, name, flags, Mode::RUSR | Mode::WUSR)?.into())
 }
 
-fn read_at(directory: &File) -> io::Result<Option<Vec<u8>>> {
+fn read_at(directory: &File, machine: Option<[u8; 16]>) -> io::Result<Option<Stored>> {
     let file = match open_at(directory, NAME, OFlags::RDONLY) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error),
     };
-    let mut bytes = Vec::new();
+    let (mut bytes, origin) = (Vec::new(), Origin::of(&file, machine)?);
     file.take(MAX_STATE_FILE_LEN).read_to_end(&mut bytes)?;
-    Ok(Some(bytes))
+    Ok(Some(Stored { bytes, origin }))
 }
 
 impl Disk for Directory {
-    fn read(&self) -> io::Result<Option<Vec<u8>>> {
-        read_at(&self.handle)
+    fn read(&self) -> io::Result<Option<Stored>> {
+        read_at(&self.handle, self.machine)
     }
 
     fn is_in_place(&self) -> io::Result<bool> {
@@ -106,13 +130,29 @@ impl Disk for Directory {
         }
     }
 
-    fn write_new(&mut self, bytes: &[u8]) -> io::Result<()> {
+    fn witnessed(&mut self, state: &[u8; 16]) -> u64 {
+        self.witness.get_or_insert_with(|| Witness::of(state)).writes()
+    }
+
+    fn witness(&mut self, state: &[u8; 16], writes: u64) {
+        self.witness.get_or_insert_with(|| Witness::of(state)).note(writes);
+    }
+
+    fn create_new(&mut self) -> io::Result<Origin> {
         self.new = None;
-        let new = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW;
-        let mut file = open_at(&self.handle, NEW_NAME, new)?;
-        file.write_all(bytes)?;
+        // A file that a killed process left has an earlier birth time.
+        match unlinkat(&self.handle, NEW_NAME, AtFlags::empty()) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error.into()),
+            _ => {}
+        }
+        let file = open_at(&self.handle, NEW_NAME, OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL)?;
+        let origin = Origin::of(&file, self.machine)?;
         self.new = Some(file);
-        Ok(())
+        Ok(origin)
+    }
+
+    fn write_new(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.new.as_mut().ok_or(io::ErrorKind::NotFound)?.write_all(bytes)
     }
 
     fn sync_new(&mut self) -> io::Result<()> {

@@ -35,6 +35,12 @@ pub enum NumbersErrorKind {
     Moved,
     /// Someone else changed or removed the file.
     Exchanged,
+    /// The file is a copy of the one that was written last, or of an older one.
+    Copied,
+    /// The file was written on another machine.
+    OtherMachine,
+    /// The file is older than the one that was written last.
+    Older,
     /// The directory has no state file.
     Missing,
     /// The directory already has a state file.
@@ -81,6 +87,13 @@ impl fmt::Display for NumbersErrorKind {
             Self::KeyInUse => "another process of this machine sends with this key and as this sender",
             Self::Moved => "the state directory was moved or exchanged while this process used it",
             Self::Exchanged => "the state file was changed or removed while this process used it",
+            Self::Copied => {
+                "the state file is a copy or was restored, so nobody knows which packet numbers were used"
+            }
+            Self::OtherMachine => {
+                "the state file was written on another machine, so nobody knows which packet numbers were used"
+            }
+            Self::Older => "the state file is older than the one that was written last on this machine",
             Self::Missing => "there is no state file, so nobody knows which packet numbers were used",
             Self::Exists => "there is a state file already",
             Self::Corrupt => "the state file is damaged, so nobody knows which packet numbers were used",
@@ -135,6 +148,12 @@ impl NumbersError {
             },
             _ => return None,
         })
+    }
+
+    /// Whether the operator may know better: the state may be the last one, moved.
+    #[must_use]
+    pub const fn may_be_settled(&self) -> bool {
+        matches!(self.kind, NumbersErrorKind::Copied | NumbersErrorKind::OtherMachine)
     }
 
     /// Whether the fault may pass by itself: a full medium.

@@ -59,11 +59,7 @@ impl KeyLock {
             // Without sockets the file has to do, and the other way round.
             Err(_) => None,
         };
-        let opened = DIRECTORIES.iter().find_map(|directory| {
-            let path = Path::new(directory).join(name);
-            open(&path).ok().map(|file| (path, file))
-        });
-        let file = match opened {
+        let file = match open_shared(name) {
             Some((path, file)) => match file.try_lock() {
                 Err(fs::TryLockError::WouldBlock) => return Err(path),
                 _ => Some(file),
@@ -72,6 +68,14 @@ impl KeyLock {
         };
         Ok(Self { _socket: socket, _file: file })
     }
+}
+
+/// Opens a file of this name where all processes of this machine see it until its next start.
+pub(super) fn open_shared(name: &str) -> Option<(PathBuf, File)> {
+    DIRECTORIES.iter().find_map(|directory| {
+        let path = Path::new(directory).join(name);
+        open(&path).ok().map(|file| (path, file))
+    })
 }
 
 /// Opens the lock file. Others than this user and root cannot make one that counts, since they

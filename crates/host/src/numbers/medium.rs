@@ -4,8 +4,14 @@ use std::cell::RefCell;
 use std::io;
 use std::rc::Rc;
 
-use super::Disk;
+use super::home::Home;
 use super::record::Records;
+use super::{Disk, Origin, Stored};
+
+/// The identity of a file with this inode.
+fn origin(inode: u64) -> Origin {
+    Origin { inode: Some(inode), ..Origin::default() }
+}
 
 /// A medium that loses unsynchronized content when the power is cut, at any step or within it.
 #[derive(Debug, Clone, Default)]
@@ -14,10 +20,14 @@ pub struct Medium(Rc<RefCell<Content>>);
 #[derive(Debug, Default)]
 struct Content {
     /// The content that a reader sees.
-    current: Option<Vec<u8>>,
+    current: Option<Stored>,
     /// The content that surely survives.
-    durable: Option<Vec<u8>>,
+    durable: Option<Stored>,
     new: Vec<u8>,
+    /// Inodes of all files so far.
+    inodes: u64,
+    /// The number of the last write, which is noted in memory.
+    witnessed: u64,
     new_synced: bool,
     /// The step of the power cut, counted from now, and the part of it that reaches the medium.
     cut: Option<(u32, Keep)>,
@@ -70,12 +80,27 @@ impl Medium {
         content.current = content.durable.clone();
         content.new_synced = false;
         content.off = false;
+        content.witnessed = 0;
     }
 }
 
 impl Disk for Medium {
-    fn read(&self) -> io::Result<Option<Vec<u8>>> {
+    fn read(&self) -> io::Result<Option<Stored>> {
         Ok(self.0.borrow().current.clone())
+    }
+
+    fn witnessed(&mut self, _: &[u8; 16]) -> u64 {
+        self.0.borrow().witnessed
+    }
+
+    fn witness(&mut self, _: &[u8; 16], writes: u64) {
+        self.0.borrow_mut().witnessed = writes;
+    }
+
+    fn create_new(&mut self) -> io::Result<Origin> {
+        let mut content = self.0.borrow_mut();
+        content.inodes += 1;
+        Ok(origin(content.inodes))
     }
 
     fn write_new(&mut self, bytes: &[u8]) -> io::Result<()> {
@@ -99,7 +124,8 @@ impl Disk for Medium {
         if cut.is_ok() || matches!(content.cut, Some((0, Keep::Name))) && content.off {
             let whole = content.new.len();
             let kept = if content.new_synced { whole } else { whole / 2 };
-            content.current = content.new.get(..kept).map(<[u8]>::to_vec);
+            let origin = origin(content.inodes);
+            content.current = content.new.get(..kept).map(|kept| Stored { bytes: kept.to_vec(), origin });
         }
         cut
     }
@@ -120,23 +146,31 @@ impl Medium {
     pub fn with_empty_file() -> Self {
         let medium = Self::default();
         let mut content = medium.0.borrow_mut();
-        content.current = Some(Records::default().to_bytes());
+        let home = Some(Home { state: [0; 16], writes: 1, origin: origin(0) });
+        let bytes = Records { home, ..Records::default() }.to_bytes();
+        content.current = Some(Stored { bytes, origin: origin(0) });
         content.durable = content.current.clone();
         drop(content);
         medium
     }
 
-    /// The content that a reader sees.
+    /// The file that a reader sees.
     #[must_use]
-    pub fn content(&self) -> Option<Vec<u8>> {
+    pub fn file(&self) -> Option<Stored> {
         self.0.borrow().current.clone()
     }
 
-    /// Someone else puts this content into the place of the file, durably; `None` removes it.
-    pub fn put(&self, content: Option<Vec<u8>>) {
+    /// Someone else moves this file into the place of the other, durably; `None` removes it.
+    pub fn put(&self, file: Option<Stored>) {
         let mut inner = self.0.borrow_mut();
-        inner.durable.clone_from(&content);
-        inner.current = content;
+        inner.durable.clone_from(&file);
+        inner.current = file;
+    }
+
+    /// Someone else writes this content into the file, durably.
+    pub fn overwrite(&self, bytes: Vec<u8>) {
+        let origin = self.file().unwrap_or_else(|| Stored { bytes: Vec::new(), origin: origin(0) }).origin;
+        self.put(Some(Stored { bytes, origin }));
     }
 
     /// The same medium, but one that only says that a new name is durable.

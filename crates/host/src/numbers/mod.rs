@@ -21,11 +21,13 @@
 //! A [`KeyLock`] keeps a second process of this machine from sending with the same key, whatever
 //! its directory.
 //!
-//! The file must never be restored from a backup or a snapshot of the machine: numbers would be
+//! A file names itself and its machine, so that a copy, or what came back from a backup,
+//! is refused at opening. A snapshot of the whole machine must never be restored: numbers would be
 //! used again.
 
 mod disk;
 mod error;
+mod home;
 mod lock;
 #[cfg(any(test, feature = "power-cuts"))]
 pub mod medium;
@@ -41,8 +43,10 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
-pub use disk::{Directory, Disk, NAME};
+pub use disk::{Directory, Disk, NAME, Stored};
 pub use error::{NumbersError, NumbersErrorKind};
+use home::Home;
+pub use home::Origin;
 pub use lock::KeyLock;
 use record::{Fingerprint, Received, Records, RecordsError, Transmitted};
 pub use reservation::Reservation;
@@ -60,6 +64,15 @@ pub struct NumberFile<D: Disk = Directory> {
     /// The contents that the file may have: the last one read or written, and one whose renaming
     /// failed. `None`: no file.
     contents: Vec<Option<Fingerprint>>,
+}
+
+/// What a file is believed of where it comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Trust {
+    /// It must be the file that was written last.
+    Last,
+    /// The operator says that it is the last one, moved.
+    Moved,
 }
 
 /// The identity of a key in the file.
@@ -112,14 +125,23 @@ pub type Bound = (KeyId, Place, u64);
 pub fn inspect(directory: &Path) -> Result<(), NumbersError> {
     usable(directory)?;
     let file = directory.join(NAME);
-    let bytes = disk::read_in(directory).map_err(NumbersError::io(&file, "read the state file"))?;
-    believed(&file, bytes.as_deref())?;
-    let bytes = bytes.unwrap_or_default();
+    let read = || disk::read_in(directory).map_err(NumbersError::io(&file, "read the state file"));
+    let records = believed(&file, read()?.as_ref())?;
+    if let Some(home) = records.home {
+        // Before the file, which a running process may replace meanwhile.
+        let witnessed = home::Witness::of(&home.state).writes();
+        let stored = read()?;
+        let records = believed(&file, stored.as_ref())?;
+        let found = stored.map(|stored| stored.origin).unwrap_or_default();
+        let home = records.home.unwrap_or(home);
+        home.check(&found, witnessed, Trust::Last).map_err(|kind| NumbersError::new(&file, kind))?;
+    }
+    let len = records.to_bytes().len();
     let probe = directory.join(format!(".probe-{}", std::process::id()));
     // A full medium still makes an empty file.
     let write = || {
         let mut open = fs::OpenOptions::new().write(true).create_new(true).open(&probe)?;
-        open.write_all(&vec![0; PROBE.max(bytes.len())])?;
+        open.write_all(&vec![0; PROBE.max(len)])?;
         open.sync_all()
     };
     let written = write();
@@ -136,6 +158,18 @@ impl NumberFile<Directory> {
     pub fn open(directory: &Path) -> Result<Self, NumbersError> {
         usable(directory)?;
         Self::on(&directory.join(NAME), lock(directory)?)
+    }
+
+    /// Makes a file at home in its directory and machine that was moved there. Safe only if it is the
+    /// last one of its state, and no copy of it was used since.
+    ///
+    /// # Errors
+    /// Those of [`open`](Self::open), or when this machine has written a later one.
+    pub fn settle(directory: &Path) -> Result<Self, NumbersError> {
+        usable(directory)?;
+        let mut state = Self::trusted(&directory.join(NAME), lock(directory)?, Trust::Moved)?;
+        state.save(state.records.clone())?;
+        Ok(state)
     }
 
     /// Creates an empty file, and its directory if missing. It knows no key, so it is safe only
@@ -173,9 +207,17 @@ impl<D: Disk> NumberFile<D> {
     /// # Errors
     /// When the file is missing or damaged.
     pub fn on(path: &Path, disk: D) -> Result<Self, NumbersError> {
-        let bytes = disk.read().map_err(NumbersError::io(path, "read the state file"))?;
-        let records = believed(path, bytes.as_deref())?;
-        let contents = vec![bytes.as_deref().map(content)];
+        Self::trusted(path, disk, Trust::Last)
+    }
+
+    fn trusted(path: &Path, mut disk: D, trust: Trust) -> Result<Self, NumbersError> {
+        let stored = disk.read().map_err(NumbersError::io(path, "read the state file"))?;
+        let records = believed(path, stored.as_ref())?;
+        if let (Some(home), Some(stored)) = (&records.home, &stored) {
+            let witnessed = disk.witnessed(&home.state);
+            home.check(&stored.origin, witnessed, trust).map_err(|kind| NumbersError::new(path, kind))?;
+        }
+        let contents = vec![stored.as_ref().map(content)];
         Ok(Self { path: path.to_owned(), disk, opened: records.clone(), records, contents })
     }
 
@@ -292,6 +334,12 @@ impl<D: Disk> NumberFile<D> {
         self.save(records)
     }
 
+    /// Whether an earlier version wrote the file, which does not tell copies. The next write does.
+    #[must_use]
+    pub const fn is_homeless(&self) -> bool {
+        self.opened.home.is_none()
+    }
+
     /// The path of the file.
     #[must_use]
     pub fn path(&self) -> &Path {
@@ -325,19 +373,24 @@ impl<D: Disk> NumberFile<D> {
 
     fn save_around(
         &mut self,
-        records: Records,
+        mut records: Records,
         act: impl FnOnce() -> io::Result<()>,
     ) -> Result<(), NumbersError> {
         self.in_place()?;
         let path = &self.path;
+        let origin = self.disk.create_new();
+        let home = origin.and_then(|origin| Home::after(self.records.home, origin));
+        let home = home.map_err(NumbersError::io(path, "write the state file"))?;
+        records.home = Some(home);
         let bytes = records.to_bytes();
         self.disk.write_new(&bytes).map_err(NumbersError::io(path, "write the state file"))?;
         self.disk.sync_new().map_err(NumbersError::io(path, "make the state file durable"))?;
         act().map_err(NumbersError::io(path, "pass on what was received"))?;
         // A renaming that fails may have happened, and one that is not durable may be undone.
-        self.contents.push(Some(content(&bytes)));
+        self.contents.push(Some(Fingerprint::of(CONTENT, &bytes)));
         self.disk.replace().map_err(NumbersError::io(path, "replace the state file"))?;
         self.disk.sync_directory().map_err(NumbersError::io(path, "make the state file durable"))?;
+        self.disk.witness(&home.state, home.writes);
         self.contents.remove(0);
         self.records = records;
         Ok(())
@@ -349,7 +402,7 @@ impl<D: Disk> NumberFile<D> {
         if !self.disk.is_in_place().map_err(look)? {
             return Err(self.error(NumbersErrorKind::Moved));
         }
-        let now = self.disk.read().map_err(look)?.as_deref().map(content);
+        let now = self.disk.read().map_err(look)?.as_ref().map(content);
         if !self.contents.contains(&now) {
             return Err(self.error(NumbersErrorKind::Exchanged));
         }
@@ -358,9 +411,12 @@ impl<D: Disk> NumberFile<D> {
     }
 }
 
+/// The domain of the digests of whole files.
+const CONTENT: &str = "content";
+
 /// The digest of a file's content.
-fn content(bytes: &[u8]) -> Fingerprint {
-    Fingerprint::of("content", bytes)
+fn content(stored: &Stored) -> Fingerprint {
+    Fingerprint::of(CONTENT, &stored.bytes)
 }
 
 fn usable(directory: &Path) -> Result<(), NumbersError> {
@@ -407,9 +463,9 @@ fn lock(directory: &Path) -> Result<Directory, NumbersError> {
     }
 }
 
-fn believed(path: &Path, bytes: Option<&[u8]>) -> Result<Records, NumbersError> {
-    let bytes = bytes.ok_or_else(|| NumbersError::new(path, NumbersErrorKind::Missing))?;
-    Records::parse(bytes).map_err(|unreadable| {
+fn believed(path: &Path, stored: Option<&Stored>) -> Result<Records, NumbersError> {
+    let stored = stored.ok_or_else(|| NumbersError::new(path, NumbersErrorKind::Missing))?;
+    Records::parse(&stored.bytes).map_err(|unreadable| {
         NumbersError::new(
             path,
             match unreadable {

@@ -2,14 +2,14 @@
 //!
 //! [`explore`] calls a test once for each sequence of its choices. [`Bounds::lives`] is such a
 //! test: a process reserves numbers, protects packets, stops, is killed or loses its power within
-//! any write; its file is lost, truncated, torn or exchanged; it starts again. No packet leaves
+//! any write; its file is lost, truncated, torn, exchanged or restored; it starts again. No packet leaves
 //! twice.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::medium::{Keep, Medium};
-use super::{KeyId, NumberFile, NumbersError, NumbersErrorKind, Reservation};
+use super::{Disk as _, KeyId, NumberFile, NumbersError, NumbersErrorKind, Reservation, Stored};
 
 /// The choices of one run. The first run takes option 0 each time.
 #[derive(Debug, Default)]
@@ -151,7 +151,7 @@ impl Bounds {
                 let mut file = open(&medium).expect("a whole file");
                 file.reserve(&[(key, self.first)]).expect("no fault yet");
             }
-            let before = medium.content();
+            let before = medium.file();
             let mut life = Life::<C> {
                 bounds: self,
                 faults: self.faults,
@@ -181,7 +181,7 @@ struct Life<C> {
     faults: usize,
     key: KeyId,
     /// The file before the last start.
-    before: Option<Vec<u8>>,
+    before: Option<Stored>,
     medium: Medium,
     running: Option<(NumberFile<Medium>, Reservation, C)>,
     /// All packets of all runs of the process.
@@ -222,7 +222,7 @@ impl<C: Counter> Life<C> {
     fn start(&mut self, choices: &mut Choices) {
         loop {
             let cut = self.cut(choices);
-            self.before = self.medium.content();
+            self.before = self.medium.file();
             let mut file = open(&self.medium).expect("the file is whole");
             let mut numbers = Reservation::open(&file, self.key, self.bounds.end).expect("a known key");
             match numbers.extend(&mut file, RESERVE) {
@@ -308,30 +308,49 @@ impl<C: Counter> Life<C> {
         self.faults -= 1;
         self.send(u64::MAX);
         self.running = None;
-        let right = self.medium.content();
-        let whole = right.clone().unwrap_or_default();
+        let right = self.medium.file();
+        let [whole, before] =
+            [&right, &self.before].map(|file| file.clone().map(|file| file.bytes).unwrap_or_default());
         let half = whole.len() / 2;
-        let damaged = match choices.pick(5) {
+        let damaged = match choices.pick(7) {
             0 => None,
             1 => Some(Vec::new()),
             2 => Some(whole[..half].to_vec()),
             3 => Some(whole[..whole.len() - 1].to_vec()),
             // The front of the new file, and the rest of the one before.
-            _ => {
-                let before = self.before.clone().unwrap_or_default();
+            4 => {
                 let split = whole.iter().zip(&before).position(|(now, then)| now != then);
                 split.map(|at| [&whole[..=at], &before[(at + 1).min(before.len())..]].concat())
             }
+            // The one before, restored over the new file.
+            5 => Some(before.clone()),
+            // The one before itself, as after the return of its file system.
+            _ => {
+                let writes = self.medium.witnessed(&[0; 16]);
+                if before != whole && writes > 0 {
+                    self.medium.put(self.before.clone());
+                    let error = open(&self.medium).expect_err("an older file is refused");
+                    assert!(matches!(error.kind, NumbersErrorKind::Older), "{error}");
+                    self.refused += 1;
+                    self.medium.put(right.clone());
+                }
+                Some(whole.clone())
+            }
         };
-        if damaged != right && damaged != self.before {
-            let missing = damaged.is_none();
-            self.medium.put(damaged);
+        if damaged.as_ref() != Some(&whole) {
+            let (missing, restored) = (damaged.is_none(), damaged.as_ref() == Some(&before));
+            match damaged {
+                Some(damaged) => self.medium.overwrite(damaged),
+                None => self.medium.put(None),
+            }
             let error = open(&self.medium).expect_err("a damaged file is refused");
             assert!(
-                if missing {
-                    matches!(error.kind, NumbersErrorKind::Missing)
-                } else {
-                    matches!(error.kind, NumbersErrorKind::Corrupt)
+                match error.kind {
+                    NumbersErrorKind::Missing => missing,
+                    // An older file is told by either.
+                    NumbersErrorKind::Copied | NumbersErrorKind::Older => restored,
+                    NumbersErrorKind::Corrupt => !missing && !restored,
+                    _ => false,
                 },
                 "{error}"
             );
@@ -345,7 +364,7 @@ impl<C: Counter> Life<C> {
     /// sends what it may, reserves no more, and goes on when the right one is back.
     fn exchange(&mut self, choices: &mut Choices) {
         self.faults -= 1;
-        let right = self.medium.content();
+        let right = self.medium.file();
         let other = if choices.pick(2) == 0 { self.before.clone() } else { None };
         if other == right {
             return;

@@ -1,13 +1,14 @@
 //! The records of a state file and their text: a line per record, then a checksum over all lines.
 //!
 //! ```text
-//! antedate packet numbers 1
+//! antedate packet numbers 2
+//! home <state> <write> <machine or -> <inode or -> <birth time or ->
 //! transmit <key> <salt or -> <label> <first number that was never used>
 //! receive <key> <place> <label> <lowest acceptable number>
 //! sha256 <digest of everything above>
 //! ```
 //!
-//! Keys appear as digests only.
+//! Keys and machines appear as digests only. Version 1 has no home.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -15,11 +16,14 @@ use std::fmt::Write;
 use sha2::{Digest, Sha256};
 
 use super::Place;
+use super::home::{Home, Origin};
 use crate::hex::{hex, parse_hex};
 
 /// The first line, up to the version of the format.
 const HEAD: &str = "antedate packet numbers ";
-const VERSION: &str = "1";
+const VERSION: &str = "2";
+/// Without a home.
+const FIRST_VERSION: &str = "1";
 /// The most records of a file.
 const RECORDS_MAX: usize = 10_000;
 /// Of these, records that only sending may add: a peer with many places must not keep this end from
@@ -70,6 +74,8 @@ pub(super) struct Received {
 /// All records.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Records {
+    /// `None`: an earlier version wrote the file.
+    pub(super) home: Option<Home>,
     pub(super) transmitted: BTreeMap<Fingerprint, Transmitted>,
     pub(super) received: BTreeMap<(Fingerprint, Place), Received>,
 }
@@ -94,7 +100,11 @@ impl Records {
     }
 
     pub(super) fn to_bytes(&self) -> Vec<u8> {
-        let mut text = format!("{HEAD}{VERSION}\n");
+        let version = if self.home.is_some() { VERSION } else { FIRST_VERSION };
+        let mut text = format!("{HEAD}{version}\n");
+        if let Some(home) = &self.home {
+            let _ = writeln!(text, "{}", home_line(home));
+        }
         for (key, Transmitted { salt, label, next }) in &self.transmitted {
             let salt = salt.map_or_else(|| "-".to_owned(), |salt| hex(&salt.0));
             // Writing to a string cannot fail.
@@ -112,7 +122,7 @@ impl Records {
         let text = std::str::from_utf8(bytes).map_err(|_| RecordsError::Corrupt)?;
         let version =
             text.lines().next().and_then(|line| line.strip_prefix(HEAD)).ok_or(RecordsError::Corrupt)?;
-        if version != VERSION {
+        if ![VERSION, FIRST_VERSION].contains(&version) {
             let is_number = !version.is_empty() && version.bytes().all(|c| c.is_ascii_digit());
             return Err(if is_number { RecordsError::Version } else { RecordsError::Corrupt });
         }
@@ -124,7 +134,11 @@ impl Records {
             return Err(RecordsError::Corrupt);
         }
         let mut records = Self::default();
-        for line in body.lines().skip(1) {
+        let mut lines = body.lines().skip(1);
+        if version == VERSION {
+            records.home = Some(lines.next().and_then(parse_home).ok_or(RecordsError::Corrupt)?);
+        }
+        for line in lines {
             records.parse_line(line).ok_or(RecordsError::Corrupt)?;
         }
         Ok(records)
@@ -151,6 +165,22 @@ impl Records {
     }
 }
 
+fn home_line(Home { state, writes, origin }: &Home) -> String {
+    let or_none = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+    let machine = or_none(origin.machine.map(|machine| hex(&machine)));
+    let [inode, birth] = [origin.inode, origin.birth].map(|number| or_none(number.map(|n| n.to_string())));
+    format!("home {} {writes} {machine} {inode} {birth}", hex(state))
+}
+
+fn parse_home(line: &str) -> Option<Home> {
+    let words: Vec<&str> = line.split(' ').collect();
+    let ["home", state, writes, machine, inode, birth] = words.as_slice() else { return None };
+    let number = |text: &str| if text == "-" { Some(None) } else { text.parse().ok().map(Some) };
+    let machine = if *machine == "-" { None } else { Some(Fingerprint::parse(machine)?.0) };
+    let origin = Origin { machine, inode: number(inode)?, birth: number(birth)? };
+    Some(Home { state: Fingerprint::parse(state)?.0, writes: writes.parse().ok()?, origin })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -171,7 +201,10 @@ mod tests {
 
     #[test]
     fn records_round_trip() {
-        for records in [Records::default(), some_records()] {
+        let origin = Origin { machine: Some([7; 16]), inode: Some(8), birth: Some(u64::MAX) };
+        let homes = [origin, Origin::default()].map(|origin| Home { state: [6; 16], writes: 9, origin });
+        let homes = homes.map(|home| Records { home: Some(home), ..some_records() });
+        for records in [Records::default(), some_records()].into_iter().chain(homes) {
             assert_eq!(Records::parse(&records.to_bytes()), Ok(records));
         }
     }
@@ -196,7 +229,7 @@ mod tests {
 
     /// A file of these lines, with the right digest.
     fn signed(lines: &str) -> Vec<u8> {
-        let text = format!("{HEAD}{VERSION}\n{lines}");
+        let text = format!("{HEAD}{FIRST_VERSION}\n{lines}");
         let digest = hex(&Sha256::digest(text.as_bytes()));
         format!("{text}sha256 {digest}\n").into_bytes()
     }
@@ -236,8 +269,33 @@ mod tests {
     }
 
     #[test]
+    fn impossible_home_is_damage() {
+        let (state, machine) = ("a".repeat(32), "b".repeat(32));
+        let second = |lines: &str| {
+            let text = format!("{HEAD}2\n{lines}");
+            format!("{text}sha256 {}\n", hex(&Sha256::digest(text.as_bytes()))).into_bytes()
+        };
+        let good = format!("home {state} 1 {machine} 2 3\n");
+        assert_eq!(Records::parse(&second(&good)).unwrap().to_bytes(), second(&good));
+        for bad in [
+            String::new(),
+            good.repeat(2),
+            good.replace("home", "transmit"),
+            good.replace(&state, "-"),
+            good.replace(&machine, &machine[1..]),
+            good.replace(" 1 ", " - "),
+            good.replace(" 2 ", " x "),
+            good.replace(" 3\n", "\n"),
+            good.replace(" 3\n", " 3 4\n"),
+        ] {
+            assert_eq!(Records::parse(&second(&bad)), Err(RecordsError::Corrupt), "{bad}");
+        }
+        assert_eq!(Records::parse(&signed(&good)), Err(RecordsError::Corrupt), "not in version 1");
+    }
+
+    #[test]
     fn later_version_is_not_damage() {
-        assert_eq!(Records::parse(b"antedate packet numbers 2\nanything\n"), Err(RecordsError::Version));
+        assert_eq!(Records::parse(b"antedate packet numbers 3\nanything\n"), Err(RecordsError::Version));
         assert_eq!(Records::parse(b"antedate packet numbers x\n"), Err(RecordsError::Corrupt));
         assert_eq!(Records::parse(b""), Err(RecordsError::Corrupt));
     }

@@ -186,7 +186,7 @@ fn only_a_grace_keeps_the_former_rotation() {
 fn later_deadline_outlives_an_earlier_one() {
     let (_directory, place) = state();
     let mut guard = guard(file(), &place);
-    let (now, later) = (Instant::now(), Instant::now() + Duration::from_secs(60));
+    let (now, later) = (Moment::now(), Moment::now() + Duration::from_secs(60));
     guard.groups[0].retire = vec![(now, 2), (later, 3), (now, 1)];
     guard.retire();
     assert_eq!(guard.groups[0].retire, [(later, 3)]);

@@ -34,7 +34,7 @@ fn speaker() -> (Speaker, UdpSocket) {
             out: Arc::new(PathCounters::new(0)),
             watch: Arc::default(),
         },
-        start: Instant::now(),
+        start: Moment::now(),
         looked: Instant::now(),
         voucher: Voucher::default(),
         view: View::default(),
@@ -76,7 +76,7 @@ fn key_with(participant: &mut Kay) -> Install {
 fn slow_forwarding_thread_is_awaited() {
     let (mut speaker, _other) = speaker();
     let install = key_with(&mut speaker.kay);
-    speaker.start = Instant::now() - Duration::from_secs(1);
+    speaker.start = Moment::now() - Duration::from_secs(1);
     let mailbox = Arc::new(Mailbox::new().expect("a mailbox"));
     speaker.around.threads.push(Arc::clone(&mailbox));
     let receives = |speaker: &Speaker| {

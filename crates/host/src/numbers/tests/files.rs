@@ -10,14 +10,16 @@ use super::*;
 const NEW: &str = "packet-numbers.new";
 
 #[test]
-fn link_in_place_of_the_new_file_is_refused() {
+fn link_in_place_of_the_new_file_is_replaced() {
     let directory = tempfile::tempdir().unwrap();
     let victim = directory.path().join("victim");
     fs::write(&victim, "untouched").unwrap();
     symlink(&victim, directory.path().join(NEW)).unwrap();
     let mut disk = Directory::lock(directory.path()).unwrap();
-    assert!(disk.write_new(b"records").is_err());
+    disk.create_new().unwrap();
+    disk.write_new(b"records").unwrap();
     assert_eq!(fs::read(&victim).unwrap(), b"untouched");
+    assert!(fs::symlink_metadata(directory.path().join(NEW)).unwrap().is_file());
 }
 
 #[test]
@@ -25,10 +27,11 @@ fn longer_old_content_is_gone() {
     let directory = tempfile::tempdir().unwrap();
     fs::write(directory.path().join(NEW), "left by a killed process").unwrap();
     let mut disk = Directory::lock(directory.path()).unwrap();
+    let origin = disk.create_new().unwrap();
     disk.write_new(b"short").unwrap();
     disk.sync_new().unwrap();
     disk.replace().unwrap();
-    assert_eq!(disk.read().unwrap().as_deref(), Some(&b"short"[..]));
+    assert_eq!(disk.read().unwrap(), Some(Stored { bytes: b"short".to_vec(), origin }));
 }
 
 #[test]
@@ -36,6 +39,8 @@ fn nothing_written_cannot_be_made_durable() {
     let directory = tempfile::tempdir().unwrap();
     let mut disk = Directory::lock(directory.path()).unwrap();
     assert_eq!(disk.sync_new().unwrap_err().kind(), io::ErrorKind::NotFound);
+    assert_eq!(disk.write_new(b"records").unwrap_err().kind(), io::ErrorKind::NotFound);
+    disk.create_new().unwrap();
     disk.write_new(b"records").unwrap();
     disk.sync_new().unwrap();
     assert!(disk.sync_new().is_err(), "each file is made durable once");

@@ -91,17 +91,30 @@ fn name_that_is_not_durable_is_found() {
 
 /// The reason to bind a file to its place: no counter survives the return of an older one.
 #[test]
-fn older_file_repeats_numbers() {
+fn older_file_is_refused_until_a_restart() {
     let medium = made();
     let key = KeyId::new("kind", &[1]);
     let run = || {
-        let mut file = open(&medium).unwrap();
-        let mut numbers = Reservation::open(&file, key, 100).unwrap();
-        numbers.extend(&mut file, RESERVE).unwrap();
-        numbers.take()
+        let mut file = open(&medium)?;
+        let mut numbers = Reservation::open(&file, key, 100)?;
+        numbers.extend(&mut file, RESERVE)?;
+        Ok(numbers.take())
     };
-    let older = medium.content();
-    assert_eq!((run(), run()), (Some(1), Some(3)));
+    let number = |run: Result<Option<u64>, NumbersError>| run.map_err(|error| format!("{:?}", error.kind));
+    let older = medium.file();
+    assert_eq!((number(run()), number(run())), (Ok(Some(1)), Ok(Some(3))));
+    let last = medium.file();
+    // Copied over the last one.
+    medium.overwrite(older.clone().expect("a file").bytes);
+    assert_eq!(number(run()), Err("Older".into()));
+    medium.restart();
+    assert_eq!(number(run()), Err("Copied".into()));
+    // As a snapshot of its file system returns it.
+    medium.put(last);
+    assert_eq!(number(run()), Ok(Some(5)));
     medium.put(older);
-    assert_eq!(run(), Some(1));
+    assert_eq!(number(run()), Err("Older".into()));
+    // The limit: after a restart of the machine nothing outside the file system knows more.
+    medium.restart();
+    assert_eq!(number(run()), Ok(Some(1)));
 }
