@@ -186,6 +186,13 @@ impl Gateway {
         count.ok_or_else(|| format!("the gateway's status has no {name}:\n{status:#}"))
     }
 
+    /// Writes its file of CAKs, and has it read.
+    pub(crate) fn reload(&self, caks: &str) -> Result<(), String> {
+        fs::write(self.socket.with_file_name("cak"), caks).map_err(|e| e.to_string())?;
+        let mut command = Command::new(antedate());
+        command.args(["gateway", "reload", "--socket"]).arg(&self.socket).read(10).map(drop)
+    }
+
     /// Stops it as the administrator does; an error unless it ends cleanly.
     pub(crate) fn stop(self) -> Result<(), String> {
         let (status, log) = self.process.stop(10)?;

@@ -6,6 +6,9 @@
 //! with pings while keys change. A gateway as key server changes them by its timer, and no ping may
 //! be lost; wpa_supplicant changes them when the second gateway joins. At the end all three are
 //! members and reach each other. Wireshark's dissector reads all MKPDUs without an expert warning.
+//! [`change`] has it as one end of a change of the CAK.
+
+mod change;
 
 use crate::daemon::{Gateway, Options};
 use crate::guest::{self, Guest};
@@ -59,7 +62,12 @@ pub(crate) fn run() -> StepResult {
             notes.push(note);
         }
     }
-    Ok(format!("{} combinations of key length and key server; {}", notes.len(), notes.join("; ")))
+    for ours in [true, false] {
+        let note = change::run(&mut guest, ours).map_err(|e| format!("a change of the CAK: {e}"))?;
+        println!("   {note}");
+        notes.push(note);
+    }
+    Ok(format!("key lengths, key servers, changes of the CAK: {}", notes.join("; ")))
 }
 
 struct Case {
@@ -99,35 +107,15 @@ impl Case {
         })??;
         let gateway = self.start("gwa", if self.ours { 16 } else { 64 })?;
         let outcome = self.agree(guest, &gateway);
-        let context = |e: String| {
-            let log = guest.run("tail -n 40 /tmp/wpa.log").unwrap_or_default();
-            format!("{e}\n{log}\n{:#}", gateway.status().unwrap_or_default())
-        };
-        let note = outcome.map_err(context)?;
-        guest.run("kill $(cat /tmp/wpa.pid); sleep 1; ip link del macsec0 2>/dev/null; true")?;
+        let note = outcome.map_err(|e| context(e, guest, &gateway))?;
+        stop(guest)?;
         gateway.stop()?;
         capture.stop(5)?;
         Ok(format!("{note}, {}", dissect(&capture_file)?))
     }
 
     fn agree(&self, guest: &mut Guest, gateway: &Gateway) -> Result<String, String> {
-        let priority = if self.ours { 64 } else { 16 };
-        let config = format!(
-            "eapol_version=3\\nap_scan=0\\nnetwork={{\\nkey_mgmt=NONE\\neapol_flags=0\\nmacsec_policy=1\\nmacsec_integ_only=0\\n\
-             macsec_replay_protect=1\\nmacsec_replay_window=0\\nmacsec_port=1\\nmka_cak={}\\nmka_ckn={CKN}\\nmka_priority={priority}\\n}}\\n",
-            self.cak()
-        );
-        guest.run(&format!("printf '{config}' > /tmp/wpa.conf"))?;
-        guest.run(
-            "wpa_supplicant -B -i eth0 -D macsec_linux -c /tmp/wpa.conf -P /tmp/wpa.pid -f /tmp/wpa.log -d -t",
-        )?;
-        until("wpa_supplicant's macsec0", 30.0, || {
-            guest.attempt("ip link show macsec0").is_ok_and(|(status, _)| status == 0).then_some(())
-        })?;
-        guest.run(&format!(
-            "ip link set macsec0 mtu {} up; ip addr add {PEER}/24 dev macsec0",
-            net::FIELD_MTU
-        ))?;
+        start(guest, &self.cak(), CKN, if self.ours { 64 } else { 16 })?;
         until("a ping", 30.0, || ping("host", 1, "0.2").is_ok().then_some(()))?;
         // Earlier packets waited for addresses; from now on none may be lost.
         let first = key(&gateway.status()?)?;
@@ -188,6 +176,34 @@ impl Case {
         second.stop()?;
         Ok(format!("{keys} keys, {lost} of {PINGS} pings lost while they changed"))
     }
+}
+
+/// Starts wpa_supplicant with this CAK, and waits for its interface.
+fn start(guest: &mut Guest, cak: &str, ckn: &str, priority: u8) -> Result<(), String> {
+    let config = format!(
+        "eapol_version=3\\nap_scan=0\\nnetwork={{\\nkey_mgmt=NONE\\neapol_flags=0\\nmacsec_policy=1\\nmacsec_integ_only=0\\n\
+         macsec_replay_protect=1\\nmacsec_replay_window=0\\nmacsec_port=1\\nmka_cak={cak}\\nmka_ckn={ckn}\\nmka_priority={priority}\\n}}\\n",
+    );
+    guest.run(&format!("printf '{config}' > /tmp/wpa.conf"))?;
+    guest.run(
+        "wpa_supplicant -B -i eth0 -D macsec_linux -c /tmp/wpa.conf -P /tmp/wpa.pid -f /tmp/wpa.log -d -t",
+    )?;
+    until("wpa_supplicant's macsec0", 30.0, || {
+        guest.attempt("ip link show macsec0").is_ok_and(|(status, _)| status == 0).then_some(())
+    })?;
+    let up = format!("ip link set macsec0 mtu {} up; ip addr add {PEER}/24 dev macsec0", net::FIELD_MTU);
+    guest.run(&up).map(drop)
+}
+
+/// Stops it, and removes its interface.
+fn stop(guest: &mut Guest) -> Result<(), String> {
+    guest.run("kill $(cat /tmp/wpa.pid); sleep 1; ip link del macsec0 2>/dev/null; true").map(drop)
+}
+
+/// An error with the end of wpa_supplicant's log and the gateway's status.
+fn context(error: String, guest: &mut Guest, gateway: &Gateway) -> String {
+    let log = guest.run("tail -n 40 /tmp/wpa.log").unwrap_or_default();
+    format!("{error}\n{log}\n{:#}", gateway.status().unwrap_or_default())
 }
 
 /// The key that protects transmitted frames.
