@@ -25,8 +25,9 @@
 //!
 //! A [`Subscriber`] delivers authentic messages, each number once, and counts everything else. In
 //! the GMAC form the PDU is in the clear and `Length` ends with it, so a subscriber without this
-//! extension can read it.
+//! extension can read it. An [`AgeBound`] refuses events that were held back on the way.
 
+mod age;
 mod counter;
 mod extension;
 mod publisher;
@@ -35,6 +36,7 @@ mod subscriber;
 mod tests;
 
 pub use crate::sequence::NumberError;
+pub use age::{AgeBound, Ages, Untimely};
 pub use counter::Counter;
 pub use extension::{EXTENSION_LEN, KeyPeriod};
 pub use publisher::{BLOCKS, CAPACITY, Layout, LayoutError, PublishError, Publisher};

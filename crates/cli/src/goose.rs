@@ -11,11 +11,13 @@ use antedate_wire::EthernetAddress;
 use antedate_wire::goose::{self, Message, Value, Values};
 use clap::{Args, Subcommand};
 use keeping::{Numbers, Secret, State};
+use timely::Timely;
 
 use crate::failure::{Done, Failure};
 use crate::output;
 
 mod keeping;
+mod timely;
 
 /// Verbs of GOOSE.
 #[derive(Subcommand)]
@@ -83,6 +85,10 @@ pub(crate) struct Subscribe {
     /// Ends after this many messages
     #[arg(long, value_name = "N")]
     count: Option<u64>,
+    /// Refuses an event that is more milliseconds away from now: held back on the way. The clocks of
+    /// both ends must be synchronised
+    #[arg(long, value_name = "MS", conflicts_with = "plain", value_parser = clap::value_parser!(u32).range(1..))]
+    max_age: Option<u32>,
     /// Ends after so many seconds without a message
     #[arg(long, value_name = "S", default_value_t = 5)]
     patience: u64,
@@ -222,6 +228,7 @@ impl Subscribe {
             Some(file) => Some(Subscriber::new(key(&Secret::load(file)?)?, KEY_NUMBER, SENDER, form, 1, 0)),
             None => None,
         };
+        let mut timely = self.max_age.map(Timely::new);
         signal::install();
         output::print("{\"listening\":true}\n")?;
         let mut frame = vec![0; 2048];
@@ -244,11 +251,17 @@ impl Subscribe {
                     .and_then(|stack| Message::parse(&frame[stack.payload..len]).ok()),
             };
             let Some(message) = message else { continue };
+            if timely.as_mut().is_some_and(|timely| !timely.passes(&message, now())) {
+                continue;
+            }
             (delivered, last) = (delivered + 1, Instant::now());
             read = output::print_while_read(&line(&message))?;
         }
         if let Some(subscriber) = &subscriber {
             output::tell(format_args!("{:?}", subscriber.counters()));
+        }
+        if let Some(timely) = &timely {
+            output::tell(format_args!("{:?}", timely.ages()));
         }
         match self.count {
             Some(count) if read && delivered < count => {

@@ -597,6 +597,27 @@ fn goose_subscriber_ends_with_its_reader() {
     assert!(called.err().contains("subscriber: 0"), "{}", called.err());
 }
 
+/// A trip is kept on the way for half a second. A second subscriber takes it as it comes.
+const HELD: &str = r#"
+ip link add eth0 type veth peer name eth1 && ip link set eth0 up && ip link set eth1 up
+tc qdisc add dev eth0 root netem delay 500ms 2> /dev/null || { echo SKIP; exit; }
+(umask 077; echo 000102030405060708090a0b0c0d0e0f > key)
+"$A" goose subscribe eth1 --key key --count 1 --patience 4 > any & P=$!
+"$A" goose subscribe eth1 --key key --max-age 100 --count 1 --patience 4 > fresh 2> said & Q=$!
+for i in $(seq 100); do test -s any && test -s fresh && break; sleep 0.05; done
+"$A" goose publish eth0 --key key --state numbers --first --events 2 --repeats 1 > published
+sleep 0.7; wait $P; echo "any: $?"; wait $Q; echo "fresh: $?"; wc -l < fresh; grep -c "WARN .* older than --max-age" said
+"#;
+
+#[test]
+fn held_back_goose_event_is_refused() {
+    let Some(called) = Folder::new().in_namespaces(HELD) else { return };
+    if called.out().trim() == "SKIP" {
+        return skip::skipped("no netem");
+    }
+    assert_eq!(called.out(), "any: 0\nfresh: 1\n1\n1\n", "{}", called.err());
+}
+
 /// A publisher is asked to end while it waits for its next message.
 const WAITING: &str = r#"
 ip link add eth0 type veth peer name eth1 && ip link set eth0 up && ip link set eth1 up

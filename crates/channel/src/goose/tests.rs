@@ -1,5 +1,6 @@
 //! A publisher and a subscriber, with a faulty network between them.
 
+mod age;
 mod rules;
 
 use super::*;
