@@ -9,10 +9,12 @@ use std::sync::atomic::AtomicBool;
 use antedate_channel::dtls::{CipherSuite, ConnectionId, PREPARED_LEN, Settings};
 use antedate_dtls::psk::PskFile;
 use antedate_dtls::{Options, status};
+use antedate_hardening::stack;
 use clap::{Args, Subcommand};
 
 use crate::failure::{Done, Failure, ValueError};
 use crate::gateway::run::{log, watch_signals};
+use crate::hardened;
 use crate::output;
 
 /// Sides of the proxy.
@@ -164,7 +166,8 @@ impl Common {
     /// Starts the log, reads the keys and installs the signal handler.
     fn start(&self) -> Result<(PskFile, Arc<AtomicBool>), Failure> {
         log(self.log.clone())?;
-        let keys = PskFile::load(&self.psk)?;
+        hardened::close_memory_of_daemon();
+        let keys = stack::wiped(|| PskFile::load(&self.psk))?;
         let stop = Arc::new(AtomicBool::new(false));
         watch_signals(Arc::clone(&stop))?;
         Ok((keys, stop))

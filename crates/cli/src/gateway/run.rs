@@ -6,11 +6,13 @@ use std::sync::atomic::AtomicBool;
 
 use antedate_gateway::config::{check, machine::ThisMachine};
 use antedate_gateway::daemon;
+use antedate_hardening::stack;
 use antedate_host::log::{self as host_log, FilterError};
 use antedate_host::signals;
 use clap::Args;
 
 use crate::failure::{Done, Failure};
+use crate::hardened;
 
 #[derive(Args)]
 pub(crate) struct Run {
@@ -30,9 +32,10 @@ pub(crate) struct Run {
 impl Run {
     pub(crate) fn run(self) -> Done {
         log(self.log)?;
+        hardened::close_memory_of_daemon();
         let stop = Arc::new(AtomicBool::new(false));
         watch_signals(Arc::clone(&stop))?;
-        let checked = check(&self.file, &ThisMachine)?;
+        let checked = stack::wiped(|| check(&self.file, &ThisMachine))?;
         daemon::run_logging_keys(&checked, self.keylog.as_deref(), &stop).map_err(|ended| match ended {
             daemon::RunError::NotStarted(fault) => fault.into(),
             other => Failure::Verdict(other.to_string()),

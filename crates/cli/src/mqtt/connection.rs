@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use antedate_channel::mqtt::Dropped;
+use antedate_hardening::stack;
 use antedate_host::signals;
 use antedate_mqtt::file::{Device, GroupFile, doubled, keyless, overlaps};
 use antedate_mqtt::guard::{Guard, SealError, Verdict};
@@ -15,6 +16,7 @@ use antedate_mqtt_client::{Client, ConnectionLostError, Event, Message, Qos, Set
 use clap::Args;
 
 use crate::failure::{Failure, ValueError};
+use crate::hardened;
 use crate::output;
 
 /// The broker and the protocol.
@@ -107,7 +109,15 @@ pub(super) struct Protection {
 }
 
 impl Protection {
+    /// Reads the keys. The memory is closed before, and the stack is wiped.
     pub(super) fn guard(&self, publisher: Option<String>) -> Result<Guard, Failure> {
+        if let Some(warning) = hardened::close_memory() {
+            output::tell(format_args!("antedate: {warning}"));
+        }
+        stack::wiped(|| self.read(publisher))
+    }
+
+    fn read(&self, publisher: Option<String>) -> Result<Guard, Failure> {
         let mut faults = Vec::new();
         let mut files = Vec::new();
         for file in &self.keys {

@@ -5,14 +5,13 @@
 //! lines are ignored. No fault shows the key.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use antedate_channel::mka::{Cak, CakError};
+use antedate_channel::mka::Cak;
 use antedate_host::fault::{Fault, Faults};
 use antedate_host::hex::{hex, is_zero, parse_hex, push_hex};
 use antedate_host::private_file::{self, MAX_KEY_FILE_LEN};
 use zeroize::Zeroizing;
-
-use crate::config::keys::SecretKey;
 
 /// The most octets of a key or a name.
 const MAX_LEN: usize = 32;
@@ -22,8 +21,8 @@ const MAX_LEN: usize = 32;
 pub struct CakFile {
     /// The file of the key.
     pub file: PathBuf,
-    key: SecretKey,
-    name: Vec<u8>,
+    /// The key with its name, and the keys derived from it. Shared, so that there is one copy.
+    pub cak: Arc<Cak>,
 }
 
 impl CakFile {
@@ -81,45 +80,42 @@ impl CakFile {
         let key = value("mka_cak", |len| matches!(len, 16 | 32), "32 or 64 hexadecimal digits");
         let name = value("mka_ckn", |len| (1..=MAX_LEN).contains(&len), "2 to 64 hexadecimal digits");
         match (key, name) {
-            (Some(key), Some(name)) => {
-                Ok(Self { file: file.to_owned(), key: SecretKey::new(&key), name: name.to_vec() })
-            }
+            (Some(key), Some(name)) => Ok(Self::of(file, &key, &name)),
             _ => Err(Faults::new(faults)),
         }
     }
 
-    /// Makes a key of 128 or 256 bits with a random name. `random` fills a buffer from the system's
+    /// Makes a key of 256 bits, or of 128 otherwise, with a random name. `random` fills a buffer from the system's
     /// generator.
     ///
     /// # Errors
     /// The error of `random`.
     pub fn generate<E>(bits: usize, mut random: impl FnMut(&mut [u8]) -> Result<(), E>) -> Result<Self, E> {
-        let mut key = Zeroizing::new(vec![0; bits / 8]);
+        let mut key = Zeroizing::new(vec![0; if bits == 256 { 32 } else { 16 }]);
         let mut name = vec![0; MAX_LEN];
         random(&mut key)?;
         random(&mut name)?;
-        Ok(Self { file: PathBuf::new(), key: SecretKey::new(&key), name })
+        Ok(Self::of(Path::new(""), &key, &name))
     }
 
-    /// The CAK with its name.
-    ///
-    /// # Errors
-    /// When the length of the key or of the name is not allowed by the standard. A parsed file has
-    /// valid lengths.
-    pub fn cak(&self) -> Result<Cak, CakError> {
-        Cak::new(self.key.as_bytes(), &self.name)
+    /// A key and a name of legal lengths.
+    fn of(file: &Path, key: &[u8], name: &[u8]) -> Self {
+        match Cak::new(key, name) {
+            Ok(cak) => Self { file: file.to_owned(), cak: Arc::new(cak) },
+            Err(error) => unreachable!("the callers checked the lengths: {error}"),
+        }
     }
 
     /// Length of the key in bits.
     #[must_use]
     pub fn bits(&self) -> usize {
-        8 * self.key.as_bytes().len()
+        8 * self.cak.secret().len()
     }
 
     /// The name (CKN) in hexadecimal digits.
     #[must_use]
     pub fn name(&self) -> String {
-        hex(&self.name)
+        hex(self.cak.name().as_bytes())
     }
 
     /// The text of the file, comments included.
@@ -130,9 +126,9 @@ impl CakFile {
         let mut text = Zeroizing::new(String::with_capacity(1024));
         text.push_str(HEAD);
         text.push_str("mka_cak=");
-        push_hex(&mut text, self.key.as_bytes());
+        push_hex(&mut text, self.cak.secret());
         text.push_str("\nmka_ckn=");
-        push_hex(&mut text, &self.name);
+        push_hex(&mut text, self.cak.name().as_bytes());
         text.push('\n');
         text
     }
@@ -169,8 +165,7 @@ mod tests {
             .unwrap();
             let read = CakFile::parse(Path::new("cak"), &made.to_text()).unwrap();
             assert_eq!((read.bits(), read.name()), (bits, "ab".repeat(32)));
-            assert_eq!(read.key.as_bytes(), vec![0xab; bits / 8]);
-            assert!(read.cak().is_ok());
+            assert_eq!(read.cak.secret(), vec![0xab; bits / 8]);
         }
     }
 

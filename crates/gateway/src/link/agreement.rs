@@ -28,6 +28,7 @@ use antedate_channel::macsec::{
     CipherSuite, ReadyReceive, ReadyTransmit, Retired, TransmitConfig, TransmitInstallError,
 };
 use antedate_channel::mka::{Action, Config, Install, Participant, Status};
+use antedate_hardening::stack;
 use antedate_host::fault::Fault;
 use antedate_wire::macsec::An;
 use antedate_wire::{EtherType, EthernetAddress, Sci};
@@ -105,11 +106,10 @@ impl Agreement {
         let refused = |what: String| {
             Fault::of_file(file, what, "see that the uplink exists and is up: ip link; or run as root")
         };
-        let key = cak.cak().map_err(|error| Fault::of_file(file, error.to_string(), "make a new one"))?;
         let socket = listen(uplink, &config).map_err(|e| {
             refused(format!("cannot open a packet socket for key agreement on {}: {e}", uplink.name))
         })?;
-        let participant = Participant::new(key, config.clone(), &mut random);
+        let participant = Participant::new(Arc::clone(&cak.cak), config.clone(), &mut random);
         let field = listen(&around.field, &config).ok();
         let (stop, view) = (Arc::new(AtomicBool::new(false)), View::default());
         let speaker = Speaker {
@@ -210,10 +210,7 @@ impl Speaker {
     fn run(mut self, stop: &AtomicBool) {
         let mut frame = vec![0; MAX_MKPDU_LEN];
         while !stop.load(Ordering::Acquire) {
-            let heard = self.listen(&mut frame);
-            self.progress();
-            self.participant.tick(self.start.elapsed(), &mut random);
-            self.act();
+            let heard = self.turn(&mut frame);
             let bounded = self.participant.bounds_delay();
             let drained = heard < HEARD_AT_ONCE;
             if let Some(until) = self.voucher.turn(clock(), bounded, drained, heard) {
@@ -242,6 +239,28 @@ impl Speaker {
                 None => thread::sleep(pause.max(Duration::from_millis(1))),
             }
         }
+    }
+
+    /// Receives, and does what is due. Returns the number of frames.
+    ///
+    /// Never inlined: keys and their expansions pass over the stack, which is wiped afterwards, and
+    /// the caller's own frame is not.
+    #[inline(never)]
+    fn speak(&mut self, frame: &mut [u8]) -> (usize, bool) {
+        let heard = self.listen(frame);
+        self.progress();
+        self.participant.tick(self.start.elapsed(), &mut random);
+        let acted = self.act();
+        (heard, acted)
+    }
+
+    /// As [`speak`](Self::speak), and leaves no key on the stack.
+    fn turn(&mut self, frame: &mut [u8]) -> usize {
+        let (heard, acted) = self.speak(frame);
+        if heard > 0 || acted {
+            stack::wipe();
+        }
+        heard
     }
 
     /// Receives frames, but not all of a flood: sending, installing keys and stopping continue
@@ -300,8 +319,11 @@ impl Speaker {
         }
     }
 
-    fn act(&mut self) {
+    /// Carries out the participant's actions. Returns whether there were some.
+    fn act(&mut self) -> bool {
+        let mut acted = false;
         while let Some(action) = self.participant.next_action() {
+            acted = true;
             match action {
                 Action::Send(frame) => {
                     // A link that is down loses it like any other frame. The next one follows in
@@ -336,6 +358,7 @@ impl Speaker {
                 }
             }
         }
+        acted
     }
 
     /// Checks for late answers: without its acknowledgement no member would ever transmit with a

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::Path;
 
+use antedate_hardening::memory;
 use antedate_host::control::Socket;
 use antedate_host::fault::{Fault, MORE_FILES};
 
@@ -94,4 +95,15 @@ pub fn place(cpu: Option<usize>, priority: Option<u8>) -> Granted {
         }
     }
     granted
+}
+
+/// Locks all memory of the gateway, whose threads and rings are there. Logs a refusal.
+pub fn settle() {
+    if let Err(error) = memory::settle() {
+        tracing::info!(
+            %error,
+            "memory is not locked: a page fault may delay a frame, and a stack may reach the swap; \
+             give CAP_IPC_LOCK, or LimitMEMLOCK=infinity (ulimit -l unlimited)"
+        );
+    }
 }
