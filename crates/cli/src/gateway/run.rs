@@ -1,13 +1,15 @@
 //! `antedate gateway run FILE`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use antedate_gateway::config::{check, machine::ThisMachine};
+use antedate_gateway::config::{Checked, Keyed, check, machine::ThisMachine};
 use antedate_gateway::daemon;
+use antedate_hardening::confine::{Capability, Needs};
 use antedate_hardening::stack;
 use antedate_host::log::{self as host_log, FilterError};
+use antedate_host::numbers::KeyLock;
 use antedate_host::signals;
 use clap::Args;
 
@@ -33,13 +35,36 @@ impl Run {
     pub(crate) fn run(self) -> Done {
         log(self.log)?;
         hardened::close_memory_of_daemon();
+        let checked = stack::wiped(|| check(&self.file, &ThisMachine))?;
+        hardened::confine_daemon(&self.needs(&checked));
+        // A thread, which inherits the limits.
         let stop = Arc::new(AtomicBool::new(false));
         watch_signals(Arc::clone(&stop))?;
-        let checked = stack::wiped(|| check(&self.file, &ThisMachine))?;
         daemon::run_logging_keys(&checked, self.keylog.as_deref(), &stop).map_err(|ended| match ended {
             daemon::RunError::NotStarted(fault) => fault.into(),
             other => Failure::Verdict(other.to_string()),
         })
+    }
+}
+
+impl Run {
+    /// What a gateway does after its start: it records packet numbers, makes its control socket and the
+    /// locks of keys, opens sockets for replaced interfaces, and looks up the peers of an overlay.
+    fn needs(&self, checked: &Checked) -> Needs {
+        let config = &checked.config;
+        let socket = config.control.socket.parent().map(Path::to_owned);
+        let writes = [config.state.directory.clone()].into_iter().chain(socket).chain(self.keylog.clone());
+        Needs {
+            capabilities: vec![
+                Capability::NetAdmin,
+                Capability::NetRaw,
+                Capability::SysNice,
+                Capability::IpcLock,
+            ],
+            writes: writes.chain(KeyLock::directories()).collect(),
+            reads: Vec::new(),
+            names: matches!(checked.protection, Keyed::Overlay { .. }),
+        }
     }
 }
 

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use antedate_channel::mqtt::Dropped;
+use antedate_hardening::confine::Needs;
 use antedate_hardening::stack;
 use antedate_host::signals;
 use antedate_mqtt::file::{Device, GroupFile, doubled, keyless, overlaps};
@@ -115,6 +116,20 @@ impl Protection {
             output::tell(format_args!("antedate: {warning}"));
         }
         stack::wiped(|| self.read(publisher))
+    }
+
+    /// Gives up the rights that a client does not need, once all options are read. It writes its state,
+    /// and looks up the broker.
+    pub(super) fn confine(&self, broker: &Settings) {
+        let needs = Needs {
+            writes: self.state.iter().cloned().collect(),
+            reads: broker.cafile.iter().cloned().collect(),
+            names: true,
+            ..Needs::default()
+        };
+        if let Some(warning) = hardened::confine(&needs) {
+            output::tell(format_args!("antedate: {warning}"));
+        }
     }
 
     fn read(&self, publisher: Option<String>) -> Result<Guard, Failure> {

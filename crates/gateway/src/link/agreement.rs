@@ -44,6 +44,7 @@ use crate::link::vouch::Voucher;
 use crate::run::counters::{Counter, PathCounters};
 use crate::run::lock;
 use crate::run::mailbox::Mailbox;
+use crate::run::setup;
 use crate::run::watch::Watch;
 use crate::sys::interface::Interface;
 use crate::sys::listener::Listener;
@@ -208,6 +209,7 @@ struct Unanswered {
 
 impl Speaker {
     fn run(mut self, stop: &AtomicBool) {
+        setup::sockets_only();
         let mut frame = vec![0; MAX_MKPDU_LEN];
         while !stop.load(Ordering::Acquire) {
             let heard = self.turn(&mut frame);

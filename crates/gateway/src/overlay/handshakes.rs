@@ -27,6 +27,7 @@ pub(super) fn start(
     let (post, jobs) = mpsc::channel::<Job>();
     let work = move || {
         let _ = setup::place(None, priority);
+        setup::frames_only();
         for job in jobs {
             stack::wiped(|| mailbox.post(Message::Handshake(job.run())));
         }

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::Path;
 
+use antedate_hardening::confine::{self, Capability};
 use antedate_hardening::memory;
 use antedate_host::control::Socket;
 use antedate_host::fault::{Fault, MORE_FILES};
@@ -97,8 +98,25 @@ pub fn place(cpu: Option<usize>, priority: Option<u8>) -> Granted {
     granted
 }
 
-/// Locks all memory of the gateway, whose threads and rings are there. Logs a refusal.
+/// Gives up what a thread that handles frames does not need, once it has its place. Logs a refusal.
+pub fn frames_only() {
+    if let Err(error) = confine::frames_only() {
+        tracing::warn!(%error, "a thread keeps rights that it does not need");
+    }
+}
+
+/// Gives up the calling thread's capabilities but the one for packet sockets, which an interface that was
+/// replaced needs. Logs a refusal.
+pub fn sockets_only() {
+    if let Err(error) = confine::keep(&[Capability::NetRaw, Capability::IpcLock]) {
+        tracing::warn!(%error, "a thread keeps capabilities that it does not need");
+    }
+}
+
+/// Locks all memory of the gateway, whose threads and rings are there, and gives up the main thread's
+/// capabilities. Logs a refusal.
 pub fn settle() {
+    sockets_only();
     if let Err(error) = memory::settle() {
         tracing::info!(
             %error,

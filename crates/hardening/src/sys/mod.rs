@@ -3,6 +3,7 @@
 
 pub(crate) mod heap;
 pub(crate) mod process;
+pub(crate) mod rights;
 
 use std::io;
 
