@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use landlock::{
-    ABI, Access, AccessFs, BitFlags, Compatible, RestrictionStatus, Ruleset, RulesetAttr, RulesetCreatedAttr,
+    ABI, Access, AccessFs, BitFlags, RestrictionStatus, Ruleset, RulesetAttr, RulesetCreatedAttr,
     RulesetError, RulesetStatus, Scope, path_beneath_rules,
 };
 
@@ -118,7 +118,6 @@ fn files(needs: &Needs) -> Result<RestrictionStatus, RulesetError> {
         .handle_access(AccessFs::from_all(abi))?
         .scope(Scope::from_all(abi))?
         .create()?
-        .set_no_new_privs(true)
         .add_rules(path_beneath_rules(KERNEL.iter().chain(names), read))?
         .add_rules(path_beneath_rules(devices, AccessFs::ReadFile))?
         .add_rules(path_beneath_rules(&needs.reads, AccessFs::ReadFile))?
