@@ -13,6 +13,7 @@ use clap::{Args, Subcommand};
 use keeping::{Numbers, Secret};
 
 use crate::failure::{Done, Failure};
+use crate::hardened;
 use crate::output;
 
 mod keeping;
@@ -30,6 +31,9 @@ pub(crate) enum Verb {
 
 impl Verb {
     pub(crate) fn run(self) -> Done {
+        if let Some(warning) = hardened::close_memory() {
+            output::tell(format_args!("antedate: {warning}"));
+        }
         match self {
             Self::Publish(verb) => verb.run(),
             Self::Subscribe(verb) => verb.run(),
