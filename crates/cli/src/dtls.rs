@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 use antedate_channel::dtls::{CipherSuite, ConnectionId, PREPARED_LEN, Settings};
 use antedate_dtls::psk::PskFile;
 use antedate_dtls::{Options, status};
-use antedate_hardening::confine::{Capability, Needs};
+use antedate_hardening::confine::{self, Capability, Needs};
 use antedate_hardening::stack;
 use clap::{Args, Subcommand};
 
@@ -187,7 +187,7 @@ impl Listen {
         let to = self.common.to;
         let options = Options { max_handshakes: self.max_handshakes.get(), ..self.common.options() };
         Ok(antedate_dtls::listen(&options, keys, &stop, |at| {
-            hardened::give_up_capabilities();
+            confine::keep_none();
             tracing::info!("DTLS at {at}, plain datagrams to {to}");
         })?)
     }
@@ -207,7 +207,7 @@ impl Connect {
         };
         let to = self.common.to;
         Ok(antedate_dtls::connect(&options, client, &stop, |at| {
-            hardened::give_up_capabilities();
+            confine::keep_none();
             tracing::info!("plain datagrams at {at}, DTLS to {to}");
         })?)
     }

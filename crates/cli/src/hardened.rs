@@ -34,7 +34,9 @@ pub(crate) fn confine(needs: &Needs) -> Option<String> {
     match confine::process(needs) {
         Ok(true) => None,
         Ok(false) => {
-            tracing::info!("this kernel's Landlock (5.13 and later) does not limit files fully");
+            tracing::info!(
+                "this kernel limits files only in part, or not at all: Landlock is complete from 6.12 on"
+            );
             None
         }
         Err(error) => Some(format!("this process keeps rights that it does not need: {error}")),
@@ -45,12 +47,5 @@ pub(crate) fn confine(needs: &Needs) -> Option<String> {
 pub(crate) fn confine_daemon(needs: &Needs) {
     if let Some(warning) = confine(needs) {
         tracing::warn!("{warning}");
-    }
-}
-
-/// Gives up the calling thread's capabilities.
-pub(crate) fn give_up_capabilities() {
-    if let Err(error) = confine::keep(&[]) {
-        tracing::warn!(%error, "capabilities stay that are not needed");
     }
 }

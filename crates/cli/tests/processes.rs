@@ -4,6 +4,8 @@
 mod harness;
 #[path = "processes/memory.rs"]
 mod memory;
+#[path = "processes/rights.rs"]
+mod rights;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -22,6 +24,7 @@ const TESTS: &[harness::Test] = &[
     ("changes_of_the_host_are_told", changes_of_the_host_are_told),
     ("only_documented_signals_end_it", only_documented_signals_end_it),
     ("retired_key_leaves_memory", memory::retired_key_leaves_memory),
+    ("gateway_gives_up_rights", rights::gateway_gives_up_rights),
 ];
 const ANTEDATE: &str = env!("CARGO_BIN_EXE_antedate");
 /// A frame of a cyclic flow, and one of another kind, without their numbers.

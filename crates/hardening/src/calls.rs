@@ -1,7 +1,8 @@
 //! System calls of a daemon (`seccomp(2)`).
 //!
-//! Each filter names what may be called; all else fails with `EPERM`, calls of later kernels and of
-//! other ABIs included. The kernel keeps a table of the calls without conditions, so that those of
+//! Each filter names what may be called; all else fails with `EPERM`, calls of later kernels
+//! included, and the kernel logs it. An error, not a signal: an unforeseen call of a library costs a
+//! function then, and not the plant's traffic. The kernel keeps a table of the calls without conditions, so that those of
 //! a frame cost no walk through the list.
 
 use std::collections::BTreeMap;
@@ -25,6 +26,7 @@ const FRAMES: &[i64] = &[
     c::SYS_futex,
     c::SYS_getpid,
     c::SYS_getrandom,
+    c::SYS_getsockname,
     c::SYS_getsockopt,
     c::SYS_gettid,
     c::SYS_gettimeofday,
@@ -97,7 +99,6 @@ const DAEMON: &[i64] = &[
     c::SYS_getpriority,
     c::SYS_getrlimit,
     c::SYS_getrusage,
-    c::SYS_getsockname,
     c::SYS_getuid,
     c::SYS_get_robust_list,
     c::SYS_ioctl,
@@ -122,7 +123,6 @@ const DAEMON: &[i64] = &[
     c::SYS_pselect6,
     c::SYS_pwrite64,
     c::SYS_readlinkat,
-    c::SYS_renameat,
     c::SYS_renameat2,
     c::SYS_rseq,
     c::SYS_rt_sigpending,
@@ -172,12 +172,15 @@ const OLDER: &[i64] = &[
     c::SYS_poll,
     c::SYS_readlink,
     c::SYS_rename,
+    c::SYS_renameat,
     c::SYS_select,
     c::SYS_stat,
     c::SYS_time,
     c::SYS_unlink,
 ];
-#[cfg(not(target_arch = "x86_64"))]
+#[cfg(target_arch = "aarch64")]
+const OLDER: &[i64] = &[c::SYS_accept, c::SYS_renameat];
+#[cfg(target_arch = "riscv64")]
 const OLDER: &[i64] = &[c::SYS_accept];
 
 /// Families of sockets: control, names and frames.
@@ -195,17 +198,20 @@ pub(crate) fn daemon() -> io::Result<()> {
     rules.insert(c::SYS_socket, FAMILIES.iter().map(family).collect::<io::Result<_>>()?);
     let thread = c::CLONE_THREAD as u64;
     rules.insert(c::SYS_clone, vec![rule(&[(0, SeccompCmpOp::MaskedEq(thread), thread)])?]);
-    apply(rules, SeccompAction::Errno(c::EPERM as u32), SeccompAction::Allow)?;
+    refuse_others(rules)?;
     // The flags of clone3 lie in memory, where a filter cannot look. With ENOSYS the C library
     // takes clone.
-    apply(free(&[c::SYS_clone3]), SeccompAction::Allow, SeccompAction::Errno(c::ENOSYS as u32))
+    let absent = SeccompAction::Errno(c::ENOSYS as u32);
+    rights::install(&compiled(free(&[c::SYS_clone3]), SeccompAction::Allow, absent)?, false)
 }
 
 /// Limits the calling thread to frames.
 pub(crate) fn frames() -> io::Result<()> {
     let mut rules = free(FRAMES);
     memory(&mut rules)?;
-    apply(rules, SeccompAction::Errno(c::EPERM as u32), SeccompAction::Allow)
+    // The standard library asks so before it closes, where assertions are on.
+    rules.insert(c::SYS_fcntl, vec![rule(&[(1, SeccompCmpOp::Eq, c::F_GETFD as u64)])?]);
+    refuse_others(rules)
 }
 
 fn free(calls: &[i64]) -> BTreeMap<i64, Vec<SeccompRule>> {
@@ -228,13 +234,18 @@ fn rule(conditions: &[(u8, SeccompCmpOp, u64)]) -> io::Result<SeccompRule> {
     SeccompRule::new(conditions).map_err(io::Error::other)
 }
 
-fn apply(
+/// Allows these calls, and no others.
+fn refuse_others(rules: BTreeMap<i64, Vec<SeccompRule>>) -> io::Result<()> {
+    let refused = SeccompAction::Errno(c::EPERM as u32);
+    rights::install(&compiled(rules, refused, SeccompAction::Allow)?, true)
+}
+
+fn compiled(
     rules: BTreeMap<i64, Vec<SeccompRule>>,
     otherwise: SeccompAction,
     named: SeccompAction,
-) -> io::Result<()> {
+) -> io::Result<BpfProgram> {
     let arch = std::env::consts::ARCH.try_into().map_err(io::Error::other)?;
     let filter = SeccompFilter::new(rules, otherwise, named, arch).map_err(io::Error::other)?;
-    let program: BpfProgram = filter.try_into().map_err(io::Error::other)?;
-    rights::install(&program)
+    filter.try_into().map_err(io::Error::other)
 }

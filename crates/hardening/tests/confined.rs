@@ -3,16 +3,19 @@
 
 use std::fs::{self, File};
 use std::io;
-use std::net::UdpSocket;
+use std::net::{ToSocketAddrs, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::ptr;
 use std::thread;
+use std::time::{Duration, Instant};
 
 use antedate_hardening::confine::{self, Needs};
 
 /// Set for the process that gives up its rights: a directory that it may write.
 const DIRECTORY: &str = "ANTEDATE_TEST_CONFINED";
+/// Set for the process that looks up a name then.
+const NAMES: &str = "ANTEDATE_TEST_NAMES";
 /// The exit status where the kernel lacks a limit.
 const LACKING: u8 = 77;
 
@@ -27,15 +30,30 @@ fn main() -> ExitCode {
     if let Some(directory) = std::env::var_os(DIRECTORY) {
         return confined(&PathBuf::from(directory));
     }
-    let directory = tempfile::tempdir().expect("a directory");
+    if std::env::var_os(NAMES).is_some() {
+        confine::process(&Needs { names: true, ..Needs::default() }).expect("the kernel limits it");
+        // In a thread, as in a daemon.
+        let found = thread::spawn(|| ("localhost", 1).to_socket_addrs().map(Iterator::count));
+        assert!(found.join().expect("it ends").expect("localhost has an address") > 0);
+        return ExitCode::SUCCESS;
+    }
+    let around = tempfile::tempdir().expect("a directory");
+    let [directory, keys] = ["state", "state.keys"].map(|name| around.path().join(name));
+    [&directory, &keys].iter().for_each(|made| fs::create_dir(made).expect("made"));
     let program = std::env::current_exe().expect("this program");
-    let status = Command::new(program).env(DIRECTORY, directory.path()).status().expect("it runs");
+    let mut child = Command::new(&program).env(DIRECTORY, &directory).spawn().expect("it runs");
+    // A file that appears later, as one that replaces another does.
+    fs::write(keys.join("new"), "key").expect("written");
+    fs::rename(keys.join("new"), keys.join("file")).expect("renamed");
+    let status = child.wait().expect("it ends");
+    let named = Command::new(program).env(NAMES, "1").status().expect("it runs");
     if status.code() == Some(LACKING.into()) {
         skip::skipped("confinement: this kernel has no Landlock or no seccomp");
         return ExitCode::SUCCESS;
     }
-    println!("test forbidden_calls_are_refused ... {}", if status.success() { "ok" } else { "FAILED" });
-    ExitCode::from(u8::from(!status.success()))
+    let success = status.success() && named.success();
+    println!("test forbidden_calls_are_refused ... {}", if success { "ok" } else { "FAILED" });
+    ExitCode::from(u8::from(!success))
 }
 
 /// The error of a system call.
@@ -45,7 +63,12 @@ fn refusal(result: impl Into<i64>) -> Option<i32> {
 
 fn confined(directory: &Path) -> ExitCode {
     let outside = fs::read("/etc/passwd").is_ok();
-    let needs = Needs { writes: vec![directory.join("missing/file")], ..Needs::default() };
+    let keys = directory.with_extension("keys");
+    let needs = Needs {
+        writes: vec![directory.join("missing/file")],
+        reads: vec![keys.join("file")],
+        ..Needs::default()
+    };
     match confine::process(&needs) {
         Ok(true) => {}
         Ok(false) => return ExitCode::from(LACKING),
@@ -56,8 +79,14 @@ fn confined(directory: &Path) -> ExitCode {
     fs::write(&file, "1").expect("it writes its state");
     fs::rename(&file, directory.join("other")).expect("it replaces its state");
     assert!(fs::read("/proc/self/status").is_ok());
+    assert!(fs::write(keys.join("file"), "").is_err(), "a file to read is written");
     assert!(outside && File::open("/etc/passwd").is_err(), "another file is read");
     assert!(fs::write("/tmp/antedate-must-not-be", "").is_err(), "another file is written");
+    let end = Instant::now() + Duration::from_secs(10);
+    while fs::read(keys.join("file")).is_err() {
+        assert!(Instant::now() < end, "a file that was replaced is not read");
+        thread::sleep(Duration::from_millis(1));
+    }
     // No other program, no other process.
     assert!(Command::new("/bin/true").spawn().is_err(), "a program is started");
     let program = c"/bin/true";

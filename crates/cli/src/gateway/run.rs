@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use antedate_gateway::config::{Checked, Keyed, check, machine::ThisMachine};
 use antedate_gateway::daemon;
-use antedate_hardening::confine::{Capability, Needs};
+use antedate_hardening::confine::{self, Capability, Needs};
 use antedate_hardening::stack;
 use antedate_host::hangup::Hangup;
 use antedate_host::log::{self as host_log, FilterError};
@@ -81,7 +81,7 @@ pub(crate) fn log(filter: Option<String>) -> Done {
 /// Sets `stop` on the first SIGTERM or SIGINT, ends the process on the second. SIGHUP raises
 /// `hangup`.
 pub(crate) fn watch_signals(stop: Arc<AtomicBool>, hangup: Arc<Hangup>) -> Done {
-    signals::watch(stop, hangup).map_err(|error| {
+    confine::without_capabilities(|| signals::watch(stop, hangup)).map_err(|error| {
         Failure::usage(format!("cannot watch for signals: {error}"), "see ulimit -n and ulimit -u")
     })
 }

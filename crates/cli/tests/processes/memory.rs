@@ -4,7 +4,8 @@ mod aes128;
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, PermissionsExt};
+use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -105,7 +106,7 @@ fn agreement(site: &Site, name: &str) -> Agreement {
 }
 
 /// The number of keys since the start, once both gateways use a single one.
-fn settled(site: &Site, above: u64) -> u64 {
+pub(super) fn settled(site: &Site, above: u64) -> u64 {
     let end = Instant::now() + PATIENCE;
     loop {
         let both = ["a", "b"].map(|name| agreement(site, name));
@@ -119,14 +120,22 @@ fn settled(site: &Site, above: u64) -> u64 {
     }
 }
 
+/// Two gateways that agree on keys, with more settings of MACsec.
+pub(super) fn agreeing(name: &str, more: &str) -> Site {
+    let files = directory(name);
+    write_cak(&files.join("cak"));
+    let section = format!("[macsec]\ncak_file = \"cak\"\nmka_destination = \"broadcast\"\n{more}");
+    Site::build_in(files, [(); 2].map(|()| section.clone()))
+}
+
+/// Writes the file of the CAK.
+pub(super) fn write_cak(file: &Path) {
+    fs::write(file, format!("mka_cak={HEX_CAK}\nmka_ckn={CKN}\n")).expect("written");
+    fs::set_permissions(file, fs::Permissions::from_mode(0o600)).expect("its mode");
+}
+
 pub(super) fn retired_key_leaves_memory() {
-    let files = directory("memory");
-    let file = files.join("cak");
-    fs::write(&file, format!("mka_cak={HEX_CAK}\nmka_ckn={CKN}\n")).expect("written");
-    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
-    fs::set_permissions(&file, mode).expect("its mode");
-    let section = "[macsec]\ncak_file = \"cak\"\nmka_destination = \"broadcast\"\nmka_rekey_seconds = 8";
-    let mut site = Site::build_in(files, [(); 2].map(|()| section.to_owned()));
+    let mut site = agreeing("memory", "mka_rekey_seconds = 8");
     let options = Options { promiscuous: true, outgoing: true, ..Options::default() };
     let wire = site.chain.wire.as_ref().expect("a wire");
     let wire = wire.run(|| PacketSocket::open("a", options)).expect("a thread").expect("a socket");

@@ -208,7 +208,6 @@ impl Supervisor {
             places.push(Arc::clone(&place));
             let start = move || {
                 lock(&place).granted = setup::place(cpu, priority);
-                setup::frames_only();
                 worker.run()
             };
             threads.push(thread::Builder::new().name(direction.into()).spawn(start).map_err(unmade)?);

@@ -194,7 +194,6 @@ impl Supervisor {
         let granted = Arc::clone(&place);
         let begin = move || {
             lock(&granted).granted = setup::place(cpu, priority);
-            setup::frames_only();
             worker.run();
         };
         let thread = thread::Builder::new().name("both".into()).spawn(begin).map_err(unmade)?;

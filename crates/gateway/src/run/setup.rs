@@ -105,11 +105,12 @@ pub fn frames_only() {
     }
 }
 
-/// Gives up the calling thread's capabilities but the one for packet sockets, which an interface that was
-/// replaced needs. Logs a refusal.
+/// Gives up the calling thread's capabilities but those for packet sockets, which an interface that was
+/// replaced needs, and for locked memory. Logs a refusal at the level `debug`: a service manager may
+/// forbid the call, and leaves no others then.
 pub fn sockets_only() {
     if let Err(error) = confine::keep(&[Capability::NetRaw, Capability::IpcLock]) {
-        tracing::warn!(%error, "a thread keeps capabilities that it does not need");
+        tracing::debug!(%error, "a thread keeps capabilities that it does not need");
     }
 }
 
