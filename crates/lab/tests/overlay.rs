@@ -31,6 +31,7 @@ const TESTS: &[Test] = &[
     ("neighbours_are_followed", neighbours_are_followed),
     ("socket_carries_all_without_direct", socket_carries_all_without_direct),
     ("answers_come_from_the_asked_address", answers_come_from_the_asked_address),
+    ("renamed_uplinks_show_their_names", renamed_uplinks_show_their_names),
     ("replaced_uplink_is_used_again", replaced_uplink_is_used_again),
     ("broken_uplink_of_two_loses_nothing", broken_uplink_of_two_loses_nothing),
     ("policy_and_static_machines_hold", policy_and_static_machines_hold),
@@ -277,6 +278,32 @@ fn answers_come_from_the_asked_address() {
     }
     near.batch(&["addr add 192.0.2.9/24 dev uplink".into()]).expect("the address again");
     sites.until_it_crosses(&sites.plc, &sites.device, &cyclic(1, 64));
+}
+
+fn renamed_uplinks_show_their_names() {
+    let overlay = "[overlay.second_uplink]\ninterface = \"second\"";
+    let peer = "second_endpoint = \"198.51.100.OTHER:51820\"";
+    let sites = Sites::build(&Settings { overlay, peer, ..Settings::default() });
+    both_ways(&sites, &[64]);
+    let near = &sites.chain.gateway_a;
+    for (from, to) in [("uplink", "dsl0"), ("second", "lte0"), ("field", "hall0")] {
+        let lines =
+            ["down".to_owned(), format!("name {to}")].map(|what| format!("link set dev {from} {what}"));
+        near.batch(&lines).expect("another name");
+        near.set_link(to, true).expect("the link comes up");
+    }
+    let names = || {
+        let status = sites.near.status();
+        let second = status.overlay.and_then(|overlay| overlay.second_uplink).expect("a second one");
+        [status.uplink.interface, second.interface, status.field.interface]
+    };
+    let end = Instant::now() + PATIENCE;
+    while names() != ["dsl0", "lte0", "hall0"] {
+        assert!(Instant::now() < end, "{:?}", names());
+        thread::sleep(Duration::from_millis(20));
+    }
+    sites.until_it_crosses(&sites.plc, &sites.device, &cyclic(2, 64));
+    both_ways(&sites, &[64, 1514]);
 }
 
 fn replaced_uplink_is_used_again() {
@@ -657,6 +684,8 @@ fn a_bare_overlay_is_vxlan_alone() {
     sites.until_it_crosses(&sites.plc, &sites.device, &cyclic(1, 64));
     both_ways(&sites, &[60, 1514]);
     assert_eq!(sites.near.status().protection, "none");
+    let echo = sites.near.ping(Ping::default());
+    assert!(echo.message.starts_with("nothing is protected"), "{echo:?}");
 }
 
 fn too_long_for_bare_hub_is_counted() {
@@ -684,8 +713,6 @@ fn too_long_for_bare_hub_is_counted() {
     };
     let end = Instant::now() + PATIENCE;
     while !sites.near.status().out.refused.contains_key("too-long") {
-        let echo = sites.near.ping(Ping::default());
-        assert!(echo.message.starts_with("nothing is protected"), "{echo:?}");
         assert!(Instant::now() < end, "{:?}", sites.near.status());
         sites.chain.gateway_b.run(send).expect("a thread");
         thread::sleep(Duration::from_millis(200));

@@ -90,6 +90,19 @@ fn set_mtu(space: &Namespace, interface: &str, mtu: u32) {
     space.batch(&[format!("link set dev {interface} mtu {mtu}")]).expect("another MTU");
 }
 
+/// Lowers the MTU between the router and one end. Returns the other end and this one.
+fn less_behind(sites: &Sites, mtu: u32, swapped: bool) -> [&Gateway; 2] {
+    let ends = [&sites.near, sites.far.as_ref().expect("ours")];
+    let (behind, port, ends) = if swapped {
+        (&sites.chain.gateway_a, "a", [ends[1], ends[0]])
+    } else {
+        (&sites.chain.gateway_b, "b", ends)
+    };
+    set_mtu(wire(sites), port, mtu);
+    set_mtu(behind, "uplink", mtu);
+    ends
+}
+
 /// The wire's namespace.
 fn wire(sites: &Sites) -> &Namespace {
     sites.chain.wire.as_ref().expect("a wire")
@@ -107,26 +120,26 @@ fn silence(sites: &Sites) {
 }
 
 fn router_reports_the_path_mtu() {
-    for (kind, overlay) in [
-        (Wire::Router, ""),
-        (Wire::Router, "direct = false"),
-        (Wire::Router, "fragmentation = \"inside\""),
-        (Wire::RouterV6, ""),
-        (Wire::RouterV6, "fragmentation = \"inside\""),
+    for (kind, overlay, swapped) in [
+        (Wire::Router, "", false),
+        (Wire::Router, "", true),
+        (Wire::Router, "direct = false", false),
+        (Wire::Router, "fragmentation = \"inside\"", false),
+        (Wire::RouterV6, "", false),
+        (Wire::RouterV6, "", true),
+        (Wire::RouterV6, "fragmentation = \"inside\"", true),
     ] {
         let sites = Sites::build(&Settings { wire: kind, overlay, ..Settings::default() });
         // As behind a DSL line, and in a tunnel of a provider.
         let mtu = if kind == Wire::Router { 1492 } else { 1400 };
-        set_mtu(wire(&sites), "b", mtu);
-        set_mtu(&sites.chain.gateway_b, "uplink", mtu);
+        let [near, far] = less_behind(&sites, mtu, swapped);
         sites.until_it_crosses(&sites.plc, &sites.device, &cyclic(1, 64));
         nothing_is_lost(&sites);
-        until_path(&sites, &sites.near, PATIENCE, |peer| peer.path_mtu_source == "kernel");
-        let near = peer(&sites.near);
-        assert_eq!(near.path_mtu, u64::from(mtu), "{near:?}");
-        assert!(near.path_mtu_age_seconds.is_some(), "{near:?}");
+        until_path(&sites, near, PATIENCE, |peer| peer.path_mtu_source == "kernel");
+        let learned = peer(near);
+        assert_eq!(learned.path_mtu, u64::from(mtu), "{learned:?}");
+        assert!(learned.path_mtu_age_seconds.is_some(), "{learned:?}");
         nothing_is_lost(&sites);
-        let far = sites.far.as_ref().expect("ours");
         until_path(&sites, far, PATIENCE, |peer| peer.path_mtu == u64::from(mtu));
     }
 }
@@ -183,11 +196,12 @@ fn changed_path_is_followed() {
 }
 
 fn fragments_leave_outside() {
-    for kind in [Wire::Router, Wire::RouterV6] {
+    for (kind, swapped) in
+        [(Wire::Router, false), (Wire::Router, true), (Wire::RouterV6, false), (Wire::RouterV6, true)]
+    {
         let overlay = "fragmentation = \"outside\"";
         let sites = Sites::build(&Settings { wire: kind, overlay, ..Settings::default() });
-        set_mtu(wire(&sites), "b", 1492);
-        set_mtu(&sites.chain.gateway_b, "uplink", 1492);
+        less_behind(&sites, 1492, swapped);
         sites.until_it_crosses(&sites.plc, &sites.device, &cyclic(1, 64));
         // The first fragment switches to the socket, and is lost.
         let first = [lost(&sites.plc, &sites.device, cyclic), lost(&sites.device, &sites.plc, back)];
@@ -226,25 +240,38 @@ fn stock_far_end_is_probed() {
 }
 
 fn changed_uplink_address_is_used() {
-    for overlay in ["", "direct = false"] {
-        let sites = Sites::build(&Settings { overlay, ..Settings::default() });
+    for (kind, overlay, swapped) in [
+        (Wire::Bridge, "", false),
+        (Wire::Bridge, "direct = false", false),
+        (Wire::Bridge, "fragmentation = \"inside\"", true),
+        (Wire::BridgeV6, "", true),
+        (Wire::BridgeV6, "fragmentation = \"outside\"", false),
+    ] {
+        let sites = Sites::build(&Settings { wire: kind, overlay, ..Settings::default() });
         sites.until_it_crosses(&sites.plc, &sites.device, &cyclic(1, 64));
         nothing_is_lost(&sites);
-        let recorder = Port::open(wire(&sites), "a");
-        let near = &sites.chain.gateway_a;
-        near.batch(&["link set dev uplink address 02:00:5e:00:00:a9".into()]).expect("another address");
+        let (space, gateway, port, from, to) = if swapped {
+            let far = sites.far.as_ref().expect("ours");
+            (&sites.chain.gateway_b, far, "b", &sites.device, &sites.plc)
+        } else {
+            (&sites.chain.gateway_a, &sites.near, "a", &sites.plc, &sites.device)
+        };
+        let frame = |number| if swapped { back(number, 1514) } else { cyclic(number, 1514) };
+        let recorder = Port::open(wire(&sites), port);
+        space.batch(&["link set dev uplink address 02:00:5e:00:00:a9".into()]).expect("another address");
         let end = Instant::now() + PATIENCE;
-        while sites.near.status().uplink.address != "02:00:5e:00:00:a9" {
-            assert!(Instant::now() < end, "{:?}", sites.near.status().uplink);
+        while gateway.status().uplink.address != "02:00:5e:00:00:a9" {
+            assert!(Instant::now() < end, "{:?}", gateway.status().uplink);
             thread::sleep(Duration::from_millis(5));
         }
         while recorder.next(Duration::from_millis(50)).is_some() {}
         for number in 0..20 {
-            sites.plc.send(&cyclic(number, 64));
-            sites.device.expect(&cyclic(number, 64));
+            from.send(&frame(number));
+            to.expect(&frame(number));
         }
+        let kind = if kind == Wire::Bridge { [8, 0] } else { [0x86, 0xdd] };
         let sources: Vec<_> = std::iter::from_fn(|| recorder.next(Duration::from_millis(50)))
-            .filter(|frame| frame[12..14] == [8, 0])
+            .filter(|frame| frame[12..14] == kind && frame.len() > 200)
             .map(|frame| frame[11])
             .collect();
         assert!(sources.len() >= 20 && sources.iter().all(|last| *last == 0xa9), "{sources:x?}");

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::gate::narrowest::{Kind, Narrowest};
 use super::gate::{Gate, Way};
-use crate::config::policy::{MAX_RULES, Policy};
+use crate::config::policy::{MAX_RULES, Policy, Traffic};
 
 /// The most pairs of stations of a line. More are counted together.
 const MAX_PAIRS: usize = 256;
@@ -198,6 +198,19 @@ impl fmt::Display for Observer {
         writeln!(f, "[policy]\nallow = [")?;
         for ((_, name), line) in of(Section::Allow) {
             writeln!(f, "    # {}\n    \"{name}\",", line.comment())?;
+            if *name == Traffic::ProfinetDcpSetName.name() {
+                writeln!(f, "    # It renames devices: remove the line above when all have their names.")?;
+            }
+        }
+        let (mut names, set) =
+            (of(Section::Allow).map(|((_, name), _)| name), Traffic::ProfinetDcpSetName.name());
+        if names.any(|name| name.starts_with("profinet"))
+            && !self.lines.contains_key(&(Section::Allow, set.to_owned()))
+        {
+            writeln!(
+                f,
+                "    # No device was given a name. One fresh from the factory needs:\n    # \"{set}\","
+            )?;
         }
         writeln!(f, "]")?;
         for ((_, conditions), line) in of(Section::Rule) {
@@ -311,8 +324,7 @@ mod tests {
 
     #[test]
     fn lines_tell_who_spoke_to_whom() {
-        let mut observer =
-            Observer::new(&Policy { allow: vec![crate::config::policy::Traffic::Lldp], ..Policy::default() });
+        let mut observer = Observer::new(&Policy { allow: vec![Traffic::Lldp], ..Policy::default() });
         observer.see(Some(Way::Out), 0.0, &frame(1, 0x8892, &[0x80, 1]));
         observer.see(Some(Way::Out), 1.0, &frame(1, 0x8892, &[0x80, 1]));
         observer.see(Some(Way::In), 2.25, &frame(2, 0x8892, &[0x80, 1]));
@@ -327,7 +339,9 @@ mod tests {
              \"lldp\",\n    \
              # 3 frames out and in, 0.0 s to 2.2 s, refused now; 02:00:00:00:00:01 to 02:00:00:00:00:09: 2; \
              02:00:00:00:00:02 to 02:00:00:00:00:09: 1\n    \
-             \"profinet-rt\",\n\
+             \"profinet-rt\",\n    \
+             # No device was given a name. One fresh from the factory needs:\n    \
+             # \"profinet-dcp-set-name\",\n\
              ]\n\n\
              # 1 frame out, 2.0 s to 2.0 s, refused now; 02:00:00:00:00:01 to 02:00:00:00:00:09: 1\n\
              [[policy.rule]]\naction = \"allow\"\ndirection = \"out\"\nethertype = 0x88f5\n\n\
@@ -338,6 +352,20 @@ mod tests {
         assert_eq!(json["lines"][1]["pairs"][0]["source"], "02:00:00:00:00:01");
         assert_eq!((&json["lines"][1]["out"], &json["lines"][1]["in"]), (&2.into(), &1.into()));
         assert_eq!(json["malformed"], 1);
+    }
+
+    #[test]
+    fn setting_names_is_told() {
+        let mut observer = Observer::new(&Policy::default());
+        // DCP Set: service, transaction, length, and one block: option, length, qualifier, name.
+        let set = [0xfe, 0xfd, 4, 0, 0, 0, 0, 1, 0, 0, 0, 8, 2, 2, 0, 4, 0, 1, b'i', b'o'];
+        observer.see(Some(Way::Out), 0.0, &frame(1, 0x8892, &set));
+        let text = observer.to_string();
+        assert!(text.contains("\"profinet-dcp-set-name\",\n    # It renames devices: remove"), "{text}");
+        assert!(!text.contains("No device was given a name"), "{text}");
+        let mut other = Observer::new(&Policy::default());
+        other.see(Some(Way::Out), 0.0, &frame(1, 0x88b8, &[]));
+        assert!(!other.to_string().contains("device"), "{other}");
     }
 
     #[test]

@@ -25,6 +25,7 @@ const NAME: u16 = 3;
 const LOWER: u16 = 5;
 const MASTER: u16 = 10;
 const INFO: u16 = 18;
+const LOWER_NAMESPACE: u16 = 37;
 const INFO_KIND: u16 = 1;
 const INFO_DATA: u16 = 2;
 const MACVLAN_MODE: u16 = 1;
@@ -45,7 +46,7 @@ pub struct Link {
     pub name: String,
     /// The index of its master, such as a bridge.
     pub master: Option<i32>,
-    /// The index of the interface below it, as of a VLAN.
+    /// The index of the interface below it, as of a VLAN, unless in another namespace.
     pub lower: Option<i32>,
     /// Its kind: `bridge`, `bond`, `vlan`, `macvlan` and so on. Empty for hardware.
     pub kind: String,
@@ -100,7 +101,7 @@ fn link(body: &[u8]) -> Option<Link> {
         index: number(head.get(4..))?,
         name: find(attributes, NAME).map_or_else(String::new, text),
         master: number(find(attributes, MASTER)),
-        lower: number(find(attributes, LOWER)),
+        lower: number(find(attributes, LOWER)).filter(|_| find(attributes, LOWER_NAMESPACE).is_none()),
         passes_through: matches!(kind.as_str(), "macvlan" | "macvtap") && mode == PASSTHRU,
         kind,
     })
