@@ -27,8 +27,8 @@ pub(crate) fn close_memory_of_daemon() {
     }
 }
 
-/// Gives up the rights of this process that it does not need, before it has other threads. Returns what
-/// the user must know.
+/// Gives up the rights of this process that it does not need, before it has other threads. Returns
+/// what the user must know.
 #[must_use]
 pub(crate) fn confine(needs: &Needs) -> Option<String> {
     match confine::process(needs) {

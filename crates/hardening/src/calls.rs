@@ -1,9 +1,9 @@
 //! System calls of a daemon (`seccomp(2)`).
 //!
 //! Each filter names what may be called; all else fails with `EPERM`, calls of later kernels
-//! included, and the kernel logs it. An error, not a signal: an unforeseen call of a library costs a
-//! function then, and not the plant's traffic. The kernel keeps a table of the calls without conditions, so that those of
-//! a frame cost no walk through the list.
+//! included, and the kernel logs it. An error, not a signal: an unforeseen call of a library costs
+//! a function then, and not the plant's traffic. From 5.11 on the kernel keeps a table of the calls
+//! without conditions, so that those of a frame cost no walk through the list.
 
 use std::collections::BTreeMap;
 use std::io;

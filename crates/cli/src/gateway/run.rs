@@ -49,9 +49,9 @@ impl Run {
         })
     }
 
-    /// What a gateway does after its start: it records packet numbers, makes its control socket and the
-    /// locks of keys, reads its CAKs again, opens sockets for replaced interfaces, and looks up the peers of
-    /// an overlay.
+    /// What a gateway does after its start: it records packet numbers, makes its control socket and
+    /// the locks of keys, reads its CAKs again, opens sockets for replaced interfaces, and looks up
+    /// the peers of an overlay.
     fn needs(&self, checked: &Checked) -> Needs {
         let config = &checked.config;
         let socket = config.control.socket.parent().map(Path::to_owned);

@@ -118,8 +118,8 @@ impl Protection {
         stack::wiped(|| self.read(publisher))
     }
 
-    /// Gives up the rights that a client does not need, once all options are read. It writes its state,
-    /// and looks up the broker.
+    /// Gives up the rights that a client does not need, once all options are read. It writes its
+    /// state, and looks up the broker.
     pub(super) fn confine(&self, broker: &Settings) {
         let needs = Needs {
             writes: self.state.iter().cloned().collect(),

@@ -32,7 +32,7 @@ pub(super) fn expanded(key: [u8; 16]) -> [[u8; 16]; 11] {
 
 /// A key derived from a CAK of 128 bits (IEEE 802.1X-2020, clauses 6.2.1 and 9.3.3).
 pub(super) fn derived(cak: [u8; 16], label: &[u8], name: &str) -> [u8; 16] {
-    let mut id: Vec<u8> = name.as_bytes().chunks(2).map(|digits| octet(digits)).collect();
+    let mut id: Vec<u8> = name.as_bytes().chunks(2).map(octet).collect();
     id.resize(16, 0);
     let mut mac = Cmac::<Aes128>::new(&cak.into());
     [&[1], label, &[0], &id, &128_u16.to_be_bytes()].iter().for_each(|piece| mac.update(piece));

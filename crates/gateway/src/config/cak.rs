@@ -209,8 +209,9 @@ impl CakFile {
         self.entries.iter().map(listed).collect()
     }
 
-    /// Makes a key of 256 bits, or of 128 otherwise, with a random name. One with a priority above 0 is written as
-    /// a block, to stand beside others. `random` fills a buffer from the system's generator.
+    /// Makes a key of 256 bits, or of 128 otherwise, with a random name. One with a priority above 0
+    /// is written as a block, to stand beside others. `random` fills a buffer from the system's
+    /// generator.
     ///
     /// # Errors
     /// The error of `random`.

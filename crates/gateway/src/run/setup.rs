@@ -105,17 +105,17 @@ pub fn frames_only() {
     }
 }
 
-/// Gives up the calling thread's capabilities but those for packet sockets, which an interface that was
-/// replaced needs, and for locked memory. Logs a refusal at the level `debug`: a service manager may
-/// forbid the call, and leaves no others then.
+/// Gives up the calling thread's capabilities but those for packet sockets, which an interface that
+/// was replaced needs, and for locked memory. Logs a refusal at the level `debug`: a service manager
+/// may forbid the call, and leaves no others then.
 pub fn sockets_only() {
     if let Err(error) = confine::keep(&[Capability::NetRaw, Capability::IpcLock]) {
         tracing::debug!(%error, "a thread keeps capabilities that it does not need");
     }
 }
 
-/// Locks all memory of the gateway, whose threads and rings are there, and gives up the main thread's
-/// capabilities. Logs a refusal.
+/// Locks all memory of the gateway, whose threads and rings are there, and gives up the main
+/// thread's capabilities. Logs a refusal.
 pub fn settle() {
     sockets_only();
     if let Err(error) = memory::settle() {
