@@ -7,10 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use xtask::cross::Cross;
 use xtask::report::{StepResult, Stop};
-use xtask::shell::{Run, cache, cargo};
-
-/// The package of the emulated CPU, whose tests run in this step.
-pub(crate) const EMULATED: &str = "antedate-aead-emulated";
+use xtask::shell::{EMULATED, Run, cache, cargo};
 
 /// The emulated CPUs (`aead-emulated/src/emulated/cpu.rs`), and the tests that run on them: all on
 /// the first, and on the others those of the choice between kernels.

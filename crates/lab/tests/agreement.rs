@@ -38,6 +38,8 @@ const TESTS: &[Test] = &[
     ("cak_changes_at_once", cak_changes_at_once),
     ("replaced_cak_file_loses_no_frame", replaced_cak_file_loses_no_frame),
     ("single_cak_end_changes_last", single_cak_end_changes_last),
+    ("restarted_gateway_is_followed", restarted_gateway_is_followed),
+    ("followers_keep_the_old_cak", followers_keep_the_old_cak),
     ("faulty_cak_file_changes_nothing", faulty_cak_file_changes_nothing),
 ];
 
@@ -550,6 +552,53 @@ fn single_cak_end_changes_last() {
     association.crosses(0, 1, 4);
     association.crosses(1, 0, 5);
     assert_eq!(carriers(&association), ["6e6577"; 2]);
+}
+
+/// Every file is replaced, one gateway is restarted, and nobody reloads.
+fn restarted_gateway_is_followed() {
+    for (first, text) in [(0, block(true, 0)), (1, format!("{}{}", block(false, 0), block(true, 1)))] {
+        let mut association = with_the_old_cak();
+        association.members[first].gateway.write_caks(&block(true, 0));
+        association.members[1 - first].gateway.write_caks(&text);
+        std::thread::sleep(Duration::from_millis(2500));
+        assert_eq!(carriers(&association), ["616263"; 2], "a file alone changes nothing");
+        association.members[first].gateway.stop();
+        association.members[first].gateway.start();
+        let took = association.until_agreed(&[0, 1]);
+        println!("   agreed {took:?} after the start of number {first}");
+        assert!(took < Duration::from_secs(4), "{took:?}");
+        association.crosses(0, 1, 3);
+        association.crosses(1, 0, 4);
+        assert_eq!(carriers(&association), ["6e6577"; 2]);
+    }
+}
+
+/// A member with the old CAK only is not lost by a gateway that follows another one.
+fn followers_keep_the_old_cak() {
+    let mut association = Association::build(3, "");
+    association.start_all();
+    association.until_agreed(&[0, 1, 2]);
+    association.crosses(1, 2, 1);
+    association.crosses(2, 1, 2);
+    let caks = |association: &Association, number: usize| -> Vec<(String, bool)> {
+        let caks = association.members[number].gateway.agreement().caks;
+        caks.into_iter().map(|cak| (cak.ckn, cak.carries)).collect()
+    };
+    let name = |new: bool| String::from(if new { "6e6577" } else { "616263" });
+    let (sent, lost) = load(&mut association, (1, 2), 13, |second, association| match second {
+        1 => (0..2).for_each(|number| association.members[number].gateway.write_caks(&block(true, 0))),
+        4 => association.members[0].gateway.stop(),
+        5 => association.members[0].gateway.start(),
+        8 => {
+            assert_eq!(caks(association, 1), [(name(true), false), (name(false), true)]);
+            association.members[2].gateway.write_caks(&block(true, 0));
+        }
+        _ => {}
+    });
+    println!("   {sent} frames, lost: {lost:?}");
+    association.until_agreed(&[0, 1, 2]);
+    (0..3).for_each(|number| assert_eq!(caks(&association, number), [(name(true), true)]));
+    assert_eq!(lost, [0; 0]);
 }
 
 fn faulty_cak_file_changes_nothing() {

@@ -6,12 +6,14 @@
 //!
 //! 1. The participants are ordered by preference. A preferred one becomes the carrier when every
 //!    partner of the present carrier is a partner of it too, and all of them receive with its SAK.
-//!    It does so as well when its key server transmits. Until then the present one carries.
+//!    It does so as well when its key server transmits, unless it is *cautious*. Until then the
+//!    present one carries.
 //! 2. When all partners transmit with the SAK of the carrier, the less preferred participants rest:
 //!    they drop their keys, and make and take none, whatever their key servers distribute.
 //! 3. They wake when the carrier has no key any more; also when a partner has fallen silent in the
 //!    carrier and speaks in theirs, so that their key is ready before the carrier's is dropped.
-//! 4. A participant whose CAK is removed goes on until another one carries, for [`GRACE`] at most.
+//! 4. A participant whose CAK is removed goes on until another one carries, for a bounded time
+//!    (usually [`GRACE`]) or without a bound.
 //!    It falls silent as soon as another one has all its partners, which makes them wake theirs.
 //!
 //! The participants of a gateway share four association numbers. A packet number belongs to a SAK,
@@ -33,7 +35,7 @@ use super::keys::{Cak, Ckn};
 use super::participant::{Action, Config, IN_FLIGHT, Occupied, Participant, Role, Server};
 use super::status::{Dropped, Fault, Member, Refusals, Status};
 
-/// The longest time that a removed CAK carries on.
+/// The usual time for which a removed CAK carries on at most.
 pub const GRACE: Duration = Duration::from_secs(60);
 /// The time that a live participant leaves to preferred ones, at the start and after a loss.
 const PRECEDENCE: Duration = Duration::from_millis(500);
@@ -88,8 +90,10 @@ pub struct CakStatus {
 pub(super) struct Actor {
     pub(super) participant: Participant,
     priority: i32,
-    /// When its CAK was removed.
+    /// Its CAK is removed, and ends at this time at the latest.
     removed: Option<Duration>,
+    /// It does not follow its key server: partners of the carrier might be left behind.
+    cautious: bool,
 }
 
 /// A key agreement entity: participants for several CAKs, the preferred one first. Its methods are
@@ -111,14 +115,17 @@ impl Kay {
         let mut kay = Self { config, actors: Vec::new(), actions: VecDeque::new(), gone };
         for Listed { cak, priority } in list {
             let participant = Participant::new(cak, kay.config.clone(), random);
-            kay.actors.push(Actor { participant, priority, removed: None });
+            kay.actors.push(Actor { participant, priority, removed: None, cautious: false });
         }
         kay.sort();
         kay
     }
 
     /// Takes over another list of CAKs. Known ones go on as they are. Those not in the list go on
-    /// until another one carries.
+    /// until another one carries, for `grace` at most.
+    ///
+    /// Nobody asked for the change if `grace` is `None`, so it must not part partners: removed ones
+    /// go on without a bound, and new ones are cautious.
     ///
     /// # Errors
     /// When a name has another key now. Nothing has changed then.
@@ -126,6 +133,7 @@ impl Kay {
         &mut self,
         now: Duration,
         list: Vec<Listed>,
+        grace: Option<Duration>,
         random: &mut dyn FnMut(&mut [u8]),
     ) -> Result<(), OtherKey> {
         for Listed { cak, .. } in &list {
@@ -137,16 +145,18 @@ impl Kay {
         let mut before = core::mem::take(&mut self.actors);
         for Listed { cak, priority } in list {
             let known = before.iter().position(|actor| actor.participant.cak.is_same(&cak));
-            let mut participant = match known {
-                Some(place) => before.remove(place).participant,
-                None => Participant::new(cak, self.config.clone(), random),
+            let (mut participant, cautious) = match known.map(|place| before.remove(place)) {
+                Some(actor) => (actor.participant, actor.cautious && grace.is_none()),
+                None => (Participant::new(cak, self.config.clone(), random), grace.is_none()),
             };
             participant.silent = false;
-            self.actors.push(Actor { participant, priority, removed: None });
+            self.actors.push(Actor { participant, priority, removed: None, cautious });
         }
         self.sort();
+        let end = grace.map_or(Duration::MAX, |grace| now + grace);
         for actor in before {
-            self.actors.push(Actor { removed: actor.removed.or(Some(now)), ..actor });
+            let removed = Some(actor.removed.map_or(end, |earlier| earlier.min(end)));
+            self.actors.push(Actor { removed, ..actor });
         }
         Ok(())
     }
@@ -234,11 +244,14 @@ impl Kay {
     fn role(&self, place: usize, now: Duration) -> Role {
         let carrier = self.carrier();
         let carries = carrier.and_then(|carrier| self.actors.get(carrier)).map(|actor| &actor.participant);
-        let Some(own) = self.actors.get(place).map(|actor| &actor.participant) else { return Role::Rests };
+        let Some(Actor { participant: own, cautious, .. }) = self.actors.get(place) else {
+            return Role::Rests;
+        };
         match (carrier, carries) {
             (Some(carrier), Some(_)) if carrier == place => Role::Follows,
             (Some(carrier), Some(carries)) if place < carrier => {
-                let ready = own.is_led() || (own.covers(carries) && own.all_receive());
+                let led = own.is_led() && !cautious;
+                let ready = led || (own.covers(carries) && own.all_receive());
                 if ready { Role::Leads } else { Role::Waits }
             }
             (Some(_), Some(carries)) => {
@@ -311,7 +324,7 @@ impl Kay {
         for place in (0..self.actors.len()).rev() {
             let Some(actor) = self.actors.get_mut(place) else { continue };
             let rests = settled && actor.participant.role == Role::Rests;
-            let ends = actor.removed.is_some_and(|since| now >= since + GRACE);
+            let ends = actor.removed.is_some_and(|end| now >= end);
             if rests || ends {
                 actor.participant.drop_all();
             }

@@ -1,17 +1,17 @@
 //! Key agreement (IEEE 802.1X-2020 clauses 9 and 11) beside the forwarding threads.
 //!
 //! The key-agreement thread speaks MKA on a packet socket of the uplink. It sends the decisions of
-//! of
-//! a [`Kay`] to, one message per key and member. A key comes
+//! a [`Kay`] to the forwarding threads, one message per key and member. A key comes
 //! expanded, with its first packet numbers prepared; the old one returns in the answer and is wiped
 //! here, so the forwarding thread only exchanges the two. This thread announces that it receives
 //! with a key only when all its messages were answered.
 //!
 //! - [`crate::config::cak`]: the file with the pre-shared keys
-//! - [`reload`]: the file is read again
+//! - [`reload`]: the file is read again; `newer`: because a member has a newer one
 //! - [`report`]: members and keys in status and log
 //! - `symptoms`: what goes wrong, for the watch
 
+mod newer;
 pub mod reload;
 pub mod report;
 mod symptoms;
@@ -30,13 +30,14 @@ use antedate_channel::fragment::Marks;
 use antedate_channel::macsec::{
     CipherSuite, ReadyReceive, ReadyTransmit, Retired, TransmitConfig, TransmitInstallError,
 };
-use antedate_channel::mka::{Action, CakStatus, Config, Install, Kay, Member, Status};
+use antedate_channel::mka::{Action, CakStatus, Config, Dropped, Install, Kay, Member, Status};
 use antedate_hardening::stack;
 use antedate_host::fault::Fault;
 use antedate_wire::macsec::An;
 use antedate_wire::{EtherType, EthernetAddress, Sci};
 
-use self::reload::{Reload, Reloader};
+use self::newer::Newer;
+use self::reload::{Reload, Reloader, take_over};
 use self::symptoms::Symptoms;
 use crate::config::agreement::Settings;
 use crate::config::cak::CakFile;
@@ -131,6 +132,7 @@ impl Agreement {
         let speaker = Speaker {
             kay,
             reloads,
+            newer: Newer::new(file),
             config,
             socket: Some(socket),
             field,
@@ -202,6 +204,7 @@ fn random(octets: &mut [u8]) {
 struct Speaker {
     kay: Kay,
     reloads: mpsc::Receiver<Reload>,
+    newer: Newer,
     config: Config,
     socket: Option<Listener>,
     /// Hears MKPDUs on the wrong port.
@@ -251,6 +254,7 @@ impl Speaker {
             *lock(&self.view) = Some(Seen { status, caks });
             if self.looked.elapsed() >= LOOK {
                 self.looked = Instant::now();
+                self.newer.look();
                 self.follow();
                 self.hear_late();
                 self.look(&mut frame);
@@ -300,8 +304,15 @@ impl Speaker {
             let now = self.start.elapsed();
             let heard = self.kay.receive(now, frame.get(..len).unwrap_or_default());
             if let Err(reason) = heard {
+                let frame = frame.get(..len).unwrap_or_default();
                 tracing::debug!(%reason, "an MKPDU is refused");
-                self.symptoms.refused(reason, frame.get(..len).unwrap_or_default());
+                self.symptoms.refused(reason, frame);
+                let named = reason == Dropped::OtherName;
+                if let Some(list) = named.then(|| self.newer.keys(frame, &self.config)).flatten()
+                    && let Err(error) = take_over(&mut self.kay, now, list, None)
+                {
+                    tracing::error!("nothing is taken over: {error}; give the new CAK a CKN of its own");
+                }
             }
             self.kay.tick(now, &mut random);
         }

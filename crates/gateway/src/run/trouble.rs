@@ -125,19 +125,19 @@ impl Trouble {
             Self::OtherCak => words(
                 "other-cak",
                 "MKPDUs of this CKN have a wrong ICV: their sender has another CAK, or they are forged",
-                "copy one cak_file to all gateways",
+                "copy one cak_file to all gateways and restart those that ran with another; a new CAK needs a CKN of its own",
                 "MKPDUs have no wrong ICV any more",
             ),
             Self::OtherCkn => words(
                 "other-ckn",
                 "MKPDUs of another CKN arrive, and no member: their sender has another cak_file",
-                "copy one cak_file to all gateways",
+                "put the CAKs of both into the cak_file of both, each in a block network={ }, and run `antedate gateway reload` there; or copy one cak_file to all gateways",
                 "a member is heard, or MKPDUs of another CKN arrive no more",
             ),
             Self::StrangeMkpdus => words(
                 "strange-mkpdus",
                 "MKPDUs of another CKN or without a valid form arrive beside those of the members",
-                "look for their sender; another association on the same wire does no harm",
+                "look for their sender; another association on the same wire does no harm; a gateway with another CAK needs the cak_file with both",
                 "strange MKPDUs arrive no more",
             ),
             Self::NoKey => words(
@@ -155,7 +155,7 @@ impl Trouble {
             Self::CakWaits => words(
                 "cak-waits",
                 "a less preferred CAK carries, because members are not live with the preferred one",
-                "give them the cak_file with both CAKs and reload it there, or remove the block of the old one here; see `antedate gateway key-status`",
+                "give them the cak_file with both CAKs and reload it there, or remove the block of the old one here and reload; see `antedate gateway key-status`",
                 "the preferred CAK carries",
             ),
             Self::Loop => words(

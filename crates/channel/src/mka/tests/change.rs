@@ -117,6 +117,39 @@ fn removed_cak_ends_in_time() {
 }
 
 #[test]
+fn removed_cak_goes_on_without_a_bound() {
+    let mut world = agreed(2, 324, |_, _| {});
+    world.replace(0, &[new(0)], None);
+    world.run(3.0 * GRACE.as_secs_f64());
+    assert!(all_carry(&world, OLD));
+    // Nothing prolongs a bound.
+    world.reload(0, &[new(0)]);
+    world.replace(0, &[new(0)], None);
+    world.run(GRACE.as_secs_f64() - 1.0);
+    lossless(&world);
+    world.run(2.0);
+    assert_eq!(carries(&world, 0), None);
+}
+
+/// The key server, restarted with the new CAK alone, has one member follow, and not another.
+#[test]
+fn cautious_cak_parts_no_partners() {
+    for (grace, kept) in [(None, OLD), (Some(GRACE), NEW)] {
+        let mut world = agreed(3, 325, |_, _| {});
+        world.kill(0);
+        world.stations[0].caks = vec![new(0)];
+        world.start(0);
+        world.replace(1, &[new(0)], grace);
+        world.run(30.0);
+        assert_eq!(carries(&world, 1).as_deref(), Some(kept), "{grace:?}");
+        assert!(grace.is_some() || world.receives(2, sci(1)), "and so does its partner");
+        world.replace(2, &[new(0)], grace);
+        world.run(15.0);
+        assert!(all_carry(&world, NEW));
+    }
+}
+
+#[test]
 fn standby_cak_takes_over_without_loss() {
     // The new one has no preference: it carries when the old one is removed.
     for (order, seed) in [([0, 1], 330), ([1, 0], 331)] {
@@ -288,7 +321,7 @@ fn name_with_another_key_is_refused() {
     let kay = world.stations[0].participant.as_mut().unwrap();
     let other = Cak::new(&[3; 16], OLD).unwrap();
     let listed = vec![Listed { cak: other.into(), priority: 0 }];
-    assert_eq!(kay.replace(now, listed, &mut |_| {}), Err(OtherKey(Ckn::new(OLD).unwrap())));
+    assert_eq!(kay.replace(now, listed, Some(GRACE), &mut |_| {}), Err(OtherKey(Ckn::new(OLD).unwrap())));
     world.run(10.0);
     assert!(all_carry(&world, OLD));
     lossless(&world);

@@ -188,10 +188,15 @@ impl World {
 
     /// A station reads these CAKs while it runs.
     pub(super) fn reload(&mut self, number: usize, caks: &[OneCak]) {
+        self.replace(number, caks, Some(GRACE));
+    }
+
+    /// As [`reload`](Self::reload), with another time for removed ones.
+    pub(super) fn replace(&mut self, number: usize, caks: &[OneCak], grace: Option<Duration>) {
         let station = &mut self.stations[number];
         station.caks = caks.to_vec();
         let kay = station.participant.as_mut().expect("it is up");
-        kay.replace(self.now, listed(caks), &mut fill(&mut self.rng)).unwrap();
+        kay.replace(self.now, listed(caks), grace, &mut fill(&mut self.rng)).unwrap();
     }
 
     pub(super) fn start_all(&mut self) {

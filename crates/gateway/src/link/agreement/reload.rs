@@ -1,10 +1,10 @@
-//! The key file is read again while the gateway runs.
+//! The key file is read again while the gateway runs: on request, or for the sake of a member.
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::Duration;
 
-use antedate_channel::mka::{GRACE, Listed, OtherKey};
+use antedate_channel::mka::{GRACE, Kay, Listed, OtherKey};
 use antedate_host::fault::{Fault, Faults};
 
 use super::{Speaker, random};
@@ -54,21 +54,30 @@ impl Reloader {
 }
 
 impl Speaker {
-    /// Takes over lists of CAKs that were read.
+    /// Takes over lists of CAKs that were read on request.
     pub(super) fn reload(&mut self) {
         while let Ok((list, answer)) = self.reloads.try_recv() {
-            let now = self.start.elapsed();
-            let done = self.kay.replace(now, list, &mut random);
-            let carries = self.kay.caks(now).into_iter().find(|cak| cak.carries && cak.removed);
-            if let Some(cak) = carries {
-                tracing::warn!(
-                    ckn = %antedate_wire::Hex(cak.name.as_bytes()),
-                    "the CAK that carries is not in the file any more: it goes on until the members are live with another one, for {} s at most",
-                    GRACE.as_secs()
-                );
-            }
+            let done = take_over(&mut self.kay, self.start.elapsed(), list, Some(GRACE));
             // Who asked may have given up.
             let _ = answer.send(done);
         }
     }
+}
+
+/// Takes over a list of CAKs, with the `grace` of [`Kay::replace`].
+pub(super) fn take_over(
+    kay: &mut Kay,
+    now: Duration,
+    list: Vec<Listed>,
+    grace: Option<Duration>,
+) -> Result<(), OtherKey> {
+    kay.replace(now, list, grace, &mut random)?;
+    if let Some(cak) = kay.caks(now).into_iter().find(|cak| cak.carries && cak.removed) {
+        let bound = grace.map(|grace| format!(", for {} s at most", grace.as_secs())).unwrap_or_default();
+        tracing::warn!(
+            ckn = %antedate_wire::Hex(cak.name.as_bytes()),
+            "the CAK that carries is not in the file any more: it goes on until the members are live with another one{bound}",
+        );
+    }
+    Ok(())
 }

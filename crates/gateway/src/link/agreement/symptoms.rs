@@ -136,7 +136,7 @@ impl Symptoms {
 impl Symptoms {
     /// Notes whether the preferred CAK carries.
     pub(super) fn waits(&mut self, caks: &[CakStatus], now: Duration, watch: &Watch) {
-        let carrier = caks.iter().position(|cak| cak.carries && !cak.removed);
+        let carrier = caks.iter().position(|cak| cak.carries);
         let (Some(preferred), Some(carrier @ 1..)) = (caks.first(), carrier) else {
             self.waiting = None;
             return watch.holds(Trouble::CakWaits, "", None);

@@ -2,7 +2,7 @@
 
 use std::net::UdpSocket;
 
-use antedate_channel::mka::{Cak, Dropped, Listed, Participant};
+use antedate_channel::mka::{Cak, Listed, Participant};
 
 use super::*;
 use crate::sys::interface::Witness;
@@ -21,6 +21,7 @@ fn speaker() -> (Speaker, UdpSocket) {
     let speaker = Speaker {
         kay: Kay::new(vec![Listed { cak: cak.into(), priority: 0 }], config.clone(), &mut random),
         reloads: Reloader::new(std::path::Path::new("cak")).1,
+        newer: Newer::new(std::path::Path::new("cak")),
         config,
         socket: Some(Listener::of(own.into())),
         field: None,
