@@ -184,14 +184,14 @@ fn files(places: &Places, names: bool) -> Result<RestrictionStatus, RulesetError
         let resolvers = fs::canonicalize(RESOLVERS).ok();
         readable.extend(resolvers.iter().filter_map(|file| file.parent()).map(Path::to_owned));
     }
-    // The random numbers of old kernels.
-    let devices = ["/dev/urandom", "/dev/random"].map(Path::new);
+    // The random numbers of old kernels, and the machine that a state belongs to.
+    let files = ["/dev/urandom", "/dev/random", "/etc/machine-id", "/run/machine-id"].map(Path::new);
     Ruleset::default()
         .handle_access(AccessFs::from_all(abi))?
         .scope(Scope::from_all(abi))?
         .create()?
         .add_rules(path_beneath_rules(readable, read))?
-        .add_rules(path_beneath_rules(devices, AccessFs::ReadFile))?
+        .add_rules(path_beneath_rules(files, AccessFs::ReadFile))?
         .add_rules(path_beneath_rules(&places.writes, write))?
         .restrict_self()
 }
