@@ -37,6 +37,7 @@ pub mod mka;
 pub mod mqtt;
 pub mod overlay;
 pub mod replay;
+mod secret;
 mod sequence;
 #[cfg(feature = "wireguard")]
 pub mod wireguard;

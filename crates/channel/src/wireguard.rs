@@ -39,12 +39,11 @@ use core::net::{IpAddr, Ipv6Addr, SocketAddr};
 use antedate_wire::wireguard::{
     COOKIE_REPLY_LEN, CookieReply, INITIATION_LEN, Message, TAG_LEN, TRANSPORT_HEADER_LEN,
 };
-use zeroize::Zeroizing;
 
 use cookie::Checker;
 pub use counters::{Dropped, PeerCounters, Refusals};
-use noise::Identity;
 pub use noise::Timestamp;
+use noise::{Identity, Secret};
 pub use outcome::{Finished, KeyLogEntry, Outgoing, Received, SendError};
 use peer::{Origin, Peer, SECOND};
 use session::{OpenError, Session};
@@ -150,7 +149,7 @@ impl Device {
             return Err(PeerError::Known);
         }
         let shared = self.keys.identity.agree(&settings.public).map_err(|_| PeerError::LowOrder)?;
-        let preshared = Zeroizing::new(settings.preshared);
+        let preshared = Secret::from(settings.preshared);
         let partner = Partner { public: settings.public, shared, preshared };
         Arc::make_mut(&mut self.keys).partners.push(Arc::new(partner));
         self.peers.push(Peer::new(settings));

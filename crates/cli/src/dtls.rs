@@ -2,17 +2,20 @@
 
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use antedate_channel::dtls::{CipherSuite, ConnectionId, PREPARED_LEN, Settings};
 use antedate_dtls::psk::PskFile;
 use antedate_dtls::{Options, status};
+use antedate_hardening::confine::{self, Capability, Needs};
+use antedate_hardening::stack;
 use clap::{Args, Subcommand};
 
 use crate::failure::{Done, Failure, ValueError};
 use crate::gateway::run::{log, watch_signals};
+use crate::hardened;
 use crate::output;
 
 /// Sides of the proxy.
@@ -164,7 +167,14 @@ impl Common {
     /// Starts the log, reads the keys and installs the signal handler.
     fn start(&self) -> Result<(PskFile, Arc<AtomicBool>), Failure> {
         log(self.log.clone())?;
-        let keys = PskFile::load(&self.psk)?;
+        hardened::close_memory_of_daemon();
+        let keys = stack::wiped(|| PskFile::load(&self.psk))?;
+        hardened::confine_daemon(&Needs {
+            // Until the address is bound.
+            capabilities: vec![Capability::NetBindService],
+            writes: self.status.iter().filter_map(|path| path.parent().map(Path::to_owned)).collect(),
+            ..Needs::default()
+        });
         let stop = Arc::new(AtomicBool::new(false));
         watch_signals(Arc::clone(&stop), Arc::default())?;
         Ok((keys, stop))
@@ -177,6 +187,7 @@ impl Listen {
         let to = self.common.to;
         let options = Options { max_handshakes: self.max_handshakes.get(), ..self.common.options() };
         Ok(antedate_dtls::listen(&options, keys, &stop, |at| {
+            confine::keep_none();
             tracing::info!("DTLS at {at}, plain datagrams to {to}");
         })?)
     }
@@ -196,6 +207,7 @@ impl Connect {
         };
         let to = self.common.to;
         Ok(antedate_dtls::connect(&options, client, &stop, |at| {
+            confine::keep_none();
             tracing::info!("plain datagrams at {at}, DTLS to {to}");
         })?)
     }

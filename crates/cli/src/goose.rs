@@ -14,6 +14,7 @@ use keeping::{Numbers, Secret, State};
 use timely::Timely;
 
 use crate::failure::{Done, Failure};
+use crate::hardened;
 use crate::output;
 
 mod keeping;
@@ -32,6 +33,9 @@ pub(crate) enum Verb {
 
 impl Verb {
     pub(crate) fn run(self) -> Done {
+        if let Some(warning) = hardened::close_memory() {
+            output::tell(format_args!("antedate: {warning}"));
+        }
         match self {
             Self::Publish(verb) => verb.run(),
             Self::Subscribe(verb) => verb.run(),

@@ -9,6 +9,7 @@ mod dtls;
 mod failure;
 mod gateway;
 mod goose;
+mod hardened;
 mod keygen;
 #[cfg(feature = "lab")]
 mod lab;
@@ -24,6 +25,10 @@ mod template;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+
+/// Locked, left out of dumps, and wiped when freed: keys pass through buffers of many libraries.
+#[global_allocator]
+static HEAP: antedate_hardening::Heap = antedate_hardening::Heap::new();
 
 /// Secure communication for industrial devices that meets deadlines.
 ///

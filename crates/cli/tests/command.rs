@@ -840,7 +840,8 @@ fn observing_a_capture_prints_a_policy() {
         called.out(),
         "[policy]\nallow = [\n    \
          # 1 frame, 0.0 s to 0.0 s; 02:00:00:00:00:01 to 02:00:00:00:00:09: 1\n    \"lldp\",\n    \
-         # 1 frame, 0.0 s to 0.0 s, refused now; 02:00:00:00:00:01 to 02:00:00:00:00:09: 1\n    \"profinet-rt\",\n]\n\n\
+         # 1 frame, 0.0 s to 0.0 s, refused now; 02:00:00:00:00:01 to 02:00:00:00:00:09: 1\n    \"profinet-rt\",\n    \
+         # No device was given a name. One fresh from the factory needs:\n    # \"profinet-dcp-set-name\",\n]\n\n\
          # 1 frame, 0.0 s to 0.0 s, refused now; 02:00:00:00:00:01 to 02:00:00:00:00:09: 1\n\
          [[policy.rule]]\naction = \"allow\"\nethertype = 0x88f5\n"
     );

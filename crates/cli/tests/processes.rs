@@ -2,6 +2,10 @@
 
 #[path = "../../lab/tests/harness/mod.rs"]
 mod harness;
+#[path = "processes/memory.rs"]
+mod memory;
+#[path = "processes/rights.rs"]
+mod rights;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -19,6 +23,8 @@ const TESTS: &[harness::Test] = &[
     ("second_sender_with_a_key_is_refused", second_sender_with_a_key_is_refused),
     ("changes_of_the_host_are_told", changes_of_the_host_are_told),
     ("only_documented_signals_end_it", only_documented_signals_end_it),
+    ("retired_key_leaves_memory", memory::retired_key_leaves_memory),
+    ("gateway_gives_up_rights", rights::gateway_gives_up_rights),
 ];
 const ANTEDATE: &str = env!("CARGO_BIN_EXE_antedate");
 /// A frame of a cyclic flow, and one of another kind, without their numbers.

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use antedate_hardening::stack;
 use antedate_host::clock::Moment;
 use antedate_host::control::{self, Words};
 use antedate_host::fault::Fault;
@@ -30,6 +31,9 @@ pub(crate) const RECORD_OVERHEAD: usize = 128;
 const LONGEST_WAIT: Duration = Duration::from_millis(100);
 /// The most datagrams from one socket before the next socket's turn.
 const BATCH: usize = 64;
+/// Interval of wiping the stack, in milliseconds, if anything came: handshakes and new sessions
+/// compute with keys there. Costs some microseconds.
+const WIPE: u64 = 250;
 /// Preparation steps between two polls: some ten microseconds.
 const STEPS: u32 = 64;
 
@@ -128,7 +132,12 @@ pub(crate) fn run(
     ready(at);
     let mut prepared = false;
     let mut again: Vec<Token> = Vec::new();
+    let (mut used, mut wiped) = (true, 0);
     while !stop.load(Ordering::Acquire) {
+        if used && io.now() >= wiped + WIPE {
+            stack::wipe();
+            (used, wiped) = (false, io.now());
+        }
         let idle = prepared && again.is_empty();
         let wait = if idle { wait(&side, io.now()) } else { Duration::ZERO };
         match io.poll.poll(&mut events, Some(wait)) {
@@ -137,6 +146,7 @@ pub(crate) fn run(
         }
         let mut tokens = std::mem::take(&mut again);
         tokens.extend(events.iter().map(|event| event.token()));
+        used |= !tokens.is_empty();
         for token in &tokens {
             let left = match *token {
                 OUTSIDE => {
@@ -182,6 +192,8 @@ fn wait(side: &impl Side, now: u64) -> Duration {
 
 /// Takes at most [`BATCH`] datagrams of a socket. Returns whether there may be more. An error
 /// reports an ICMP message about an earlier datagram; `unreachable` takes that of a closed port.
+// Never inlined: the caller wipes the stack below itself.
+#[inline(never)]
 fn drain<S, T>(
     side: &mut S,
     buffer: &mut [u8],

@@ -4,16 +4,16 @@ use core::fmt;
 
 use antedate_aead::{Nonce, NonceSequence};
 use antedate_wire::dtls::SEQUENCE_END;
-use zeroize::Zeroizing;
 
 use super::Aead;
+use crate::secret::Boxed;
 use crate::sequence::ExhaustedError;
 
 /// The key and the IV of one direction, from any kind of handshake.
 #[derive(Clone)]
 pub struct DirectionKeys {
     aead: Aead,
-    key: Zeroizing<[u8; 32]>,
+    key: Boxed<32>,
     iv: [u8; 12],
 }
 
@@ -23,7 +23,7 @@ impl DirectionKeys {
         if key.len() != aead.key_len() || iv.len() != aead.iv_len() {
             return None;
         }
-        let mut this = Self { aead, key: Zeroizing::new([0; 32]), iv: [0; 12] };
+        let mut this = Self { aead, key: Boxed::default(), iv: [0; 12] };
         this.key[..key.len()].copy_from_slice(key);
         this.iv[..iv.len()].copy_from_slice(iv);
         Some(this)

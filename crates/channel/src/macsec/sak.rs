@@ -7,11 +7,12 @@ use zeroize::Zeroize;
 
 use super::CipherSuite;
 use super::suite::Width;
+use crate::secret::Boxed;
 
 pub(crate) const MAX_KEY_LEN: usize = 32;
 
 /// A secure association key with its suite and, for an XPN suite, its salt. It cannot be copied,
-/// its `Debug` shows no secret, and dropping it wipes it.
+/// its `Debug` shows no secret, a move leaves nothing behind, and dropping it wipes it.
 ///
 /// ```compile_fail
 /// use antedate_channel::macsec::{CipherSuite, Sak};
@@ -20,7 +21,7 @@ pub(crate) const MAX_KEY_LEN: usize = 32;
 /// ```
 pub struct Sak {
     suite: CipherSuite,
-    key: [u8; MAX_KEY_LEN],
+    key: Boxed<MAX_KEY_LEN>,
     salt: [u8; 12],
 }
 
@@ -65,7 +66,7 @@ impl Sak {
             (false, Some(_)) => return Err(SakError::SaltUnexpected),
             (_, salt) => salt.unwrap_or_default(),
         };
-        let mut sak = Self { suite, key: [0; MAX_KEY_LEN], salt };
+        let mut sak = Self { suite, key: Boxed::default(), salt };
         sak.key[..key.len()].copy_from_slice(key);
         Ok(sak)
     }
@@ -86,7 +87,6 @@ impl Sak {
 
 impl Drop for Sak {
     fn drop(&mut self) {
-        self.key.zeroize();
         self.salt.zeroize();
     }
 }

@@ -21,6 +21,7 @@
 //! again.
 
 use alloc::collections::VecDeque;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 use core::time::Duration;
@@ -47,8 +48,8 @@ const LOOK: Duration = Duration::from_millis(100);
 /// A CAK with its preference.
 #[derive(Debug)]
 pub struct Listed {
-    /// the key and its name
-    pub cak: Cak,
+    /// the key and its name; shared with the caller, so that there is one copy
+    pub cak: Arc<Cak>,
     /// the preference: the highest value first, then the order in the list
     pub priority: i32,
 }

@@ -10,20 +10,21 @@ use cmac::{Cmac, KeyInit, Mac};
 use zeroize::{Zeroize, Zeroizing};
 
 use crate::macsec::MAX_KEY_LEN;
+use crate::secret::Boxed;
 
 /// Octets that the AES key wrap adds (RFC 3394).
 pub(super) const WRAP_LEN: usize = 8;
 
 /// A secret of 16 or 32 octets, wiped when dropped.
 pub(super) struct Secret {
-    octets: [u8; MAX_KEY_LEN],
+    octets: Boxed<MAX_KEY_LEN>,
     len: usize,
 }
 
 impl Secret {
     /// A secret of the octets that fit. The callers have checked the length.
     pub(super) fn new(octets: &[u8]) -> Self {
-        let mut secret = Self { octets: [0; MAX_KEY_LEN], len: octets.len().min(MAX_KEY_LEN) };
+        let mut secret = Self { octets: Boxed::default(), len: octets.len().min(MAX_KEY_LEN) };
         for (to, from) in secret.octets.iter_mut().zip(octets) {
             *to = *from;
         }
@@ -55,7 +56,7 @@ impl Secret {
     /// The key derivation function of clause 6.2.1: AES-CMAC in counter mode.
     pub(super) fn derive(&self, label: &[u8], context: &[&[u8]], octets: usize) -> Self {
         let bits = (octets as u16 * 8).to_be_bytes();
-        let mut out = Self { octets: [0; MAX_KEY_LEN], len: octets.min(MAX_KEY_LEN) };
+        let mut out = Self { octets: Boxed::default(), len: octets.min(MAX_KEY_LEN) };
         for (counter, chunk) in (1u8..).zip(out.octets.chunks_mut(16)) {
             let mut pieces = alloc::vec::Vec::with_capacity(4 + context.len());
             let counter = [counter];
@@ -71,12 +72,6 @@ impl Secret {
             rest.zeroize();
         }
         out
-    }
-}
-
-impl Drop for Secret {
-    fn drop(&mut self) {
-        self.octets.zeroize();
     }
 }
 
@@ -177,9 +172,14 @@ impl Cak {
 
     /// Whether both have the same key and name, in a time that does not depend on the keys.
     pub(super) fn is_same(&self, other: &Self) -> bool {
-        let pairs = self.cak.octets.iter().zip(&other.cak.octets);
+        let pairs = self.cak.octets.iter().zip(other.cak.octets.iter());
         let difference = pairs.fold(0, |difference, (a, b)| difference | (a ^ b));
         core::hint::black_box(difference) == 0 && self.cak.len == other.cak.len && self.name == other.name
+    }
+
+    /// The octets of the CAK, for the file that it is kept in.
+    pub fn secret(&self) -> &[u8] {
+        self.cak.as_bytes()
     }
 
     /// The ICV of an MKPDU (clause 9.4.1).

@@ -2,6 +2,7 @@
 //! clauses 9.4 to 9.11).
 
 use alloc::collections::VecDeque;
+use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -160,7 +161,7 @@ pub(super) struct Sent {
 #[derive(Debug)]
 pub struct Participant {
     pub(super) config: Config,
-    pub(super) cak: Cak,
+    pub(super) cak: Arc<Cak>,
     pub(super) member: MemberIdentifier,
     pub(super) message: u32,
     /// The messages of the last six seconds.
@@ -199,14 +200,15 @@ pub struct Participant {
 }
 
 impl Participant {
-    /// A participant at its start. `random` fills a buffer with unpredictable octets.
-    pub fn new(cak: Cak, config: Config, random: &mut dyn FnMut(&mut [u8])) -> Self {
+    /// A participant at its start. It shares the CAK with the caller, so that there is one copy.
+    /// `random` fills a buffer with unpredictable octets.
+    pub fn new(cak: impl Into<Arc<Cak>>, config: Config, random: &mut dyn FnMut(&mut [u8])) -> Self {
         let config = Config { max_peers: config.max_peers.min(MAX_PEERS), ..config };
         let mut member = MemberIdentifier::default();
         random(&mut member.0);
         Self {
             config,
-            cak,
+            cak: cak.into(),
             member,
             message: 0,
             sent_at: VecDeque::new(),

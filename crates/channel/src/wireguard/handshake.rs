@@ -6,7 +6,7 @@ use alloc::sync::Arc;
 use antedate_wire::wireguard::{Initiation, Response};
 use zeroize::Zeroizing;
 
-use super::noise::Timestamp;
+use super::noise::{Secret, Timestamp};
 use super::peer::{Origin, StaleError};
 use super::session::Session;
 use super::work::{Answer, Done, Job, Outcome, Task};
@@ -49,7 +49,7 @@ impl Device {
         answer: &mut [u8; LONGEST_HANDSHAKE],
     ) -> Result<Received, Dropped> {
         let index = free_index(&self.indices, world);
-        let mut ephemeral = Zeroizing::new([0; 32]);
+        let mut ephemeral = Secret::default();
         world.random(&mut ephemeral[..]);
         self.work(world, Task::Answer { origin, message: *message, index, ephemeral }, answer)
     }
@@ -107,7 +107,7 @@ impl Device {
         let timestamp = world.timestamp().max(after(peer.said));
         peer.said = timestamp;
         peer.initiated(now, jitter);
-        let ephemeral = Zeroizing::new(*ephemeral);
+        let ephemeral = Secret::copy(ephemeral);
         let task = Task::Begin { at, index, ephemeral, timestamp };
         let job = Job { keys: Arc::clone(&self.keys), task };
         if let Some(jobs) = &mut self.jobs {
@@ -138,12 +138,12 @@ impl Device {
                 if self.indices.contains_key(&index) {
                     return Err(Dropped::UnknownIndex);
                 }
-                let ephemeral = begun.ephemeral();
+                let ephemeral = begun.ephemeral().clone();
                 let given_up = peer.begun.replace(begun).map(|begun| begun.index);
                 let mut octets = message.emit();
                 peer.marker.mark(&mut octets, now);
                 *out = octets;
-                self.log(at, ephemeral);
+                self.log(at, &ephemeral);
                 self.release(given_up);
                 self.indices.insert(index, at);
                 Ok(Finished::Begun(Outgoing { peer: PeerId(at), to, len: octets.len() }))
@@ -194,19 +194,19 @@ impl Device {
         let mut octets = response.emit();
         peer.marker.mark(&mut octets, now);
         out[..octets.len()].copy_from_slice(&octets);
-        self.log(at, ephemeral);
+        self.log(at, &ephemeral);
         self.release(gone);
         Ok(Finished::Answered(Outgoing { peer: PeerId(at), to, len: octets.len() }))
     }
 
     /// Records the keys of a handshake, if requested.
-    fn log(&mut self, at: usize, local_ephemeral: Zeroizing<[u8; 32]>) {
+    fn log(&mut self, at: usize, ephemeral: &Secret) {
         if let (Some(log), Some(partner)) = (&mut self.key_log, self.keys.partners.get(at)) {
             log.push(KeyLogEntry {
-                local_static: self.keys.identity.secret(),
-                local_ephemeral,
+                local_static: Zeroizing::new(*self.keys.identity.secret()),
+                local_ephemeral: Zeroizing::new(**ephemeral),
                 remote_static: partner.public,
-                preshared: partner.preshared.clone(),
+                preshared: Zeroizing::new(*partner.preshared),
             });
         }
     }

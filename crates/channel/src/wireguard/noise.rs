@@ -10,15 +10,16 @@ use antedate_aead::{ChaCha20Poly1305, Key, Nonce};
 use blake2::{Blake2s256, Digest};
 use hmac::{KeyInit, Mac, SimpleHmac};
 use x25519_dalek::{PublicKey, StaticSecret};
-use zeroize::Zeroizing;
 
 use antedate_wire::wireguard::{Initiation, Response};
+
+use crate::secret::Boxed;
 
 const CONSTRUCTION: &[u8] = b"Noise_IKpsk2_25519_ChaChaPoly_BLAKE2s";
 const IDENTIFIER: &[u8] = b"WireGuard v1 zx2c4 Jason@zx2c4.com";
 
 /// A key of 32 octets that is wiped when dropped.
-pub(super) type Secret = Zeroizing<[u8; 32]>;
+pub(super) type Secret = Boxed<32>;
 
 /// A TAI64N timestamp.
 pub type Timestamp = [u8; 12];
@@ -45,14 +46,14 @@ impl Identity {
     }
 
     pub(super) fn secret(&self) -> Secret {
-        Zeroizing::new(self.secret.to_bytes())
+        Secret::from(self.secret.to_bytes())
     }
 }
 
 /// Curve25519. A public key of low order gives a publicly known secret.
 fn agree(secret: &StaticSecret, public: &[u8; 32]) -> Result<Secret, ForgedError> {
     let shared = secret.diffie_hellman(&PublicKey::from(*public));
-    if shared.was_contributory() { Ok(Zeroizing::new(shared.to_bytes())) } else { Err(ForgedError) }
+    if shared.was_contributory() { Ok(Secret::from(shared.to_bytes())) } else { Err(ForgedError) }
 }
 
 pub(super) fn hash(parts: &[&[u8]]) -> [u8; 32] {
@@ -67,7 +68,7 @@ fn hmac(key: &[u8; 32], parts: &[&[u8]]) -> Secret {
         return Secret::default();
     };
     parts.iter().for_each(|part| mac.update(part));
-    Zeroizing::new(mac.finalize().into_bytes().into())
+    Secret::from(<[u8; 32]>::from(mac.finalize().into_bytes()))
 }
 
 /// HKDF: `N` keys from a chaining key and an input.
@@ -99,7 +100,7 @@ impl Symmetric {
     fn new(responder: &[u8; 32]) -> Self {
         let chaining = hash(&[CONSTRUCTION]);
         let start = hash(&[&chaining, IDENTIFIER]);
-        Self { hash: hash(&[&start, responder]), chaining: Zeroizing::new(chaining) }
+        Self { hash: hash(&[&start, responder]), chaining: Secret::from(chaining) }
     }
 
     fn mix_hash(&mut self, data: &[u8]) {
@@ -151,7 +152,7 @@ impl Symmetric {
 #[derive(Clone)]
 pub(super) struct Begun {
     state: Symmetric,
-    ephemeral: StaticSecret,
+    ephemeral: Secret,
     pub(super) index: u32,
 }
 
@@ -165,18 +166,18 @@ impl Begun {
         timestamp: &Timestamp,
         index: u32,
     ) -> Result<(Self, Initiation), ForgedError> {
-        let ephemeral = StaticSecret::from(*ephemeral);
-        let public = PublicKey::from(&ephemeral).to_bytes();
+        let secret = StaticSecret::from(*ephemeral);
+        let public = PublicKey::from(&secret).to_bytes();
         let mut state = Symmetric::new(responder);
         state.mix_key(&public);
         state.mix_hash(&public);
         let mut message =
             Initiation { sender: index, ephemeral: public, static_key: [0; 48], timestamp: [0; 28] };
-        let key = state.mix_key_and_take(&agree(&ephemeral, responder)?[..]);
+        let key = state.mix_key_and_take(&agree(&secret, responder)?[..]);
         state.seal(&key, &identity.public, &mut message.static_key)?;
         let key = state.mix_key_and_take(&shared[..]);
         state.seal(&key, timestamp, &mut message.timestamp)?;
-        Ok((Self { state, ephemeral, index }, message))
+        Ok((Self { state, ephemeral: Secret::copy(ephemeral), index }, message))
     }
 
     /// Sections 5.4.3 and 5.4.5: derives the keys for sending and receiving from the peer's
@@ -190,15 +191,15 @@ impl Begun {
         let mut state = self.state.clone();
         state.mix_key(&response.ephemeral);
         state.mix_hash(&response.ephemeral);
-        state.mix_key(&agree(&self.ephemeral, &response.ephemeral)?[..]);
+        state.mix_key(&agree(&StaticSecret::from(*self.ephemeral), &response.ephemeral)?[..]);
         state.mix_key(&identity.agree(&response.ephemeral)?[..]);
         let key = state.mix_preshared(preshared);
         state.open(&key, &response.empty, &mut [])?;
         Ok(state.split())
     }
 
-    pub(super) fn ephemeral(&self) -> Secret {
-        Zeroizing::new(self.ephemeral.to_bytes())
+    pub(super) fn ephemeral(&self) -> &Secret {
+        &self.ephemeral
     }
 }
 
@@ -281,7 +282,7 @@ mod tests {
     #[test]
     fn both_sides_derive_the_same_keys() {
         let (a, b, shared) = pair();
-        let psk = Zeroizing::new([9; 32]);
+        let psk = Secret::from([9; 32]);
         let (begun, initiation) = Begun::new(&a, &b.public, &shared, &[3; 32], &[7; 12], 11).unwrap();
         let heard = Heard::new(&b, &initiation).unwrap();
         assert_eq!(heard.initiator, a.public);
@@ -296,9 +297,9 @@ mod tests {
     #[test]
     fn messages_and_keys_match_another_program() {
         let (a, b, shared) = pair();
-        let psk = Zeroizing::new([9; 32]);
+        let psk = Secret::from([9; 32]);
         let (begun, initiation) = Begun::new(&a, &b.public, &shared, &[3; 32], &[7; 12], 11).unwrap();
-        assert_eq!(*begun.ephemeral(), [3; 32]);
+        assert_eq!(**begun.ephemeral(), [3; 32]);
         let hex = |octets: &[u8]| std::format!("{}", antedate_wire::Hex(octets));
         assert_eq!(
             hex(&initiation.ephemeral),
@@ -323,7 +324,7 @@ mod tests {
     #[test]
     fn changed_message_or_key_is_detected() {
         let (a, b, shared) = pair();
-        let psk = Zeroizing::new([9; 32]);
+        let psk = Secret::from([9; 32]);
         let (begun, initiation) = Begun::new(&a, &b.public, &shared, &[3; 32], &[7; 12], 11).unwrap();
         let mut changed = initiation;
         changed.static_key[0] ^= 1;
@@ -333,7 +334,7 @@ mod tests {
         assert!(Heard::new(&b, &changed).unwrap().timestamp(&shared).is_err());
         let (proven, _) = Heard::new(&b, &initiation).unwrap().timestamp(&shared).unwrap();
         let (response, _) = proven.respond(&psk, &[4; 32], 12).unwrap();
-        assert!(begun.finish(&a, &Zeroizing::new([8; 32]), &response).is_err());
+        assert!(begun.finish(&a, &Secret::from([8; 32]), &response).is_err());
         let mut changed = response;
         changed.empty[0] ^= 1;
         assert!(begun.finish(&a, &psk, &changed).is_err());

@@ -189,7 +189,7 @@ mod tests {
 
     /// The two ends of a session, the first of which has sent all below `next`.
     fn pair(next: u64) -> [Session; 2] {
-        let [a, b] = [[1; 32], [2; 32]].map(Secret::new);
+        let [a, b] = [[1; 32], [2; 32]].map(Secret::from);
         let mut ends = [
             Session::new([a.clone(), b.clone()], 1, 2, true, 0).unwrap(),
             Session::new([b, a], 2, 1, false, 0).unwrap(),

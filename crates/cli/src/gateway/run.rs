@@ -1,17 +1,21 @@
 //! `antedate gateway run FILE`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use antedate_gateway::config::{check, machine::ThisMachine};
+use antedate_gateway::config::{Checked, Keyed, check, machine::ThisMachine};
 use antedate_gateway::daemon;
+use antedate_hardening::confine::{self, Capability, Needs};
+use antedate_hardening::stack;
 use antedate_host::hangup::Hangup;
 use antedate_host::log::{self as host_log, FilterError};
+use antedate_host::numbers::KeyLock;
 use antedate_host::signals;
 use clap::Args;
 
 use crate::failure::{Done, Failure};
+use crate::hardened;
 
 #[derive(Args)]
 pub(crate) struct Run {
@@ -30,16 +34,42 @@ pub(crate) struct Run {
 
 impl Run {
     pub(crate) fn run(self) -> Done {
-        log(self.log)?;
+        log(self.log.clone())?;
+        hardened::close_memory_of_daemon();
+        let checked = stack::wiped(|| check(&self.file, &ThisMachine))?;
+        hardened::confine_daemon(&self.needs(&checked));
+        // A thread, which inherits the limits.
         let stop = Arc::new(AtomicBool::new(false));
         let hangup = Arc::new(Hangup::default());
         watch_signals(Arc::clone(&stop), Arc::clone(&hangup))?;
-        let checked = check(&self.file, &ThisMachine)?;
         let ended = daemon::run_logging_keys(&checked, self.keylog.as_deref(), &stop, &hangup);
         ended.map_err(|ended| match ended {
             daemon::RunError::NotStarted(fault) => fault.into(),
             other => Failure::Verdict(other.to_string()),
         })
+    }
+
+    /// What a gateway does after its start: it records packet numbers, makes its control socket and
+    /// the locks of keys, reads its CAKs again, opens sockets for replaced interfaces, and looks up
+    /// the peers of an overlay.
+    fn needs(&self, checked: &Checked) -> Needs {
+        let config = &checked.config;
+        let socket = config.control.socket.parent().map(Path::to_owned);
+        let writes = [config.state.directory.clone()].into_iter().chain(socket).chain(self.keylog.clone());
+        Needs {
+            capabilities: vec![
+                Capability::NetAdmin,
+                Capability::NetRaw,
+                Capability::SysNice,
+                Capability::IpcLock,
+            ],
+            writes: writes.chain(KeyLock::directories()).collect(),
+            reads: match &checked.protection {
+                Keyed::Agreed { cak, .. } => vec![cak.file.clone()],
+                _ => Vec::new(),
+            },
+            names: matches!(checked.protection, Keyed::Overlay { .. }),
+        }
     }
 }
 
@@ -51,7 +81,7 @@ pub(crate) fn log(filter: Option<String>) -> Done {
 /// Sets `stop` on the first SIGTERM or SIGINT, ends the process on the second. SIGHUP raises
 /// `hangup`.
 pub(crate) fn watch_signals(stop: Arc<AtomicBool>, hangup: Arc<Hangup>) -> Done {
-    signals::watch(stop, hangup).map_err(|error| {
+    confine::without_capabilities(|| signals::watch(stop, hangup)).map_err(|error| {
         Failure::usage(format!("cannot watch for signals: {error}"), "see ulimit -n and ulimit -u")
     })
 }

@@ -7,6 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use antedate_channel::mqtt::Dropped;
+use antedate_hardening::confine::Needs;
+use antedate_hardening::stack;
 use antedate_host::signals;
 use antedate_mqtt::file::{Device, GroupFile, doubled, keyless, overlaps};
 use antedate_mqtt::guard::{Guard, SealError, Verdict};
@@ -15,6 +17,7 @@ use antedate_mqtt_client::{Client, ConnectionLostError, Event, Message, Qos, Set
 use clap::Args;
 
 use crate::failure::{Failure, ValueError};
+use crate::hardened;
 use crate::output;
 
 /// The broker and the protocol.
@@ -107,7 +110,29 @@ pub(super) struct Protection {
 }
 
 impl Protection {
+    /// Reads the keys. The memory is closed before, and the stack is wiped.
     pub(super) fn guard(&self, publisher: Option<String>) -> Result<Guard, Failure> {
+        if let Some(warning) = hardened::close_memory() {
+            output::tell(format_args!("antedate: {warning}"));
+        }
+        stack::wiped(|| self.read(publisher))
+    }
+
+    /// Gives up the rights that a client does not need, once all options are read. It writes its
+    /// state, and looks up the broker.
+    pub(super) fn confine(&self, broker: &Settings) {
+        let needs = Needs {
+            writes: self.state.iter().cloned().collect(),
+            reads: broker.cafile.iter().cloned().collect(),
+            names: true,
+            ..Needs::default()
+        };
+        if let Some(warning) = hardened::confine(&needs) {
+            output::tell(format_args!("antedate: {warning}"));
+        }
+    }
+
+    fn read(&self, publisher: Option<String>) -> Result<Guard, Failure> {
         let mut faults = Vec::new();
         let mut files = Vec::new();
         for file in &self.keys {

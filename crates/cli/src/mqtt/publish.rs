@@ -73,6 +73,7 @@ impl Pub {
             return Err(antedate_mqtt::guard::SealError::NoGroup(self.topic).into());
         }
         let settings = self.broker.settings()?;
+        self.protection.confine(&settings);
         block_on(async {
             let mut link =
                 Link::with_will(&settings, guard, (Vec::new(), self.qos), &self.will, None).await?;

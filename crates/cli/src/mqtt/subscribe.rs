@@ -64,6 +64,7 @@ impl Sub {
         let guard = self.protection.guard(self.publisher.clone())?;
         let mut settings = self.broker.settings()?;
         settings.clean = !self.disable_clean_session;
+        self.protection.confine(&settings);
         let (mut seen, mut refused) = (0, Refused::default());
         let done = block_on(async {
             let wanted = (self.topics.clone(), self.qos);

@@ -7,14 +7,13 @@
 //! shows a key.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use antedate_channel::mka::{Cak, CakError, Listed};
+use antedate_channel::mka::{Cak, Listed};
 use antedate_host::fault::{Fault, Faults};
 use antedate_host::hex::{hex, is_zero, parse_hex, push_hex};
 use antedate_host::private_file::{self, MAX_KEY_FILE_LEN};
 use zeroize::Zeroizing;
-
-use crate::config::keys::SecretKey;
 
 /// The most octets of a key or a name.
 const MAX_LEN: usize = 32;
@@ -33,8 +32,8 @@ pub struct CakFile {
 /// A pre-shared key and its name.
 #[derive(Debug)]
 pub struct Entry {
-    key: SecretKey,
-    name: Vec<u8>,
+    /// The key with its name, and the keys derived from it. Shared, so that there is one copy.
+    cak: Arc<Cak>,
     /// The preference: the largest first.
     pub priority: i32,
 }
@@ -127,30 +126,29 @@ impl<'a> Block<'a> {
                 ),
             }
         }
-        Some(Entry { key: SecretKey::new(&key?), name: name?.to_vec(), priority })
+        Some(Entry::new(&key?, &name?, priority))
     }
 }
 
 impl Entry {
-    /// The CAK with its name.
-    ///
-    /// # Errors
-    /// When the length of the key or of the name is not allowed by the standard. A parsed file has
-    /// valid lengths.
-    pub fn cak(&self) -> Result<Cak, CakError> {
-        Cak::new(self.key.as_bytes(), &self.name)
+    /// A key and a name of legal lengths.
+    fn new(key: &[u8], name: &[u8], priority: i32) -> Self {
+        match Cak::new(key, name) {
+            Ok(cak) => Self { cak: Arc::new(cak), priority },
+            Err(error) => unreachable!("the callers checked the lengths: {error}"),
+        }
     }
 
     /// Length of the key in bits.
     #[must_use]
     pub fn bits(&self) -> usize {
-        8 * self.key.as_bytes().len()
+        8 * self.cak.secret().len()
     }
 
     /// The name (CKN) in hexadecimal digits.
     #[must_use]
     pub fn name(&self) -> String {
-        hex(&self.name)
+        hex(self.cak.name().as_bytes())
     }
 }
 
@@ -183,7 +181,7 @@ impl CakFile {
         let mut entries: Vec<Entry> = Vec::new();
         for block in blocks.iter().filter(|block| block.has_a_cak()) {
             let Some(entry) = block.read(file, &mut faults) else { continue };
-            if entries.iter().any(|other| other.name == entry.name) {
+            if entries.iter().any(|other| other.cak.name() == entry.cak.name()) {
                 let line = block.lines.iter().find(|(_, name, _)| *name == "mka_ckn").map(|(line, ..)| *line);
                 let fault = Fault::of_file(file, "is the name of another block", "give each CAK its own CKN");
                 faults.push(Fault { line, key: "mka_ckn".to_owned(), ..fault });
@@ -205,18 +203,15 @@ impl CakFile {
     }
 
     /// The CAKs with their preference.
-    ///
-    /// # Errors
-    /// As [`Entry::cak`].
-    pub fn list(&self) -> Result<Vec<Listed>, Fault> {
-        let listed =
-            |entry: &Entry| Ok::<_, CakError>(Listed { cak: entry.cak()?, priority: entry.priority });
-        let list: Result<Vec<_>, CakError> = self.entries.iter().map(listed).collect();
-        list.map_err(|error| Fault::of_file(&self.file, error.to_string(), "make a new one"))
+    #[must_use]
+    pub fn list(&self) -> Vec<Listed> {
+        let listed = |entry: &Entry| Listed { cak: Arc::clone(&entry.cak), priority: entry.priority };
+        self.entries.iter().map(listed).collect()
     }
 
-    /// Makes a key of 128 or 256 bits with a random name. One with a priority above 0 is written as
-    /// a block, to stand beside others. `random` fills a buffer from the system's generator.
+    /// Makes a key of 256 bits, or of 128 otherwise, with a random name. One with a priority above 0
+    /// is written as a block, to stand beside others. `random` fills a buffer from the system's
+    /// generator.
     ///
     /// # Errors
     /// The error of `random`.
@@ -225,12 +220,11 @@ impl CakFile {
         priority: i32,
         mut random: impl FnMut(&mut [u8]) -> Result<(), E>,
     ) -> Result<Self, E> {
-        let mut key = Zeroizing::new(vec![0; bits / 8]);
+        let mut key = Zeroizing::new(vec![0; if bits == 256 { 32 } else { 16 }]);
         let mut name = vec![0; MAX_LEN];
         random(&mut key)?;
         random(&mut name)?;
-        let entry = Entry { key: SecretKey::new(&key), name, priority };
-        Ok(Self { file: PathBuf::new(), entries: vec![entry] })
+        Ok(Self { file: PathBuf::new(), entries: vec![Entry::new(&key, &name, priority)] })
     }
 
     /// The text of the file, comments included.
@@ -240,16 +234,16 @@ impl CakFile {
         // memory.
         let mut text = Zeroizing::new(String::with_capacity(1024));
         text.push_str(HEAD);
-        for entry in &self.entries {
-            let block = entry.priority > 0;
+        for Entry { cak, priority } in &self.entries {
+            let block = *priority > 0;
             text.push_str(if block { "network={\n" } else { "" });
             text.push_str("mka_cak=");
-            push_hex(&mut text, entry.key.as_bytes());
+            push_hex(&mut text, cak.secret());
             text.push_str("\nmka_ckn=");
-            push_hex(&mut text, &entry.name);
+            push_hex(&mut text, cak.name().as_bytes());
             text.push('\n');
             if block {
-                text.push_str(&format!("priority={}\n}}\n", entry.priority));
+                text.push_str(&format!("priority={priority}\n}}\n"));
             }
         }
         text
@@ -288,8 +282,7 @@ mod tests {
             let read = CakFile::parse(Path::new("cak"), &made.to_text()).unwrap();
             let entry = &read.entries[0];
             assert_eq!((entry.bits(), entry.name(), entry.priority), (bits, "ab".repeat(32), priority));
-            assert_eq!(entry.key.as_bytes(), vec![0xab; bits / 8]);
-            assert!(read.list().is_ok());
+            assert_eq!(entry.cak.secret(), vec![0xab; bits / 8]);
         }
     }
 

@@ -31,6 +31,7 @@ use antedate_channel::macsec::{
     CipherSuite, ReadyReceive, ReadyTransmit, Retired, TransmitConfig, TransmitInstallError,
 };
 use antedate_channel::mka::{Action, CakStatus, Config, Dropped, Install, Kay, Member, Status};
+use antedate_hardening::stack;
 use antedate_host::clock::Moment;
 use antedate_host::fault::Fault;
 use antedate_wire::macsec::An;
@@ -49,6 +50,7 @@ use crate::link::vouch::Voucher;
 use crate::run::counters::{Counter, PathCounters};
 use crate::run::lock;
 use crate::run::mailbox::Mailbox;
+use crate::run::setup;
 use crate::run::watch::Watch;
 use crate::sys::interface::Interface;
 use crate::sys::listener::Listener;
@@ -121,11 +123,10 @@ impl Agreement {
         let refused = |what: String| {
             Fault::of_file(file, what, "see that the uplink exists and is up: ip link; or run as root")
         };
-        let list = cak.list()?;
         let socket = listen(uplink, &config).map_err(|e| {
             refused(format!("cannot open a packet socket for key agreement on {}: {e}", uplink.name))
         })?;
-        let kay = Kay::new(list, config.clone(), &mut random);
+        let kay = Kay::new(cak.list(), config.clone(), &mut random);
         let (reloader, reloads) = Reloader::new(file);
         let field = listen(&around.field, &config).ok();
         let (stop, view) = (Arc::new(AtomicBool::new(false)), View::default());
@@ -235,13 +236,10 @@ struct Unanswered {
 
 impl Speaker {
     fn run(mut self, stop: &AtomicBool) {
+        setup::sockets_only();
         let mut frame = vec![0; MAX_MKPDU_LEN];
         while !stop.load(Ordering::Acquire) {
-            self.reload();
-            let heard = self.listen(&mut frame);
-            self.progress();
-            self.kay.tick(self.start.elapsed(), &mut random);
-            self.act();
+            let heard = self.turn(&mut frame);
             let bounded = self.kay.bounds_delay();
             let drained = heard < HEARD_AT_ONCE;
             if let Some(until) = self.voucher.turn(clock(), bounded, drained, heard) {
@@ -273,6 +271,29 @@ impl Speaker {
                 None => thread::sleep(pause.max(Duration::from_millis(1))),
             }
         }
+    }
+
+    /// Receives, and does what is due. Returns the number of frames.
+    ///
+    /// Never inlined: keys and their expansions pass over the stack, which is wiped afterwards, and
+    /// the caller's own frame is not.
+    #[inline(never)]
+    fn speak(&mut self, frame: &mut [u8]) -> (usize, bool) {
+        self.reload();
+        let heard = self.listen(frame);
+        self.progress();
+        self.kay.tick(self.start.elapsed(), &mut random);
+        let acted = self.act();
+        (heard, acted)
+    }
+
+    /// As [`speak`](Self::speak), and leaves no key on the stack.
+    fn turn(&mut self, frame: &mut [u8]) -> usize {
+        let (heard, acted) = self.speak(frame);
+        if heard > 0 || acted {
+            stack::wipe();
+        }
+        heard
     }
 
     /// Receives frames, but not all of a flood: sending, installing keys and stopping continue
@@ -338,8 +359,11 @@ impl Speaker {
         }
     }
 
-    fn act(&mut self) {
+    /// Carries out the actions of key agreement. Returns whether there were some.
+    fn act(&mut self) -> bool {
+        let mut acted = false;
         while let Some(action) = self.kay.next_action() {
+            acted = true;
             match action {
                 Action::Send(frame) => {
                     // A link that is down loses it like any other frame. The next one follows in
@@ -374,6 +398,7 @@ impl Speaker {
                 }
             }
         }
+        acted
     }
 
     /// Checks for late answers: without its acknowledgement no member would ever transmit with a

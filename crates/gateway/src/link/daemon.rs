@@ -13,6 +13,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use antedate_channel::macsec::SLOTS;
+use antedate_hardening::stack;
 use antedate_host::control::Server;
 use antedate_host::fault::Fault;
 use antedate_host::hangup::Hangup;
@@ -47,7 +48,6 @@ use crate::run::setup::{self, Granted};
 use crate::run::surroundings::Surroundings;
 use crate::run::trouble::Trouble;
 use crate::run::watch::{Watch, watch_stale};
-use crate::sys;
 use crate::sys::interface::Interface;
 
 /// Interval of checks for a reservation. At a million frames a second, half of a default
@@ -67,13 +67,12 @@ const SUMMARY: Duration = Duration::from_secs(60);
 /// # Errors
 /// When it cannot start, ends by itself, or cannot write its state at the end.
 pub fn run(checked: &Checked, stop: &AtomicBool, hangup: &Hangup) -> Result<(), RunError> {
-    let mut supervisor = Supervisor::start(checked).map_err(RunError::NotStarted)?;
+    // Static keys were expanded on the stack.
+    let mut supervisor = stack::wiped(|| Supervisor::start(checked)).map_err(RunError::NotStarted)?;
     if supervisor.agreement.is_some() {
         hangup.watch();
     }
-    if let Err(error) = sys::thread::lock_memory() {
-        tracing::info!(%error, "memory is not locked: a page fault may delay a frame, and keys may reach the swap");
-    }
+    setup::settle();
     let mut fallen = false;
     let pause = if checked.config.state.reserve < RESERVE { SHORT_ROUND } else { ROUND };
     let every = |time: Duration, round: u32| (pause * round).as_millis().is_multiple_of(time.as_millis());

@@ -81,6 +81,15 @@ pub enum Message {
     Stop,
 }
 
+impl Message {
+    /// Whether keys come, go or are exchanged.
+    #[must_use]
+    pub const fn changes_keys(&self) -> bool {
+        use Message::{ForgetPeer, InstallReceive, InstallTransmit, RemoveSa, Switch};
+        matches!(self, ForgetPeer(..) | InstallReceive(..) | InstallTransmit(..) | RemoveSa(..) | Switch(..))
+    }
+}
+
 /// The state of a thread that others read without a message.
 #[derive(Debug, Default)]
 pub struct Shown {

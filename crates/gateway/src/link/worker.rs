@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use antedate_channel::fragment::Limits;
 use antedate_channel::macsec::{ReadyTransmit, Rehearsal, Retired, Transmit};
+use antedate_hardening::stack;
 
 use crate::link::message::{InstallError, Message, Shown};
 use crate::link::path::{Inbound, Outbound, Protector, Validator};
@@ -56,7 +57,15 @@ impl Duty for Worker {
     #[inline]
     fn message(&mut self, governor: &Governor) -> ControlFlow<(), bool> {
         match self.mailbox.take() {
-            Some(message) => self.read(message, governor).map_continue(|()| true),
+            Some(message) => {
+                let changes_keys = message.changes_keys();
+                let flow = self.read(message, governor);
+                // Registers with round keys may have been spilled to the stack.
+                if changes_keys {
+                    stack::wipe_some();
+                }
+                flow.map_continue(|()| true)
+            }
             None => ControlFlow::Continue(false),
         }
     }

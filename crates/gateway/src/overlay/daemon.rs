@@ -11,6 +11,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use antedate_channel::wireguard::{Device, KeyLogEntry, PREPARED_LEN, PeerError, Settings};
+use antedate_hardening::stack;
 use antedate_host::control::Server;
 use antedate_host::fault::Fault;
 
@@ -65,11 +66,9 @@ pub fn run(checked: &Checked, key_log: Option<&FilePath>, stop: &AtomicBool) -> 
         let fault = Fault::of_file(&checked.config.file, "has no [overlay]", "run it as a gateway");
         return Err(RunError::NotStarted(fault));
     };
-    let mut supervisor = Supervisor::start(checked, overlay, private.as_ref(), preshared, key_log)
-        .map_err(RunError::NotStarted)?;
-    if let Err(error) = crate::sys::thread::lock_memory() {
-        tracing::info!(%error, "memory is not locked: a page fault may delay a frame, and keys may reach the swap");
-    }
+    let start = || Supervisor::start(checked, overlay, private.as_ref(), preshared, key_log);
+    let mut supervisor = stack::wiped(start).map_err(RunError::NotStarted)?;
+    setup::settle();
     let watch = Watch::open()
         .inspect_err(|error| tracing::warn!(%error, "changes of interfaces are noticed twice a second only"))
         .ok();

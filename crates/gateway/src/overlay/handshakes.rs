@@ -6,6 +6,7 @@ use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 
 use antedate_channel::wireguard::Job;
+use antedate_hardening::stack;
 
 use super::message::Message;
 use crate::run::mailbox::Mailbox;
@@ -26,8 +27,9 @@ pub(super) fn start(
     let (post, jobs) = mpsc::channel::<Job>();
     let work = move || {
         let _ = setup::place(None, priority);
+        setup::frames_only();
         for job in jobs {
-            mailbox.post(Message::Handshake(job.run()));
+            stack::wiped(|| mailbox.post(Message::Handshake(job.run())));
         }
     };
     Ok((post, thread::Builder::new().name("handshake".into()).spawn(work)?))

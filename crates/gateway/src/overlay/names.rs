@@ -8,6 +8,8 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use antedate_hardening::confine;
+
 use super::message::Message;
 use super::state::{Core, Crypt};
 use crate::config::overlay::{Overlay, is_one_end};
@@ -49,6 +51,8 @@ pub(super) fn start(
     let (ask, asked) = mpsc::channel();
     let (v6, mailbox) = (overlay.listen.is_ipv6(), Arc::clone(mailbox));
     let work = move || {
+        // The resolver parses what comes from the network.
+        confine::keep_none();
         loop {
             for name in names.iter_mut().filter(|name| name.wanted) {
                 if let Some(at) = name.resolve(v6) {

@@ -8,6 +8,8 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use antedate_hardening::confine;
+
 use super::hops::Asked;
 use super::message::Message;
 use crate::config::uplink::Which;
@@ -69,6 +71,7 @@ pub(super) fn start(
     };
     let work = move || {
         let _ = setup::place(None, priority);
+        confine::keep_none();
         let (known, paths) = (Vec::new(), Vec::new());
         let now = Instant::now();
         let mut neighbours = Neighbours { index, from, known, paths, paths_looked: now, looked: now };

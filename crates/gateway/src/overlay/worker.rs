@@ -4,6 +4,8 @@ use std::ops::ControlFlow;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
 
+use antedate_hardening::stack;
+
 use super::message::Message;
 use super::path::Path;
 use super::snapshot::Snapshot;
@@ -90,7 +92,11 @@ impl Duty for Worker {
             Message::Link(which, address) => self.path.readdress_uplink(which, address),
             Message::Endpoint(peer, at) => self.path.found(peer, at),
             Message::Path(which, to, mtu) => self.path.learn_path(which, to, mtu),
-            Message::Handshake(done) => self.path.handshake(done),
+            Message::Handshake(done) => {
+                self.path.handshake(done);
+                // Keys of the new session and the replaced one passed over the stack.
+                stack::wipe_some();
+            }
             Message::Hop(which, to, hop) => self.path.learn_hop(which, to, hop),
             Message::Stop => return ControlFlow::Break(()),
         }

@@ -4,6 +4,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
+use antedate_hardening::confine;
 use antedate_host::control::{self, Server, Service, Socket};
 use antedate_host::fault::{Fault, explain};
 use serde::{Deserialize, Serialize};
@@ -138,13 +139,13 @@ impl Service for Answers {
     }
 }
 
-/// Serves the socket.
+/// Serves the socket, by threads without capabilities.
 ///
 /// # Errors
 /// When no thread can be started.
 pub fn serve(socket: Socket, path: &Path, source: Arc<dyn StatusSource>) -> Result<Server, Fault> {
     let cannot = |error| Fault::of_io(path, CONTROL_WORDS.cannot.0, &error, CONTROL_WORDS.cannot.1);
-    socket.serve(Arc::new(Answers(source))).map_err(cannot)
+    confine::without_capabilities(|| socket.serve(Arc::new(Answers(source)))).map_err(cannot)
 }
 
 fn reply(line: &[u8], source: &dyn StatusSource) -> Reply {

@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use crate::run::governor::{Breath, Due, Governor, Mode, Rest};
+use crate::run::setup;
 use crate::run::warm::{JUST_SEEN, LULL, PARTS, REHEARSAL, Warm};
 use crate::sys::thread;
 
@@ -49,10 +50,11 @@ pub(crate) trait Duty: Warm {
     fn sleep(&mut self, pause: Duration);
 }
 
-/// Runs the loop until a message ends it.
+/// Runs the loop until a message ends it, with the rights that frames need.
 pub(crate) fn forward<D: Duty>(duty: &mut D, mode: Mode) {
     let mut governor = Governor::new(mode, thread::now(), thread::cpu_time());
     let bound = thread::real_time_bound();
+    setup::frames_only();
     let mut breath = bound.map(|(runtime, period)| Breath::new(runtime, period, thread::now()));
     let listens = governor.listens();
     let mut rested = true;

@@ -3,6 +3,8 @@
 use std::io;
 use std::path::Path;
 
+use antedate_hardening::confine::{self, Capability};
+use antedate_hardening::memory;
 use antedate_host::control::Socket;
 use antedate_host::fault::{Fault, MORE_FILES};
 
@@ -94,4 +96,33 @@ pub fn place(cpu: Option<usize>, priority: Option<u8>) -> Granted {
         }
     }
     granted
+}
+
+/// Gives up what a thread that handles frames does not need, once it has its place. Logs a refusal.
+pub fn frames_only() {
+    if let Err(error) = confine::frames_only() {
+        tracing::warn!(%error, "a thread keeps rights that it does not need");
+    }
+}
+
+/// Gives up the calling thread's capabilities but those for packet sockets, which an interface that
+/// was replaced needs, and for locked memory. Logs a refusal at the level `debug`: a service manager
+/// may forbid the call, and leaves no others then.
+pub fn sockets_only() {
+    if let Err(error) = confine::keep(&[Capability::NetRaw, Capability::IpcLock]) {
+        tracing::debug!(%error, "a thread keeps capabilities that it does not need");
+    }
+}
+
+/// Locks all memory of the gateway, whose threads and rings are there, and gives up the main
+/// thread's capabilities. Logs a refusal.
+pub fn settle() {
+    sockets_only();
+    if let Err(error) = memory::settle() {
+        tracing::info!(
+            %error,
+            "memory is not locked: a page fault may delay a frame, and a stack may reach the swap; \
+             give CAP_IPC_LOCK, or LimitMEMLOCK=infinity (ulimit -l unlimited)"
+        );
+    }
 }

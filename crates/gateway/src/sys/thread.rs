@@ -59,16 +59,6 @@ pub fn pause(nanoseconds: u64) {
     std::thread::sleep(Duration::from_nanos(nanoseconds));
 }
 
-/// Locks all current memory of the process (`mlockall(2)`), so that no page fault delays a frame
-/// and no key reaches the swap. Later memory is not locked: with a limit, allocation would fail.
-///
-/// # Errors
-/// Without `CAP_IPC_LOCK` above the limit of locked memory.
-pub fn lock_memory() -> io::Result<()> {
-    // SAFETY: no pointers.
-    check(unsafe { libc::mlockall(libc::MCL_CURRENT) }).map(drop)
-}
-
 /// Lets the calling thread's timers fire on time, not up to 50 µs late.
 pub fn precise_timers() {
     // SAFETY: no pointers. It cannot fail for the calling thread.

@@ -44,6 +44,11 @@ impl KeyLock {
         Self::attempt(&name).map_err(|path| NumbersError::new(&path, NumbersErrorKind::KeyInUse))
     }
 
+    /// The directories of the lock files.
+    pub fn directories() -> impl Iterator<Item = PathBuf> {
+        DIRECTORIES.into_iter().map(PathBuf::from)
+    }
+
     /// Whether another process of this machine has the right now.
     #[must_use]
     pub fn is_taken(key: &KeyId, place: Place) -> bool {

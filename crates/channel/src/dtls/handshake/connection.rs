@@ -16,6 +16,7 @@ use super::assembly::{Assembly, Message};
 use super::flight::{Flight, Piece, record};
 use super::prf::{self, Binding, Master};
 use super::{Client, Event, Failure, Keyring, Phase, SendError, Settings};
+use crate::secret::Boxed;
 
 /// The most records kept until their keys exist, or until their handshake is done.
 const KEPT: usize = 8;
@@ -52,7 +53,7 @@ pub struct Connection {
     pub(super) transcript: Sha256,
     /// The randoms of client and server.
     pub(super) randoms: [[u8; 32]; 2],
-    pub(super) ephemeral: Zeroizing<[u8; 32]>,
+    pub(super) ephemeral: Boxed<32>,
     /// The peer's ephemeral key.
     pub(super) peer_share: Option<[u8; 32]>,
     pub(super) suite: Option<CipherSuite>,
@@ -88,7 +89,7 @@ pub struct Connection {
 impl Connection {
     pub(super) fn new(settings: Settings, step: Step, now: u64, random: &mut dyn FnMut(&mut [u8])) -> Self {
         let mut randoms = [[0; 32]; 2];
-        let mut ephemeral = Zeroizing::new([0; 32]);
+        let mut ephemeral = Boxed::default();
         let ours = usize::from(step == Step::ClientKeyExchange);
         random(&mut randoms[ours]);
         random(&mut ephemeral[..]);

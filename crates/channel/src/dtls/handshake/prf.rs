@@ -9,9 +9,10 @@ use sha2::Sha256;
 use zeroize::Zeroizing;
 
 use super::super::{Aead, DirectionKeys};
+use crate::secret::Boxed;
 
 /// The master secret of a connection.
-pub(super) type Master = Zeroizing<[u8; 48]>;
+pub(super) type Master = Boxed<48>;
 
 /// HMAC-SHA256 over concatenated parts.
 pub(super) fn hmac(key: &[u8], parts: &[&[u8]]) -> [u8; 32] {
@@ -58,7 +59,7 @@ pub(super) enum Binding<'a> {
 }
 
 pub(super) fn master(premaster: &[u8], binding: &Binding<'_>) -> Master {
-    let mut out = Zeroizing::new([0; 48]);
+    let mut out = Master::default();
     match binding {
         Binding::Randoms(client, server) => {
             prf(premaster, b"master secret", &[&client[..], &server[..]], &mut out[..]);

@@ -162,7 +162,7 @@ fn shared_identifier_is_chosen_anew() {
     let cak = || Cak::new(&CAK, b"world").unwrap();
     for number in 0..2 {
         let config = world.stations[number].config.clone();
-        let list = vec![Listed { cak: cak(), priority: 0 }];
+        let list = vec![Listed { cak: cak().into(), priority: 0 }];
         let same = Kay::new(list, config, &mut |octets| octets.fill(9));
         world.stations[number].participant = Some(same);
     }

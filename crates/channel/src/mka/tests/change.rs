@@ -320,7 +320,7 @@ fn name_with_another_key_is_refused() {
     let now = world.now;
     let kay = world.stations[0].participant.as_mut().unwrap();
     let other = Cak::new(&[3; 16], OLD).unwrap();
-    let listed = vec![Listed { cak: other, priority: 0 }];
+    let listed = vec![Listed { cak: other.into(), priority: 0 }];
     assert_eq!(kay.replace(now, listed, Some(GRACE), &mut |_| {}), Err(OtherKey(Ckn::new(OLD).unwrap())));
     world.run(10.0);
     assert!(all_carry(&world, OLD));

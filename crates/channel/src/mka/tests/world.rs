@@ -457,7 +457,7 @@ impl World {
 fn listed(caks: &[OneCak]) -> Vec<Listed> {
     let one = |(name, key, priority): &OneCak| {
         let cak = Cak::new(key, name).unwrap();
-        Listed { cak, priority: *priority }
+        Listed { cak: cak.into(), priority: *priority }
     };
     caks.iter().map(one).collect()
 }

@@ -64,7 +64,7 @@ impl Newer {
             "a member speaks with a CAK that is new in {}: the file is read again",
             file.file.display()
         );
-        file.list().ok()
+        Some(file.list())
     }
 
     fn load(&self, config: &Config) -> Option<(CakFile, Kay)> {
@@ -75,7 +75,7 @@ impl Newer {
             }
         });
         let file = file.ok()?;
-        let kay = Kay::new(file.list().ok()?, config.clone(), &mut random);
+        let kay = Kay::new(file.list(), config.clone(), &mut random);
         Some((file, kay))
     }
 }

@@ -38,7 +38,7 @@ impl Reloader {
         let read = CakFile::load(&self.file, ThisMachine.user())?;
         let (answer, answers) = mpsc::channel();
         let silent = || Fault::of_file(&self.file, "key agreement does not answer", "see the log");
-        self.lists.send((read.list()?, answer)).map_err(|_| silent())?;
+        self.lists.send((read.list(), answer)).map_err(|_| silent())?;
         answers.recv_timeout(PATIENCE).map_err(|_| silent())?.map_err(|error| {
             let remedy = "give the new CAK a CKN of its own, as `antedate keygen macsec --cak` does";
             Fault::of_file(&self.file, error.to_string(), remedy)

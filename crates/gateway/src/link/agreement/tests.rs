@@ -19,7 +19,7 @@ fn speaker() -> (Speaker, UdpSocket) {
     let config = Config::new(Sci([2, 0, 0, 0, 0, 1, 0, 1]));
     let cak = Cak::new(&[1; 16], b"name").expect("a key");
     let speaker = Speaker {
-        kay: Kay::new(vec![Listed { cak, priority: 0 }], config.clone(), &mut random),
+        kay: Kay::new(vec![Listed { cak: cak.into(), priority: 0 }], config.clone(), &mut random),
         reloads: Reloader::new(std::path::Path::new("cak")).1,
         newer: Newer::new(std::path::Path::new("cak")),
         config,
