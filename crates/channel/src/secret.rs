@@ -1,10 +1,33 @@
-//! A secret in a box: a move copies the pointer, so the one copy is wiped when it is dropped.
+//! A secret in a box: a move copies the pointer, so the one copy is wiped when it is dropped. And the
+//! stack below a library's key expansion, which is wiped at once.
 
 use alloc::boxed::Box;
 use core::fmt;
 use core::ops::{Deref, DerefMut};
 
 use zeroize::Zeroize;
+
+/// Octets of stack that expanding an AES key and a use of it take at most.
+#[cfg(feature = "mka")]
+const EXPANDED: usize = 8 << 10;
+
+/// Runs a computation with an expanded key, and overwrites the stack that it used. What is built
+/// there next may have gaps between its fields, and would carry old octets to the heap in them.
+#[cfg(feature = "mka")]
+pub(crate) fn leaving_nothing<T>(compute: impl FnOnce() -> T) -> T {
+    // A frame of its own, which has ended when the stack is overwritten.
+    #[inline(never)]
+    fn call<T>(compute: impl FnOnce() -> T) -> T {
+        compute()
+    }
+    #[inline(never)]
+    fn overwrite() {
+        core::hint::black_box(&mut [0_u8; EXPANDED]);
+    }
+    let done = call(compute);
+    overwrite();
+    done
+}
 
 /// Octets of a secret on the heap, wiped when dropped and never shown.
 #[cfg_attr(test, derive(PartialEq))]

@@ -43,7 +43,7 @@ pub(crate) fn confine(needs: &Needs) -> Option<String> {
     }
 }
 
-/// As [`confine`], for a program with a log.
+/// As [`confine()`], for a program with a log.
 pub(crate) fn confine_daemon(needs: &Needs) {
     if let Some(warning) = confine(needs) {
         tracing::warn!("{warning}");

@@ -10,7 +10,7 @@ use cmac::{Cmac, KeyInit, Mac};
 use zeroize::{Zeroize, Zeroizing};
 
 use crate::macsec::MAX_KEY_LEN;
-use crate::secret::Boxed;
+use crate::secret::{Boxed, leaving_nothing};
 
 /// Octets that the AES key wrap adds (RFC 3394).
 pub(super) const WRAP_LEN: usize = 8;
@@ -47,10 +47,10 @@ impl Secret {
             }
             out
         }
-        match self.len {
+        leaving_nothing(|| match self.len {
             16 => run::<Cmac<Aes128>>(self.as_bytes(), pieces),
             _ => run::<Cmac<Aes256>>(self.as_bytes(), pieces),
-        }
+        })
     }
 
     /// The key derivation function of clause 6.2.1: AES-CMAC in counter mode.
@@ -210,14 +210,14 @@ impl Cak {
         let kek = self.kek.as_bytes();
         // Neither call can fail: KEK and SAK have one of two lengths, and the buffer fits the
         // longer one.
-        let len = match self.kek.len {
+        let len = leaving_nothing(|| match self.kek.len {
             16 => KwAes128::new_from_slice(kek)
                 .ok()
                 .and_then(|kw| kw.wrap_key(sak.as_bytes(), &mut out).ok().map(<[u8]>::len)),
             _ => KwAes256::new_from_slice(kek)
                 .ok()
                 .and_then(|kw| kw.wrap_key(sak.as_bytes(), &mut out).ok().map(<[u8]>::len)),
-        };
+        });
         (out, len.unwrap_or(0))
     }
 
@@ -225,10 +225,10 @@ impl Cak {
     pub(super) fn unwrap(&self, wrapped: &[u8]) -> Option<Secret> {
         let mut out = Zeroizing::new([0; MAX_KEY_LEN]);
         let kek = self.kek.as_bytes();
-        let sak = match self.kek.len {
+        let sak = leaving_nothing(|| match self.kek.len {
             16 => KwAes128::new_from_slice(kek).ok()?.unwrap_key(wrapped, &mut out[..]).ok(),
             _ => KwAes256::new_from_slice(kek).ok()?.unwrap_key(wrapped, &mut out[..]).ok(),
-        }?;
+        })?;
         Some(Secret::new(sak))
     }
 
@@ -304,6 +304,22 @@ mod tests {
             changed[0] ^= 0x55;
             changed[at] ^= 0x55;
             assert!(!cak.verify(b"covered", &changed), "{at}");
+        }
+    }
+
+    #[test]
+    fn same_caks_have_the_same_octets_and_name() {
+        let cak = |octets: &[u8], name: &[u8]| Cak::new(octets, name).unwrap();
+        let own = cak(&[7; 16], b"name");
+        assert!(own.is_same(&cak(&[7; 16], b"name")));
+        assert!(!own.is_same(&cak(&[7; 16], b"other")));
+        assert!(!own.is_same(&cak(&[[7; 16], [0; 16]].concat(), b"name")), "another length");
+        for at in 0..16 {
+            let mut octets = [7; 16];
+            octets[at] ^= 0x55;
+            assert!(!own.is_same(&cak(&octets, b"name")), "{at}");
+            octets[(at + 1) % 16] ^= 0x55;
+            assert!(!own.is_same(&cak(&octets, b"name")), "two equal changes, {at}");
         }
     }
 
