@@ -3,11 +3,7 @@
 //! A body takes any octets, must not panic, and asserts a parser's promises: a parsed value is
 //! written back unchanged, and each part is inside its input. `cargo test` runs each body on its
 //! seeds (`seeds/*.txt`) and on truncated and changed seeds. libFuzzer starts from the same seeds:
-//!
-//! ```text
-//! cargo run --example seeds                                     # seeds/*.txt to corpus/*/
-//! cargo +nightly fuzz run --features libfuzzer macsec_validate
-//! ```
+//! `cargo xtask fuzz`, which writes them to `corpus/` by the example `seeds`.
 
 pub mod channel;
 pub mod dot15d4;

@@ -16,6 +16,7 @@ mod demo;
 mod demos;
 mod dependencies;
 mod firmware;
+mod fuzz;
 mod house;
 mod labs;
 mod mutants;
@@ -78,6 +79,8 @@ enum Command {
     Cross(Forwarded),
     /// Change security's lines one by one; the tests of their crates must notice
     Mutants(mutants::Arguments),
+    /// Feed parsers and state machines with libFuzzer's inputs
+    Fuzz(fuzz::Arguments),
     /// Run `test`; a skipped step is a failure
     Ci {
         /// Let this machine skip this step; may be given several times
@@ -106,6 +109,7 @@ fn main() -> ExitCode {
         Some(Command::Cross(words)) => Err(peers::replace_with("cross", &words.args)),
         Some(Command::Firmware) => firmware::main(),
         Some(Command::Mutants(arguments)) => mutants::main(&arguments),
+        Some(Command::Fuzz(arguments)) => fuzz::main(&arguments),
         Some(Command::Ci { may_skip }) => ci::main(&may_skip),
         None => {
             Arguments::command().print_help().map_err(|e| e.to_string())?;

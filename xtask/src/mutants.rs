@@ -45,6 +45,7 @@ const MODULES: [Module; 10] = [
         paths: &[
             "crates/host/src/numbers/disk.rs",
             "crates/host/src/numbers/error.rs",
+            "crates/host/src/numbers/home.rs",
             "crates/host/src/numbers/lock.rs",
             "crates/host/src/numbers/mod.rs",
             "crates/host/src/numbers/record.rs",

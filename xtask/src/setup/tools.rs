@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 /// The version of cargo-deny.
 pub const CARGO_DENY: &str = "0.20.2";
+/// The version of cargo-fuzz.
+pub const CARGO_FUZZ: &str = "0.13.2";
 /// The version of cargo-mutants.
 pub const CARGO_MUTANTS: &str = "27.1.0";
 /// The version of mdBook.
@@ -32,6 +34,11 @@ pub fn cargo_deny() -> Result<PathBuf, String> {
 /// The path of mdBook, which is built if missing.
 pub fn mdbook() -> Result<PathBuf, String> {
     built("mdbook", MDBOOK, &["--no-default-features"])
+}
+
+/// The path of cargo-fuzz, which is built if missing.
+pub fn cargo_fuzz() -> Result<PathBuf, String> {
+    built("cargo-fuzz", CARGO_FUZZ, &[])
 }
 
 /// The path of cargo-mutants, which is built if missing.
