@@ -7,7 +7,7 @@ use xtask::report::StepResult;
 use xtask::shell::{Run, antedate_of, cache, line, program};
 
 /// The experiments.
-pub(crate) const ALL: [&str; 2] = ["nonces", "attack"];
+pub(crate) const ALL: [&str; 3] = ["nonces", "attack", "soak"];
 
 /// Runs one. Its JSON stays in the target directory.
 pub(crate) fn run(name: &str, profile: &str) -> StepResult {

@@ -26,6 +26,9 @@ pub(crate) struct Lab {
     /// `attack`: the only one to run
     #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(experiments::attack_names()))]
     only: Option<String>,
+    /// `soak`: minutes
+    #[arg(long, value_name = "N", conflicts_with = "quick", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    minutes: Option<u32>,
     /// Writes the result as JSON to FILE, or to standard output without one
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
     json: Option<PathBuf>,
@@ -62,8 +65,11 @@ impl Lab {
         if self.only.is_some() && self.name != "attack" {
             return Err(other_option(&self.name, "--only", "attack"));
         }
+        if self.minutes.is_some() && self.name != "soak" {
+            return Err(other_option(&self.name, "--minutes", "soak"));
+        }
         let only = self.only.as_deref().and_then(experiments::attack_named);
-        let options = Options { quick: self.quick, kills: self.kills, only };
+        let options = Options { quick: self.quick, kills: self.kills, only, minutes: self.minutes };
         let report = (experiment.run)(&options)
             // The message has its own remedy.
             .map_err(|what| Failure::usage(format!("lab {}: {what}", self.name), ""))?;

@@ -6,8 +6,8 @@
 //! - `forge`: the frames
 //! - `plant`: machines, gateways and counters
 
-mod forge;
-mod plant;
+pub(crate) mod forge;
+pub(crate) mod plant;
 
 use std::io::Write;
 use std::os::unix::net::UnixStream;
@@ -98,7 +98,7 @@ pub(crate) fn run(options: &Options) -> Result<Report, ExperimentError> {
     crate::in_namespaces()?;
     let mut report = Report::new("attack", "");
     let mut random = Random::new(1);
-    let mut plant = Plant::build()?;
+    let mut plant = Plant::build("")?;
     let time = if options.quick { QUICK_TIME } else { TIME };
     // The gateways say their MKPDUs every half second.
     plant.rest(Duration::from_secs(2))?;

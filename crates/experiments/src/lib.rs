@@ -28,6 +28,7 @@ mod nonces;
 mod overlay;
 mod report;
 mod scenarios;
+mod soak;
 mod timeslot;
 
 pub use error::ExperimentError;
@@ -56,6 +57,8 @@ pub struct Options {
     pub kills: Option<u32>,
     /// `attack`: the only one to run.
     pub only: Option<&'static str>,
+    /// `soak`: minutes.
+    pub minutes: Option<u32>,
 }
 
 /// Every experiment.
@@ -173,6 +176,12 @@ pub const ALL: &[Experiment] = &[
         paper: "",
         shows: "attacks on the wire, at a machine's port and at the control socket: refused, counted, nothing comes out",
         run: attack::run,
+    },
+    Experiment {
+        name: "soak",
+        paper: "",
+        shows: "half an hour of key changes, link flaps, stalls and attacks: memory, descriptors and round trips over time",
+        run: soak::run,
     },
 ];
 

@@ -166,6 +166,12 @@ impl Process {
         self.child.try_wait().ok()??.code()
     }
 
+    /// Stops it, or lets it go on.
+    pub fn hold(&mut self, still: bool) -> io::Result<()> {
+        let signal = if still { Signal::Stop } else { Signal::Continue };
+        if self.is_running() { sys::process::signal(self.pid(), signal) } else { Ok(()) }
+    }
+
     /// Kills it with SIGKILL.
     pub fn kill(&mut self) -> io::Result<()> {
         if self.is_running() {

@@ -22,11 +22,11 @@ const DCP_GET_SET: [u8; 2] = [0xfe, 0xfd];
 
 /// What an attacker on the wire has recorded.
 #[derive(Debug, Default)]
-pub(super) struct Recorded {
+pub(crate) struct Recorded {
     /// Protected frames, in order.
-    pub(super) frames: Vec<Vec<u8>>,
+    pub(crate) frames: Vec<Vec<u8>>,
     /// MKPDUs.
-    pub(super) mkpdus: Vec<Vec<u8>>,
+    pub(crate) mkpdus: Vec<Vec<u8>>,
 }
 
 impl Recorded {
@@ -62,7 +62,7 @@ impl Recorded {
     }
 }
 
-pub(super) fn replay(recorded: &Recorded, _: &mut Random) -> Vec<Vec<u8>> {
+pub(crate) fn replay(recorded: &Recorded, _: &mut Random) -> Vec<Vec<u8>> {
     recorded.frames.clone()
 }
 
@@ -71,7 +71,7 @@ pub(super) fn reversed(recorded: &Recorded, _: &mut Random) -> Vec<Vec<u8>> {
 }
 
 /// The head of each frame before the secure data of the next one.
-pub(super) fn spliced(recorded: &Recorded, _: &mut Random) -> Vec<Vec<u8>> {
+pub(crate) fn spliced(recorded: &Recorded, _: &mut Random) -> Vec<Vec<u8>> {
     let next = |at: usize| recorded.frames.get(at + 1).or(recorded.frames.first());
     recorded.ahead(|at, frame| {
         if let Some(other) = next(at).and_then(|other| other.get(HEAD..)) {
@@ -160,7 +160,7 @@ pub(super) fn addresses(recorded: &Recorded, random: &mut Random) -> Vec<Vec<u8>
     frames
 }
 
-pub(super) fn old_mkpdus(recorded: &Recorded, _: &mut Random) -> Vec<Vec<u8>> {
+pub(crate) fn old_mkpdus(recorded: &Recorded, _: &mut Random) -> Vec<Vec<u8>> {
     // The last one may be the newest that the gateway has heard.
     let old = recorded.mkpdus.len().saturating_sub(1).max(1);
     recorded.mkpdus.iter().take(old).cloned().collect()
@@ -171,7 +171,7 @@ fn copies(frames: &[Vec<u8>], count: usize) -> Vec<Vec<u8>> {
 }
 
 /// MKPDUs with a changed octet, from a stranger without the CAK.
-pub(super) fn forged_mkpdus(recorded: &Recorded, random: &mut Random) -> Vec<Vec<u8>> {
+pub(crate) fn forged_mkpdus(recorded: &Recorded, random: &mut Random) -> Vec<Vec<u8>> {
     let mut frames = copies(&recorded.mkpdus, 500);
     for frame in &mut frames {
         let at = MEMBER + random.below(frame.len() - MEMBER);

@@ -30,34 +30,37 @@ const NOT_REFUSED: [&str; 3] = ["InPktsOK", "InPktsDelayed", "InPktsUncontrolled
 struct Station {
     process: Process,
     counts: Counts,
+    /// The 99th percentile of its round trips, in microseconds.
+    round_trip_us: f64,
     started: bool,
 }
 
 /// A moment: bus errors without those in stalls, frames that no station sent, refusals by reason.
 #[derive(Debug, Default)]
-pub(super) struct Moment {
-    pub(super) bus_errors: u64,
-    pub(super) came_out: u64,
-    pub(super) refused: BTreeMap<String, u64>,
+pub(crate) struct Moment {
+    pub(crate) bus_errors: u64,
+    pub(crate) came_out: u64,
+    pub(crate) refused: BTreeMap<String, u64>,
 }
 
 /// Fields drop in this order: processes before their namespaces.
-pub(super) struct Plant {
+pub(crate) struct Plant {
     stations: [Station; 2],
     gateways: [Process; 2],
-    pub(super) recorded: Recorded,
+    pub(crate) recorded: Recorded,
     /// Lines of both gateways' logs that were seen.
     logged: [usize; 2],
     hears: PacketSocket,
     /// Towards gateway B's uplink, and gateway A's field port.
-    pub(super) uplink: PacketSocket,
-    pub(super) field: PacketSocket,
-    _chain: Chain,
+    pub(crate) uplink: PacketSocket,
+    pub(crate) field: PacketSocket,
+    chain: Chain,
     files: PathBuf,
 }
 
 impl Plant {
-    pub(super) fn build() -> Result<Self, ExperimentError> {
+    /// Starts everything, with further lines of the gateways' `[macsec]`.
+    pub(crate) fn build(macsec: &str) -> Result<Self, ExperimentError> {
         let chain = Chain::build(ChainOptions::default())?;
         chain.bridge_wire()?;
         let files = crate::files("antedate-lab-");
@@ -68,7 +71,7 @@ impl Plant {
         let gateway = |name: &str, space: &Namespace| {
             let text = format!(
                 "[field]\ninterface = \"field\"\n[uplink]\ninterface = \"uplink\"\n\
-                 [macsec]\ncak_file = \"cak\"\nmka_destination = \"broadcast\"\n[policy]\nallow = [\"profinet\"]\n\
+                 [macsec]\ncak_file = \"cak\"\nmka_destination = \"broadcast\"\n{macsec}[policy]\nallow = [\"profinet\"]\n\
                  [control]\nsocket = \"{name}.sock\"\n"
             );
             let file = path(&format!("{name}.toml"));
@@ -82,7 +85,12 @@ impl Plant {
             let options = station::Options { role, live_ms: LIVE_MS, ..station::Options::default() };
             let place = Place { namespace: Some(space.file()), cpus: &[] };
             let process = Process::role("station", "lab-station", &options, &place)?;
-            Ok::<_, ExperimentError>(Station { process, counts: Counts::default(), started: false })
+            Ok::<_, ExperimentError>(Station {
+                process,
+                counts: Counts::default(),
+                round_trip_us: 0.0,
+                started: false,
+            })
         };
         let stations = [station(Role::Device, &chain.device)?, station(Role::Plc, &chain.plc)?];
         let wire = chain.wire.as_ref().ok_or("there is no wire")?;
@@ -98,7 +106,7 @@ impl Plant {
             hears: open(wire, "a")?,
             uplink: open(wire, "b")?,
             field: open(&chain.plc, "eth0")?,
-            _chain: chain,
+            chain,
             files,
         };
         let end = Instant::now() + PATIENCE;
@@ -121,7 +129,10 @@ impl Plant {
             }
             for line in station.process.lines() {
                 match serde_json::from_str(&line) {
-                    Ok(station::Line::Live(live)) => station.counts = live.counts,
+                    Ok(station::Line::Live(live)) => {
+                        station.counts = live.counts;
+                        station.round_trip_us = live.round_trip_p99_us;
+                    }
                     Ok(station::Line::Started { .. }) => station.started = true,
                     Ok(station::Line::Stalled { from_ns, to_ns }) => {
                         stalled[1 - at].push(station::Request::PeerStalled { from_ns, to_ns });
@@ -150,7 +161,7 @@ impl Plant {
     }
 
     /// Lets the plant run, with a call of `act` in short intervals.
-    pub(super) fn run(
+    pub(crate) fn run(
         &mut self,
         time: Duration,
         mut act: impl FnMut(&Self) -> Result<(), ExperimentError>,
@@ -164,7 +175,7 @@ impl Plant {
     }
 
     /// Lets the plant run undisturbed.
-    pub(super) fn rest(&mut self, time: Duration) -> Result<(), ExperimentError> {
+    pub(crate) fn rest(&mut self, time: Duration) -> Result<(), ExperimentError> {
         self.run(time, |_| {
             std::thread::sleep(Duration::from_millis(5));
             Ok(())
@@ -172,12 +183,33 @@ impl Plant {
     }
 
     /// The control socket of gateway B.
-    pub(super) fn socket(&self) -> PathBuf {
+    pub(crate) fn socket(&self) -> PathBuf {
         self.files.join("b.sock")
     }
 
+    /// The controller's round trips at the 99th percentile, in microseconds.
+    pub(crate) fn round_trip_us(&self) -> f64 {
+        self.stations[1].round_trip_us
+    }
+
+    /// The gateways' process IDs.
+    pub(crate) fn gateways(&self) -> [u32; 2] {
+        self.gateways.each_ref().map(Process::pid)
+    }
+
+    /// Plugs or unplugs the wire at gateway B.
+    pub(crate) fn plug(&self, plugged: bool) -> Result<(), ExperimentError> {
+        let wire = self.chain.wire.as_ref().ok_or("there is no wire")?;
+        wire.set_link("b", plugged).map_err(failed)
+    }
+
+    /// Stops gateway A or B, or lets it go on.
+    pub(crate) fn hold(&mut self, gateway: usize, still: bool) -> Result<(), ExperimentError> {
+        self.gateways.get_mut(gateway).map_or(Ok(()), |gateway| gateway.hold(still)).map_err(failed)
+    }
+
     /// All counters, after frames under way have arrived.
-    pub(super) fn moment(&mut self) -> Result<Moment, ExperimentError> {
+    pub(crate) fn moment(&mut self) -> Result<Moment, ExperimentError> {
         self.rest(Duration::from_millis(u64::from(LIVE_MS) * 3))?;
         let mut moment = Moment::default();
         for Station { counts, .. } in &self.stations {
@@ -210,7 +242,7 @@ impl Plant {
     }
 
     /// Warnings that both gateways logged since the last call.
-    pub(super) fn warnings(&mut self) -> Vec<String> {
+    pub(crate) fn warnings(&mut self) -> Vec<String> {
         let mut warnings = Vec::new();
         for (gateway, seen) in self.gateways.iter_mut().zip(&mut self.logged) {
             let lines = gateway.errors();

@@ -44,6 +44,8 @@ pub fn signal(pid: u32, signal: Signal) -> io::Result<()> {
     let number = match signal {
         Signal::Terminate => libc::SIGTERM,
         Signal::Kill => libc::SIGKILL,
+        Signal::Stop => libc::SIGSTOP,
+        Signal::Continue => libc::SIGCONT,
     };
     // SAFETY: takes integers only. A pid of a child that was not waited for yet cannot name another
     // process.
@@ -57,4 +59,8 @@ pub enum Signal {
     Terminate,
     /// SIGKILL.
     Kill,
+    /// SIGSTOP.
+    Stop,
+    /// SIGCONT.
+    Continue,
 }

@@ -79,3 +79,34 @@ fn useful_keys_are_kept() {
         assert_eq!(removed, [AN[gone]], "{transmits:?}");
     }
 }
+
+#[test]
+fn occupied_numbers_wait_for_their_channels() {
+    use super::super::super::participant::Occupied;
+    // The number of another participant's key, and the channels whose partners may take it.
+    let cases: [(An, Option<&[Sci]>, bool); 6] = [
+        (AN[1], None, false),
+        (AN[2], None, true),
+        (AN[1], Some(&[]), true),
+        (AN[1], Some(&[sci(1)]), true),
+        (AN[1], Some(&[sci(1), sci(2)]), false),
+        (AN[2], Some(&[sci(2)]), true),
+    ];
+    for (an, yields, is_taken) in cases {
+        let mut bench = Bench::new();
+        bench.meet(1);
+        bench.me.occupied.push(Occupied { an, yields: yields.map(<[Sci]>::to_vec) });
+        let (us, wrapped) = (bench.us(), wrapped(&[7; 16]));
+        let frame = mkpdu(1, 2, &us, |repr| {
+            repr.distributed_sak = Some(DistributedSak::Sak(WrappedSak {
+                an: AN[1],
+                confidentiality_offset: 1,
+                number: 1,
+                suite: None,
+                wrapped: &wrapped,
+            }));
+        });
+        bench.hear(&frame).unwrap();
+        assert_eq!(bench.latest().is_some(), is_taken, "{an:?} {yields:?}");
+    }
+}

@@ -328,3 +328,16 @@ fn long_numbers_are_announced_whole() {
     assert_eq!(repr.xpn.map(|xpn| (xpn.latest_lowest_pn, xpn.old_lowest_pn)), Some((6, 0)));
     assert_eq!(repr.sak_use.and_then(|sak| sak.keys).map(|keys| keys[0].lowest_pn), Some(9));
 }
+
+#[test]
+fn channels_of_strangers_are_forgotten() {
+    let mut bench = Bench::new();
+    bench.meet(1);
+    bench.me.channels = vec![sci(1), sci(2)];
+    bench.actions.clear();
+    bench.tick(TINY);
+    let forgotten: Vec<_> =
+        bench.actions.iter().filter(|action| matches!(action, Action::Forget(_))).collect();
+    assert!(matches!(forgotten[..], [Action::Forget(gone)] if *gone == sci(2)), "{forgotten:?}");
+    assert_eq!(bench.me.channels, [sci(1)]);
+}
