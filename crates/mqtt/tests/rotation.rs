@@ -215,27 +215,22 @@ fn grace_of_the_former_epoch_survives_a_restart() {
 fn revoked_epoch_is_not_read_after_a_restart() {
     let directory = tempfile::tempdir().expect("a directory");
     let (press7, scada) = (device("press7"), device("scada"));
-    let [own, other] = ["scada", "press7"].map(|name| directory.path().join(name));
-    [&own, &other].iter().for_each(|state| Store::create(state).expect("created"));
+    let [one, two, other] = ["one", "two", "press7"].map(|name| directory.path().join(name));
+    [&one, &two, &other].iter().for_each(|state| Store::create(state).expect("created"));
     let mut manager = group(directory.path(), &[&press7, &scada]);
     let first = manager.announce().expect("announced");
     let mut revoked = start(&manager, &press7, &other);
     hear(&mut revoked, &first);
-    let mut guard = start(&manager, &scada, &own);
-    hear(&mut guard, &first);
-    drop(guard);
+    for state in [&one, &two] {
+        hear(&mut start(&manager, &scada, state), &first);
+    }
     manager.rotate(&["press7".into()], 60).expect("revoked");
     let second = manager.announce().expect("announced");
     manager.rotate(&[], 60).expect("rotated");
     let third = manager.announce().expect("announced");
     // With the revocation received, or only a later rotation.
-    for messages in [&[&third][..], &[&second, &third]] {
-        let state = tempfile::tempdir().expect("a directory");
-        for file in fs::read_dir(&own).expect("the state") {
-            let file = file.expect("a file").path();
-            fs::copy(&file, state.path().join(file.file_name().expect("a name"))).expect("copied");
-        }
-        let mut guard = start(&manager, &scada, state.path());
+    for (state, messages) in [(one, &[&third][..]), (two, &[&second, &third])] {
+        let mut guard = start(&manager, &scada, &state);
         assert_eq!(epoch(&mut guard), 1);
         for message in messages {
             assert!(matches!(hear(&mut guard, message), Verdict::Rotated { .. }));
@@ -243,7 +238,7 @@ fn revoked_epoch_is_not_read_after_a_restart() {
             assert!(matches!(refused, Verdict::Refused(Dropped::OldEpoch { epoch: 1, .. })), "{refused:?}");
         }
         drop(guard);
-        let mut guard = start(&manager, &scada, state.path());
+        let mut guard = start(&manager, &scada, &state);
         assert_eq!(epoch(&mut guard), 3);
         let refused = open(&mut guard, &sealed(&mut revoked));
         assert!(matches!(refused, Verdict::Refused(Dropped::OldEpoch { epoch: 1, .. })), "{refused:?}");
@@ -414,7 +409,8 @@ fn key_with_forgotten_numbers_seals_nothing() {
 
 #[test]
 fn killed_publisher_repeats_no_number() {
-    for (grace, left) in [(60, 1), (0, 2)] {
+    let cases = [(60, 1), (0, 2)].map(|(grace, left)| (0..3).map(move |step| (grace, left, step)));
+    for (grace, left, step) in cases.into_iter().flatten() {
         let directory = tempfile::tempdir().expect("a directory");
         let (press7, state) = (device("press7"), directory.path().join("state"));
         Store::create(&state).expect("created");
@@ -426,27 +422,21 @@ fn killed_publisher_repeats_no_number() {
         drop(guard);
         manager.rotate(&[], grace).expect("rotated");
         let second = manager.announce().expect("announced");
-        for step in 0..3 {
-            let killed = tempfile::tempdir().expect("a directory");
-            for file in fs::read_dir(&state).expect("the state") {
-                let file = file.expect("a file").path();
-                fs::copy(&file, killed.path().join(file.file_name().expect("a name"))).expect("copied");
-            }
-            let store = Store::open(killed.path()).expect("the state");
-            if step > 0 {
-                store.keep_rotation("line4", &second, grace > 0).expect("kept");
-            }
-            if step > 1 {
-                store.reached("line4", &signer, 2).expect("durable");
-            }
-            drop(store);
-            let mut guard = start(&manager, &press7, killed.path());
-            let (epoch, number) = guard.seal(TOPIC, b"x", &mut Vec::new()).expect("sealed");
-            assert!((epoch == 1 && number > used && step == 0) || (epoch == 2 && number == 1));
-            hear(&mut guard, &second);
-            guard.seal(TOPIC, b"x", &mut Vec::new()).expect("sealed");
-            // Without the old key its record stays.
-            assert_eq!(keys_known(killed.path()), if step == 0 { 1 } else { left }, "{grace} {step}");
+        // The steps that were done before the kill.
+        let store = Store::open(&state).expect("the state");
+        if step > 0 {
+            store.keep_rotation("line4", &second, grace > 0).expect("kept");
         }
+        if step > 1 {
+            store.reached("line4", &signer, 2).expect("durable");
+        }
+        drop(store);
+        let mut guard = start(&manager, &press7, &state);
+        let (epoch, number) = guard.seal(TOPIC, b"x", &mut Vec::new()).expect("sealed");
+        assert!((epoch == 1 && number > used && step == 0) || (epoch == 2 && number == 1));
+        hear(&mut guard, &second);
+        guard.seal(TOPIC, b"x", &mut Vec::new()).expect("sealed");
+        // Without the old key its record stays.
+        assert_eq!(keys_known(&state), if step == 0 { 1 } else { left }, "{grace} {step}");
     }
 }
