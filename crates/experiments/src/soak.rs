@@ -69,8 +69,9 @@ pub(crate) fn run(options: &Options) -> Result<Report, ExperimentError> {
     let begin = Instant::now();
     let (mut samples, mut happened) = (Vec::new(), [0_u64; EVENTS.len()]);
     let (mut calm_errors, mut all_errors, mut came_out) = (0, 0, 0);
+    // Each turn begins where the last one ended, so that no wrong frame is missed.
+    let mut before = plant.moment()?;
     while begin.elapsed() < whole {
-        let before = plant.moment()?;
         plant.rest(if options.quick { QUICK_CALM } else { CALM })?;
         let after = plant.moment()?;
         calm_errors += after.bus_errors - before.bus_errors;
@@ -91,6 +92,7 @@ pub(crate) fn run(options: &Options) -> Result<Report, ExperimentError> {
         all_errors += end.bus_errors - before.bus_errors;
         // A repeated or foreign frame at a station.
         came_out += end.came_out - before.came_out;
+        before = end;
     }
     options.progress(1, 1, "");
     judge(&mut report, &samples, options.quick, calm_errors);
