@@ -292,12 +292,12 @@ impl Clients {
 }
 
 impl ClientPlace {
-    /// Records that the client's next request is awaited, or that it is there.
-    fn record(&self, is_there: bool) {
+    /// Records that a request of the client is there, or was answered.
+    fn record(&self) {
         let mut list = self.clients.lock();
         if let Some(own) = list.iter_mut().find(|client| Arc::ptr_eq(&client.stream, &self.stream)) {
             own.since = own.since.map(|_| Instant::now());
-            own.has_asked |= is_there;
+            own.has_asked = true;
         }
     }
 }
@@ -332,7 +332,6 @@ fn serve(stream: &UnixStream, service: &impl Service, place: &ClientPlace) -> io
     let mut line = Vec::new();
     loop {
         line.clear();
-        place.record(false);
         reader.get_mut().end = Instant::now() + PATIENCE;
         reader.by_ref().take(REQUEST_MAX).read_until(b'\n', &mut line)?;
         if line.is_empty() {
@@ -343,8 +342,9 @@ fn serve(stream: &UnixStream, service: &impl Service, place: &ClientPlace) -> io
             let refused = service.refuse(&what, "send {\"request\":\"status\"} and a line end");
             return answer(stream, refused);
         }
-        place.record(true);
+        place.record();
         answer(stream, service.answer(&line))?;
+        place.record();
     }
 }
 
