@@ -127,7 +127,7 @@ fn emulated_wire_counts_its_faults() {
     let struck = [Fault::Lose, Fault::Duplicate, Fault::Corrupt, Fault::Inject].map(|fault| {
         let command = emulator::Command { fault: Some(fault), every: 20, ..emulator::Command::default() };
         wire.tell(&command).expect("the wire listens");
-        std::thread::sleep(Duration::from_millis(400));
+        std::thread::sleep(Duration::from_secs(1));
         wire.tell(&emulator::Command::default()).expect("the wire listens");
         std::thread::sleep(Duration::from_millis(50));
         fault

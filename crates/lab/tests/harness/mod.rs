@@ -1,10 +1,12 @@
-//! Runner of the tests in network namespaces. Without root the process must enter a user namespace
-//! before it has threads, which the standard harness prevents. Where namespaces are forbidden it
-//! lists that as skipped.
+//! Runner of the tests in network namespaces: each in a process of its own, several at once, since
+//! they wait for timers of protocols more than they compute. Without root a process must enter a
+//! user namespace before it has threads, which the standard harness prevents. Where namespaces are
+//! forbidden the runner lists that as skipped.
 
-use std::panic;
-use std::process::ExitCode;
+use std::io::{Read, Seek};
+use std::process::{Command, ExitCode, Stdio};
 use std::sync::{Mutex, PoisonError};
+use std::thread;
 
 use antedate_lab::ns;
 
@@ -15,15 +17,17 @@ pub(crate) use skip::skipped;
 /// A test and its name.
 pub(crate) type Test = (&'static str, fn());
 
-/// Messages of the panics of all threads since the last test's end.
-static PANICS: Mutex<Vec<String>> = Mutex::new(Vec::new());
+/// Tests at once.
+const AT_ONCE: usize = 3;
 
-/// Runs the named tests one after the other, with the standard harness's output.
+/// Runs the named tests, with the standard harness's output. A single one runs in this process.
 pub(crate) fn run(what: &str, tests: &[Test]) -> ExitCode {
     let arguments: Vec<_> = std::env::args().skip(1).collect();
+    let is_exact = arguments.iter().any(|argument| argument == "--exact");
     let wanted = |name: &str| {
         let mut filters = arguments.iter().filter(|argument| !argument.starts_with('-')).peekable();
-        filters.peek().is_none() || filters.any(|filter| name.contains(filter.as_str()))
+        let fits = |filter: &String| if is_exact { name == filter } else { name.contains(filter.as_str()) };
+        filters.peek().is_none() || filters.any(fits)
     };
     let chosen: Vec<_> = tests.iter().filter(|(name, _)| wanted(name)).collect();
     if arguments.iter().any(|argument| argument == "--list") {
@@ -34,21 +38,18 @@ pub(crate) fn run(what: &str, tests: &[Test]) -> ExitCode {
         skipped(&format!("{what} in namespaces, {} tests: {error}", chosen.len()));
         return ExitCode::SUCCESS;
     }
-    println!("\nrunning {} tests", chosen.len());
-    keep_panics();
-    let mut failures = Vec::new();
-    for (name, test) in &chosen {
-        let passed = panic::catch_unwind(test).is_ok();
-        println!("test {name} ... {}", if passed { "ok" } else { "FAILED" });
-        let panics = std::mem::take(&mut *PANICS.lock().unwrap_or_else(PoisonError::into_inner));
-        if !passed {
-            failures.push((name, panics));
-        }
+    if let [(_, test)] = chosen[..]
+        && is_exact
+    {
+        test();
+        return ExitCode::SUCCESS;
     }
+    println!("\nrunning {} tests", chosen.len());
+    let failures = run_apart(&chosen);
     let failed = failures.len();
     if failed > 0 {
         println!("\nfailures:");
-        failures.iter().for_each(|(name, panics)| println!("\n---- {name} ----\n{}", panics.join("\n")));
+        failures.iter().for_each(|(name, said)| println!("\n---- {name} ----\n{said}"));
         println!("\nfailures:");
         failures.iter().for_each(|(name, _)| println!("    {name}"));
     }
@@ -60,11 +61,39 @@ pub(crate) fn run(what: &str, tests: &[Test]) -> ExitCode {
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Prints panics as always, and keeps them for the list of failures.
-fn keep_panics() {
-    let usual = panic::take_hook();
-    panic::set_hook(Box::new(move |panic| {
-        PANICS.lock().unwrap_or_else(PoisonError::into_inner).push(panic.to_string());
-        usual(panic);
-    }));
+/// Runs each test in a process of its own. Returns the failed ones and their output.
+fn run_apart(tests: &[&Test]) -> Vec<(&'static str, String)> {
+    let (next, failures) = (Mutex::new(tests.iter()), Mutex::new(Vec::new()));
+    let take = || next.lock().unwrap_or_else(PoisonError::into_inner).next();
+    thread::scope(|scope| {
+        for _ in 0..AT_ONCE {
+            scope.spawn(|| {
+                while let Some((name, _)) = take() {
+                    let (passed, said) = apart(name).unwrap_or_else(|error| (false, error.to_string()));
+                    // One call, so that lines of two tests do not mix.
+                    print!("{said}test {name} ... {}\n", if passed { "ok" } else { "FAILED" });
+                    if !passed {
+                        failures.lock().unwrap_or_else(PoisonError::into_inner).push((*name, said));
+                    }
+                }
+            });
+        }
+    });
+    failures.into_inner().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Runs one test in a process of its own. Returns whether it passed, and its output.
+fn apart(name: &str) -> std::io::Result<(bool, String)> {
+    // A file: a program that a failed test left behind may hold it open.
+    let mut output = tempfile::tempfile()?;
+    let status = Command::new(std::env::current_exe()?)
+        .args(["--exact", name])
+        .stdin(Stdio::null())
+        .stdout(output.try_clone()?)
+        .stderr(output.try_clone()?)
+        .status()?;
+    output.rewind()?;
+    let mut said = Vec::new();
+    output.read_to_end(&mut said)?;
+    Ok((status.success(), String::from_utf8_lossy(&said).into_owned()))
 }
