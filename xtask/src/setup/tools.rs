@@ -4,6 +4,8 @@ use crate::shell::{Run, cargo, is_root, program};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+/// The version of cargo-cyclonedx.
+pub const CARGO_CYCLONEDX: &str = "0.5.9";
 /// The version of cargo-deny.
 pub const CARGO_DENY: &str = "0.20.2";
 /// The version of cargo-fuzz.
@@ -34,6 +36,11 @@ pub fn cargo_deny() -> Result<PathBuf, String> {
 /// The path of mdBook, which is built if missing.
 pub fn mdbook() -> Result<PathBuf, String> {
     built("mdbook", MDBOOK, &["--no-default-features"])
+}
+
+/// The path of cargo-cyclonedx, which is built if missing.
+pub fn cargo_cyclonedx() -> Result<PathBuf, String> {
+    built("cargo-cyclonedx", CARGO_CYCLONEDX, &[])
 }
 
 /// The path of cargo-fuzz, which is built if missing.
