@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use antedate_wire::dot15d4::{
-    Address, Asn, ExtendedAddress, FCS_LEN, Frame, Header, KeyIdentifier, MAX_FRAME_LEN, PanId,
+    Address, Asn, ExtendedAddress, FCS_LEN, Frame, FrameType, Header, KeyIdentifier, MAX_FRAME_LEN, PanId,
     SecurityHeader, SecurityLevel, ShortAddress,
 };
 
@@ -110,9 +110,10 @@ impl Security {
         self.keys.get(lookup).map(|entry| (entry.numbers.next(), entry.numbers.limit()))
     }
 
-    /// For each device heard with a key, the lowest acceptable number.
-    pub fn heard(&self, lookup: &KeyLookup) -> &[(ExtendedAddress, u64)] {
-        self.keys.get(lookup).map_or(&[], |entry| entry.heard())
+    /// For each device heard with a key, a number above all accepted ones: the lowest acceptable one
+    /// after a restart.
+    pub fn heard(&self, lookup: &KeyLookup) -> Vec<(ExtendedAddress, u64)> {
+        self.keys.get(lookup).map_or_else(Vec::new, |entry| entry.heard().collect())
     }
 
     /// Counters for sending.
@@ -264,7 +265,7 @@ impl Security {
         let entry = self.keys.at(key).ok_or(Status::UnavailableKey)?;
         // Record the number only now.
         if let Some(device) = accepted.device {
-            entry.mark(device, accepted.number);
+            entry.mark(device, accepted.number, frame.header.frame_type == FrameType::Ack);
         }
         Ok(received)
     }
@@ -334,7 +335,7 @@ impl Security {
             (_, false, None) => return Err(Status::UnsupportedSecurity),
             _ => return Err(Status::ImproperKeyType),
         };
-        if number < entry.lowest(device.extended) {
+        if number < entry.lowest(device.extended, header.frame_type == FrameType::Ack) {
             return Err(Status::CounterError);
         }
         Ok(Accepted { key: Some(key), device: Some(device.extended), number, nonce })

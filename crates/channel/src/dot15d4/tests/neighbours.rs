@@ -134,6 +134,29 @@ fn unsecured_forgery_hides_no_secured_frame() {
 }
 
 #[test]
+fn restarted_sender_is_not_taken_for_itself() {
+    // A listener with a slotframe of one slot expects retransmissions for 14 slots.
+    let mut node = listener(security(B, A, NonceKind::Asn));
+    for (slot, sequence, payload, fresh) in [
+        (10, 6, &b"before"[..], true),
+        (11, 6, b"before", false),
+        // Its first number may be any.
+        (12, 6, b"after!", true),
+        (13, 6, b"after", true),
+        (14, 7, b"after", true),
+        (28, 7, b"after", false),
+        // The same reading, long after.
+        (43, 7, b"after", true),
+    ] {
+        let mut restarted = security(A, B, NonceKind::Asn);
+        let frame = secure(&mut restarted, &header(sequence), payload, LEVEL, asn(slot)).unwrap();
+        let (delivered, ack) = hear(&mut node, slot, &frame);
+        assert_eq!((delivered, ack.is_some()), (fresh, true), "{slot}");
+    }
+    assert_eq!((node.counters().delivered, node.counters().duplicates), (5, 2));
+}
+
+#[test]
 fn frame_for_another_pan_is_not_ours() {
     let other = PanId(0x1234);
     let (short, everybody) =

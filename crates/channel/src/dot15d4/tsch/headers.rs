@@ -2,7 +2,7 @@
 
 use antedate_wire::dot15d4::ie::{Following, HeaderWriter, TimeCorrection};
 
-use super::super::{Address, Addressing, ExtendedAddress, Header, ShortAddress};
+use super::super::{Address, Addressing, ExtendedAddress, Header, KeyIdentifier, Protection, ShortAddress};
 use super::Node;
 
 /// Octets of an acknowledgment's elements: the time correction with its descriptor.
@@ -21,6 +21,12 @@ impl Node {
             Addressing::within(self.security.config().pan, Address::Extended(to), Address::Absent);
         Header::enhanced_ack(sequence, addressing)
     }
+}
+
+/// The protection of a received frame.
+pub(super) fn protection(header: &Header) -> Protection {
+    let key = header.security.map_or(KeyIdentifier::Implicit, |security| security.key);
+    Protection { level: header.level(), key }
 }
 
 /// The elements of an acknowledgment.

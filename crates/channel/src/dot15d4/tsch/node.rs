@@ -54,6 +54,26 @@ pub(super) struct Waiting {
     pub(super) exponent: u8,
 }
 
+/// The frame sent in a slot.
+#[derive(Clone, Copy)]
+pub(super) struct Sent {
+    pub(super) ticket: Ticket,
+    pub(super) kind: CellKind,
+    /// Demanded of its acknowledgment too.
+    pub(super) protection: Protection,
+}
+
+/// A neighbour's last frame with acknowledgment request, to recognise its retransmission.
+pub(super) struct Last {
+    pub(super) from: ExtendedAddress,
+    /// Frames with a MIC, or frames without one, which may be forged.
+    pub(super) authentic: bool,
+    pub(super) sequence: Option<u8>,
+    /// A checksum of its MAC payload.
+    pub(super) content: u32,
+    pub(super) asn: Asn,
+}
+
 /// Octets of a MAC header kept to predict the next one.
 pub(super) const KEPT: usize = 48;
 
@@ -81,13 +101,11 @@ pub struct Node {
     pub(super) random: u32,
     pub(super) asn: Asn,
     /// The frame sent in this slot.
-    pub(super) sending: Option<(Ticket, CellKind)>,
+    pub(super) sending: Option<Sent>,
     pub(super) outbound: Outbound,
     pub(super) inbound: Inbound,
     pub(super) habits: Vec<Habit>,
-    /// The sequence number of each neighbour's last frame with acknowledgment request, for secured
-    /// and unsecured frames.
-    pub(super) last: Vec<((ExtendedAddress, bool), Option<u8>)>,
+    pub(super) last: Vec<Last>,
     pub(super) frame: [u8; MAX_FRAME_LEN],
     pub(super) frame_len: usize,
     pub(super) counters: NodeCounters,

@@ -7,7 +7,7 @@ use zeroize::Zeroize;
 use super::super::nonce::NONCE_LEN;
 use super::super::policy::Kind;
 use super::super::security::lay_out;
-use super::super::{Asn, ExtendedAddress, Header, Protection, Received, Security, Status};
+use super::super::{Asn, ExtendedAddress, FrameType, Header, Protection, Received, Security, Status};
 
 /// Octets of the longest frame without its FCS.
 const FRAME: usize = 125;
@@ -197,6 +197,10 @@ impl Security {
         preparation: &mut Preparation<CAP, STREAM, LENGTHS>,
         out: &mut [u8],
     ) -> Result<(usize, bool), Status> {
+        if protection.level == SecurityLevel::None {
+            // Anybody may cause such a frame. It leaves the preparation as it is.
+            return self.secure(header, ies, payload, protection, Some(asn), out).map(|len| (len, false));
+        }
         let sealed = self.try_prepared(header, ies, payload, protection, asn, preparation, out);
         let result = match sealed {
             Some(len) => {
@@ -288,7 +292,7 @@ impl Security {
         }
         out.copy_from_slice(payload);
         if let Some(entry) = accepted.key.and_then(|key| self.keys.at(key)) {
-            entry.mark(device, accepted.number);
+            entry.mark(device, accepted.number, frame.header.frame_type == FrameType::Ack);
         }
         self.received.secured += 1;
         (Ok(Received { header: frame.header, len, device: Some(device) }), true)

@@ -15,7 +15,7 @@ pub enum QueueError {
     TooLong,
     /// there are more late octets than octets, or their number differs from the announced one
     Late,
-    /// it was sent, or given up
+    /// it was sent, and would be retransmitted as it was, or it was given up
     Gone,
 }
 
@@ -62,10 +62,13 @@ impl Node {
         len + payload + level.mic_len() + FCS_LEN <= MAX_FRAME_LEN
     }
 
-    /// Replaces the late octets of a waiting frame.
+    /// Replaces the late octets of a waiting frame that was not sent yet.
     pub fn update(&mut self, ticket: Ticket, late: &[u8]) -> Result<(), QueueError> {
         let waiting =
             self.queue.iter_mut().find(|waiting| waiting.ticket == ticket).ok_or(QueueError::Gone)?;
+        if waiting.attempts > 0 || self.sending.is_some_and(|sent| sent.ticket == ticket) {
+            return Err(QueueError::Gone);
+        }
         if late.len() != waiting.late {
             return Err(QueueError::Late);
         }

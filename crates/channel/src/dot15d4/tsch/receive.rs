@@ -3,18 +3,10 @@
 use antedate_wire::dot15d4::ie::TimeCorrection;
 use antedate_wire::dot15d4::{Frame, MAX_FRAME_LEN};
 
-use super::super::{
-    Address, ExtendedAddress, Header, KeyIdentifier, PanId, Protection, SecurityLevel, ShortAddress, Status,
-};
-use super::headers::ack_ies;
-use super::node::{Habit, KEPT};
+use super::super::{Address, ExtendedAddress, FrameType, Header, PanId, SecurityLevel, ShortAddress, Status};
+use super::headers::{ack_ies, protection};
+use super::node::{Habit, KEPT, Last};
 use super::{Delivered, Node, Reaction};
-
-/// The protection of a received frame.
-fn protection(header: &Header) -> Protection {
-    let key = header.security.map_or(KeyIdentifier::Implicit, |security| security.key);
-    Protection { level: header.level(), key }
-}
 
 impl Node {
     /// Processes a frame without FCS that arrived `at` microseconds after the start of the slot:
@@ -28,6 +20,12 @@ impl Node {
         let (result, prepared) =
             self.security.unsecure_prepared(frame, self.asn, None, &mut self.inbound.frame, &mut out);
         let received = result?;
+        let nothing = Reaction { delivered: None, ack: false };
+        if received.header.frame_type == FrameType::Ack {
+            // Overheard: it answers another device's frame, or an old one.
+            self.counters.foreign_acks += 1;
+            return Ok(nothing);
+        }
         if received.header.security.is_some() {
             self.count(1, prepared);
         }
@@ -43,15 +41,17 @@ impl Node {
         let elsewhere = pan.is_some_and(|pan| ![pan, own.pan].contains(&PanId::BROADCAST) && pan != own.pan);
         if elsewhere || (!mine && !everybody) {
             self.counters.not_ours += 1;
-            return Ok(Reaction { delivered: None, ack: false });
+            return Ok(nothing);
         }
-        if let Some(from) = received.device {
+        let payload = out.get(..received.len).unwrap_or_default();
+        // A frame without MIC may be forged, and teaches nothing.
+        if let Some(from) = received.device.filter(|_| received.header.level().mic_len() > 0) {
             self.learn(from, frame, received.header.sequence);
         }
-        let mut reaction = Reaction { delivered: None, ack: false };
+        let mut reaction = nothing;
         let mut again = false;
         if mine && received.header.ack_request {
-            again = received.device.is_some_and(|from| self.came_before(from, &received.header));
+            again = received.device.is_some_and(|from| self.came_before(from, &received.header, payload));
             // An unknown but accepted device identifies itself by its address.
             let to = match received.header.addressing.src {
                 Address::Extended(from) => Some(from),
@@ -63,22 +63,43 @@ impl Node {
             self.counters.duplicates += 1;
         } else {
             self.counters.delivered += 1;
-            let payload = out.get(..received.len).unwrap_or_default().to_vec();
+            let payload = payload.to_vec();
             let frame_type = received.header.frame_type;
             reaction.delivered = Some(Delivered { from: received.device, frame_type, payload });
         }
         Ok(reaction)
     }
 
-    /// Whether this frame is a retransmission: it has the sequence number of the sender's last
-    /// frame with acknowledgment request. Beacons have sequence numbers of their own and are not
-    /// retransmitted. Unsecured frames may be forged, so they do not count for secured ones.
-    fn came_before(&mut self, from: ExtendedAddress, header: &Header) -> bool {
-        let (sender, sequence) = ((from, header.security.is_some()), header.sequence);
-        let again = sequence.is_some() && self.last.contains(&(sender, sequence));
-        self.last.retain(|(of, _)| *of != sender);
-        self.last.push((sender, sequence));
+    /// Whether this frame is a retransmission: it has the sequence number and the content of the
+    /// sender's last frame with acknowledgment request, and comes while retransmissions do. After a
+    /// restart the sender's numbers begin anywhere, so a number alone does not tell. Beacons have
+    /// sequence numbers of their own and are not retransmitted. Frames without MIC may be forged, so
+    /// they do not count for others.
+    fn came_before(&mut self, from: ExtendedAddress, header: &Header, payload: &[u8]) -> bool {
+        let (authentic, sequence) = (header.level().mic_len() > 0, header.sequence);
+        let now = Last { from, authentic, sequence, content: checksum(payload), asn: self.asn };
+        let oldest = self.asn.number().saturating_sub(self.retransmissions());
+        let same = |last: &Last| last.from == from && last.authentic == authentic;
+        let again = self.last.iter().find(|last| same(last)).is_some_and(|last| {
+            let recent = last.asn.number() >= oldest;
+            recent && sequence.is_some() && last.sequence == sequence && last.content == now.content
+        });
+        if !again {
+            self.last.retain(|last| !same(last));
+            self.last.push(now);
+        }
         again
+    }
+
+    /// The slots from a frame to its last retransmission, by the schedule, the retries and the
+    /// backoffs of this network.
+    fn retransmissions(&self) -> u64 {
+        let (least, greatest) = self.config.backoff;
+        let cells = (0..self.config.max_retries)
+            .map(|attempt| least.saturating_add(attempt).min(greatest))
+            .map(|exponent| 1u64.checked_shl(exponent.into()).unwrap_or(u64::MAX))
+            .fold(0, u64::saturating_add);
+        cells.saturating_mul(self.schedule.longest().into())
     }
 
     /// Records the form of a neighbour's frame.
@@ -127,4 +148,14 @@ impl Node {
     pub fn ack(&self) -> &[u8] {
         self.frame.get(..self.frame_len).unwrap_or_default()
     }
+}
+
+/// Two sums (Fletcher): quick on any CPU. The frames compared are authentic and of one sender.
+fn checksum(payload: &[u8]) -> u32 {
+    let (mut octets, mut sums) = (payload.len() as u16, 0u16);
+    for octet in payload {
+        octets = octets.wrapping_add((*octet).into());
+        sums = sums.wrapping_add(octets);
+    }
+    u32::from(octets) << 16 | u32::from(sums)
 }

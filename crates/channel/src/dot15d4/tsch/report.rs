@@ -20,7 +20,7 @@ pub struct NodeCounters {
     pub duplicates: u64,
     /// authentic frames for another device
     pub not_ours: u64,
-    /// authentic acknowledgments that did not match the frame sent
+    /// authentic acknowledgments that did not match the frame sent, or answered none
     pub foreign_acks: u64,
     /// prepared security operations, sec1 to sec4
     pub prepared: [u64; 4],

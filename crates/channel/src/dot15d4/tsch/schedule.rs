@@ -110,6 +110,11 @@ impl Schedule {
         best
     }
 
+    /// Slots of the longest slotframe.
+    pub(super) fn longest(&self) -> u16 {
+        self.slotframes.iter().map(|slotframe| slotframe.length).max().unwrap_or(0)
+    }
+
     /// The channel of a cell in a slot.
     pub fn channel(&self, asn: Asn, channel_offset: u16) -> u8 {
         let at = (asn.number() + u64::from(channel_offset)) % self.hopping.len().max(1) as u64;

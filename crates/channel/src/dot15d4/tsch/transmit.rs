@@ -3,8 +3,9 @@
 use antedate_wire::dot15d4::ie::TimeCorrection;
 use antedate_wire::dot15d4::{Frame, MAX_FRAME_LEN};
 
-use super::super::{Address, Asn, ExtendedAddress, FrameType, Status};
-use super::node::Waiting;
+use super::super::{Address, Asn, ExtendedAddress, FrameType, Protection, SecurityLevel, Status};
+use super::headers::protection;
+use super::node::{Sent, Waiting};
 use super::{Action, Cell, CellKind, Heard, Node, Outcome};
 
 impl Node {
@@ -26,7 +27,7 @@ impl Node {
         self.count(0, prepared);
         self.counters.sent += 1;
         self.frame_len = len;
-        self.sending = Some((ticket, cell.kind));
+        self.sending = Some(Sent { ticket, kind: cell.kind, protection: self.config.protection });
         Action::Transmit {
             channel: self.schedule.channel(asn, cell.channel_offset),
             at: self.config.timeslot.tx_offset,
@@ -37,12 +38,17 @@ impl Node {
 
     /// Processes the reply to the frame sent: sec4. Returns the frame's outcome, and the reason if
     /// an acknowledgment was refused.
+    ///
+    /// A secured frame demands its own level and key of its acknowledgment (clause 6.7.4.2). The
+    /// policy for acknowledgments may be weaker, because a joining device's are unsecured.
     pub fn acknowledged(&mut self, heard: Heard<'_>) -> (Outcome, Option<Status>) {
-        let Some((sent, kind)) = self.sending.take() else { return (Outcome::Nothing, None) };
-        let Some(at) = self.queue.iter().position(|waiting| waiting.ticket == sent) else {
+        let Some(Sent { ticket, kind, protection }) = self.sending.take() else {
             return (Outcome::Nothing, None);
         };
-        let Some(&Waiting { ticket, to, sequence, .. }) = self.queue.get(at) else {
+        let Some(at) = self.queue.iter().position(|waiting| waiting.ticket == ticket) else {
+            return (Outcome::Nothing, None);
+        };
+        let Some(&Waiting { to, sequence, .. }) = self.queue.get(at) else {
             return (Outcome::Nothing, None);
         };
         let Some(to) = to else {
@@ -51,7 +57,9 @@ impl Node {
         };
         let correction = match heard {
             Heard::Silence => Ok(None),
-            Heard::Frame(frame) => self.correction(frame, to, sequence),
+            Heard::Frame(frame) => {
+                self.demand(protection, frame).and_then(|()| self.correction(frame, to, sequence))
+            }
         };
         match correction {
             Ok(Some(correction)) => {
@@ -66,6 +74,20 @@ impl Node {
             Ok(None) => (self.failed(at, kind), None),
             Err(status) => (self.failed(at, kind), Some(status)),
         }
+    }
+
+    /// Refuses a reply with another level or key than the frame sent.
+    fn demand(&mut self, sent: Protection, reply: &[u8]) -> Result<(), Status> {
+        let Ok(reply) = Frame::parse(reply) else { return Ok(()) };
+        let came = protection(&reply.header);
+        let status = match sent.level {
+            SecurityLevel::None => return Ok(()),
+            level if level != came.level => Status::ImproperSecurityLevel,
+            _ if sent.key != came.key => Status::ImproperKeyType,
+            _ => return Ok(()),
+        };
+        self.security.received.refuse(status);
+        Err(status)
     }
 
     /// The time correction of a matching positive acknowledgment.
