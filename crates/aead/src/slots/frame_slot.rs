@@ -34,7 +34,7 @@ pub enum FrameError {
     /// The MIC's length is not 4, 8 or 16, the open part is empty or longer than the frame, or
     /// there are too many lengths for the slot.
     Shape,
-    /// The frame is longer than the slot or the output.
+    /// The frame, or its known part, is longer than the slot or the output.
     TooLong,
     /// The slot has no nonce: it was used.
     Spent,
@@ -129,8 +129,8 @@ impl Chain {
     }
 }
 
-/// Memory for one frame of up to `CAP` bytes with `LENGTHS` possible lengths. Up to `STREAM` bytes
-/// (a multiple of 16) may be encrypted.
+/// Memory for one frame with up to `CAP` known bytes and `LENGTHS` possible lengths. Up to `STREAM`
+/// bytes (a multiple of 16) may be encrypted. A frame to seal has at most `CAP` bytes in all.
 pub struct FrameSlot<const CAP: usize, const STREAM: usize, const LENGTHS: usize> {
     known: [u8; CAP],
     stream: [u8; STREAM],
@@ -179,6 +179,7 @@ impl<const CAP: usize, const STREAM: usize, const LENGTHS: usize> FrameSlot<CAP,
     pub fn begin(&mut self, nonce: Nonce<[u8; NONCE]>, shape: &Shape<'_>) -> Result<(), FrameError> {
         let Shape { mic, open, known, lengths } = *shape;
         let longest = lengths.iter().copied().max().unwrap_or(known.len()).max(known.len());
+        let many = longest > usize::from(OPEN);
         let least = open.unwrap_or(1).max(known.len());
         if !matches!(mic, 4 | 8 | 16) || lengths.len() > LENGTHS || open == Some(0) {
             return Err(FrameError::Shape);
@@ -187,7 +188,7 @@ impl<const CAP: usize, const STREAM: usize, const LENGTHS: usize> FrameSlot<CAP,
         if lengths.iter().any(|len| *len < least) || open.is_some_and(|open| open > CAP) {
             return Err(FrameError::Shape);
         }
-        if longest > CAP || open.is_some_and(|open| longest.saturating_sub(open) > STREAM) {
+        if many || known.len() > CAP || open.is_some_and(|open| longest.saturating_sub(open) > STREAM) {
             return Err(FrameError::TooLong);
         }
         self.wipe();
@@ -229,6 +230,19 @@ impl<const CAP: usize, const STREAM: usize, const LENGTHS: usize> FrameSlot<CAP,
             difference |= known ^ stream ^ byte;
         }
         core::hint::black_box(difference) == 0
+    }
+
+    /// Whether nothing is left for this frame (without its MIC) but its unknown bytes: it begins as
+    /// known, and its length is prepared.
+    pub fn foresees(&self, frame: &[u8]) -> bool {
+        let known = usize::from(self.known_len);
+        let len = frame.len();
+        let at = self.lengths.iter().position(|of| usize::from(*of) == len);
+        let chain = at.and_then(|at| self.chains.get(at));
+        let ready = chain.is_some_and(|chain| chain.begun && usize::from(chain.taken) == known);
+        let private = len - self.open_len(len).min(len);
+        let stream = self.open == OPEN || usize::from(self.stream_ready) >= private;
+        self.named && ready && stream && self.masked && self.begins_as(frame.get(..known).unwrap_or_default())
     }
 
     fn open_len(&self, len: usize) -> usize {
@@ -411,7 +425,7 @@ impl<const CAP: usize, const STREAM: usize, const LENGTHS: usize> FrameSlot<CAP,
         let open = self.open_len(frame.len());
         let private = frame.len().checked_sub(open).ok_or(AuthenticationError)?;
         let fits = self.named && mic.len() == usize::from(self.mic) && out.len() == frame.len();
-        if !fits || self.sealed || open == 0 || frame.len() > CAP || private > STREAM {
+        if !fits || self.sealed || open == 0 || private > STREAM {
             return Err(AuthenticationError);
         }
         if !self.masked {

@@ -8,6 +8,7 @@ use antedate_wire::dot15d4::{
     SecurityHeader, SecurityLevel, ShortAddress,
 };
 
+use super::cipher::Cipher;
 use super::key::{InstallError, KeyConfig, KeyLookup, Keys};
 use super::nonce::{self, NonceKind, Source};
 use super::policy::Kind;
@@ -142,7 +143,22 @@ impl Security {
         asn: Option<Asn>,
         out: &mut [u8],
     ) -> Result<usize, Status> {
-        let result = self.try_secure(header, ies, payload, protection, asn, out);
+        self.secure_with(header, ies, payload, protection, asn, out, |_| false)
+    }
+
+    /// As [`secure`](Self::secure), with the work done by `prepared`, if it returns true.
+    #[expect(clippy::too_many_arguments, reason = "the parameters of securing a frame, and its preparation")]
+    pub(super) fn secure_with(
+        &mut self,
+        header: &Header,
+        ies: &[u8],
+        payload: &[u8],
+        protection: Protection,
+        asn: Option<Asn>,
+        out: &mut [u8],
+        prepared: impl FnOnce(Laid<'_>) -> bool,
+    ) -> Result<usize, Status> {
+        let result = self.try_secure(header, ies, payload, protection, asn, out, prepared);
         match result {
             Ok(_) if protection.level == SecurityLevel::None => self.sent.unsecured += 1,
             Ok(_) => self.sent.secured += 1,
@@ -151,6 +167,7 @@ impl Security {
         result
     }
 
+    #[expect(clippy::too_many_arguments, reason = "the parameters of securing a frame, and its preparation")]
     fn try_secure(
         &mut self,
         header: &Header,
@@ -159,6 +176,7 @@ impl Security {
         protection: Protection,
         asn: Option<Asn>,
         out: &mut [u8],
+        prepared: impl FnOnce(Laid<'_>) -> bool,
     ) -> Result<usize, Status> {
         let plan = self.plan(header, protection, asn)?;
         let len = lay_out(&plan.header, ies, payload, out)?;
@@ -172,7 +190,11 @@ impl Security {
         }
         entry.numbers.take(plan.number);
         let frame = out.get_mut(..len).ok_or(Status::FrameTooLong)?;
-        entry.cipher.secure(protection.level, plan.nonce, frame, open);
+        let (cipher, nonce) = (&entry.cipher, &plan.nonce);
+        // Late is never worse: without its preparation the frame takes the ordinary way from here.
+        if !prepared(Laid { key, cipher, nonce, open, frame: &mut *frame }) {
+            cipher.secure(protection.level, plan.nonce, frame, open);
+        }
         Ok(len)
     }
 
@@ -232,12 +254,16 @@ impl Security {
         out: &mut [u8],
     ) -> Result<Received, Status> {
         let result = self.try_unsecure(frame, asn, implied, out);
-        match &result {
+        self.count_received(&result);
+        result
+    }
+
+    pub(super) fn count_received(&mut self, result: &Result<Received, Status>) {
+        match result {
             Ok(received) if received.header.security.is_none() => self.received.unsecured += 1,
             Ok(_) => self.received.secured += 1,
             Err(status) => self.received.refuse(*status),
         }
-        result
     }
 
     fn try_unsecure(
@@ -248,26 +274,41 @@ impl Security {
         out: &mut [u8],
     ) -> Result<Received, Status> {
         let frame = Frame::parse(octets)?;
+        let accepted = self.accept(&frame, asn, implied)?;
+        self.unsecure_accepted(&frame, &accepted, out)
+    }
+
+    /// Unsecures a frame that [`accept`](Self::accept) accepted.
+    pub(super) fn unsecure_accepted(
+        &mut self,
+        frame: &Frame<'_>,
+        accepted: &Accepted,
+        out: &mut [u8],
+    ) -> Result<Received, Status> {
         let len = frame.payload().len();
         let out = out.get_mut(..len).ok_or(Status::FrameTooLong)?;
-        let accepted = self.accept(&frame, asn, implied)?;
         let received = Received { header: frame.header, len, device: accepted.device };
         let Some(key) = accepted.key else {
             out.copy_from_slice(frame.payload());
             return Ok(received);
         };
         let entry = self.keys.at(key).ok_or(Status::UnavailableKey)?;
-        entry.cipher.unsecure(frame.header.level(), accepted.nonce, &frame, out)?;
-        if let Err(status) = self.check_content(&frame, &accepted, out) {
+        entry.cipher.unsecure(frame.header.level(), accepted.nonce, frame, out)?;
+        if let Err(status) = self.check_content(frame, accepted, out) {
             out.fill(0);
             return Err(status);
         }
-        let entry = self.keys.at(key).ok_or(Status::UnavailableKey)?;
         // Record the number only now.
-        if let Some(device) = accepted.device {
+        self.mark(frame, accepted);
+        Ok(received)
+    }
+
+    /// Records the number of an authentic frame.
+    pub(super) fn mark(&mut self, frame: &Frame<'_>, accepted: &Accepted) {
+        let entry = accepted.key.and_then(|key| self.keys.at(key));
+        if let (Some(entry), Some(device)) = (entry, accepted.device) {
             entry.mark(device, accepted.number, frame.header.frame_type == FrameType::Ack);
         }
-        Ok(received)
     }
 
     /// Checks after decryption: whether the policy and the key permit the command.
@@ -348,6 +389,17 @@ pub(super) struct Plan {
     pub(super) key: Option<usize>,
     pub(super) number: u64,
     pub(super) nonce: [u8; nonce::NONCE_LEN],
+}
+
+/// A frame to secure, laid out. Its number is spent.
+pub(super) struct Laid<'a> {
+    pub(super) key: usize,
+    pub(super) cipher: &'a Cipher,
+    pub(super) nonce: &'a [u8; nonce::NONCE_LEN],
+    /// Unencrypted octets, at a level that encrypts.
+    pub(super) open: usize,
+    /// With space for the MIC.
+    pub(super) frame: &'a mut [u8],
 }
 
 /// The parameters for unsecuring a frame.

@@ -34,7 +34,7 @@ fn acknowledgment_outdates_no_retransmission() {
         let addressing = Addressing::within(PAN, Address::Extended(B), Address::Extended(A));
         Header::enhanced_ack(Some(sequence), addressing)
     };
-    let mut acknowledge = |a: &mut Security| {
+    let acknowledge = |a: &mut Security| {
         let mut out = [0; 80];
         let len = a.secure(&ack(9), &[0x02, 0x0f, 0, 0], &[], at(EncMic32), None, &mut out).unwrap();
         out[..len].to_vec()

@@ -265,7 +265,6 @@ fn quiet_medium_delivers_all_prepared() {
         // Cells that stayed empty were prepared for, and wiped.
         assert!(counters.wiped > 100);
     }
-    const { assert!(PREPARATION_LEN <= 1024) };
 }
 
 #[test]

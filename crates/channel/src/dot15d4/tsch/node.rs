@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 use antedate_wire::dot15d4::MAX_FRAME_LEN;
 
 use super::super::{Asn, ExtendedAddress, Protection, Security};
+use super::habits::Habit;
 use super::prepare::{Inbound, Outbound};
 use super::{Action, Cell, CellKind, Heard, NodeCounters, Schedule, Ticket, Timeslot};
 
@@ -22,6 +23,8 @@ pub struct NodeConfig {
     pub backoff: (u8, u8),
     /// the most waiting frames
     pub queue: usize,
+    /// the most forms of neighbours' frames to remember
+    pub habits: usize,
     /// prepares for slots; off for comparison
     pub prepare: bool,
 }
@@ -35,6 +38,7 @@ impl NodeConfig {
             max_retries: 3,
             backoff: (1, 7),
             queue: 8,
+            habits: 32,
             prepare: true,
         }
     }
@@ -74,24 +78,10 @@ pub(super) struct Last {
     pub(super) asn: Asn,
 }
 
-/// Octets of a MAC header kept to predict the next one.
-pub(super) const KEPT: usize = 48;
-
-/// A neighbour's recent frames, to predict the next one.
-pub(super) struct Habit {
-    pub(super) from: ExtendedAddress,
-    pub(super) header: [u8; KEPT],
-    pub(super) header_len: usize,
-    pub(super) open: usize,
-    pub(super) protection: Protection,
-    /// Without MIC, latest first.
-    pub(super) lengths: [usize; 2],
-    /// The last sequence number.
-    pub(super) sequence: Option<u8>,
-}
-
-/// A node.
-pub struct Node {
+/// A node. For a cell to listen in, it prepares up to `EXPECTED` frames, of the neighbours and in
+/// the forms heard last, each for its last `LENGTHS` different lengths. A mote has less memory than
+/// the defaults take.
+pub struct Node<const EXPECTED: usize = 8, const LENGTHS: usize = 9> {
     pub(super) security: Security,
     pub(super) schedule: Schedule,
     pub(super) config: NodeConfig,
@@ -103,8 +93,10 @@ pub struct Node {
     /// The frame sent in this slot.
     pub(super) sending: Option<Sent>,
     pub(super) outbound: Outbound,
-    pub(super) inbound: Inbound,
-    pub(super) habits: Vec<Habit>,
+    pub(super) inbound: [Inbound<LENGTHS>; EXPECTED],
+    /// The slot of `inbound`.
+    pub(super) aimed: Option<Asn>,
+    pub(super) habits: Vec<Habit<LENGTHS>>,
     pub(super) last: Vec<Last>,
     pub(super) frame: [u8; MAX_FRAME_LEN],
     pub(super) frame_len: usize,
@@ -114,6 +106,13 @@ pub struct Node {
 impl Node {
     /// A node whose next slot is `asn`. The seed decides its backoffs.
     pub fn new(security: Security, schedule: Schedule, config: NodeConfig, asn: Asn, seed: u32) -> Self {
+        Self::sized(security, schedule, config, asn, seed)
+    }
+}
+
+impl<const EXPECTED: usize, const LENGTHS: usize> Node<EXPECTED, LENGTHS> {
+    /// As [`Node::new`], for a node with another size.
+    pub fn sized(security: Security, schedule: Schedule, config: NodeConfig, asn: Asn, seed: u32) -> Self {
         Self {
             security,
             schedule,
@@ -125,7 +124,8 @@ impl Node {
             asn,
             sending: None,
             outbound: Outbound::default(),
-            inbound: Inbound::default(),
+            inbound: core::array::from_fn(|_| Inbound::default()),
+            aimed: None,
             habits: Vec::new(),
             last: Vec::new(),
             frame: [0; MAX_FRAME_LEN],
@@ -212,7 +212,7 @@ impl Node {
         if self.outbound.frame.is_for(asn) || self.outbound.ack.is_for(asn) {
             self.wipe_outbound();
         }
-        if self.inbound.frame.is_for(asn) || self.inbound.ack.is_for(asn) {
+        if self.aimed == Some(asn) {
             self.wipe_inbound();
         }
     }
@@ -225,14 +225,16 @@ impl Node {
     }
 
     pub(super) fn wipe_inbound(&mut self) {
-        let Inbound { frame, ack } = &mut self.inbound;
-        self.counters.wiped += u64::from(frame.is_prepared()) + u64::from(ack.is_prepared());
-        frame.wipe();
-        ack.wipe();
+        self.aimed = None;
+        for Inbound { frame, ack } in &mut self.inbound {
+            self.counters.wiped += u64::from(frame.is_prepared()) + u64::from(ack.is_prepared());
+            frame.wipe();
+            ack.wipe();
+        }
     }
 }
 
-impl core::fmt::Debug for Node {
+impl<const EXPECTED: usize, const LENGTHS: usize> core::fmt::Debug for Node<EXPECTED, LENGTHS> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("Node")
             .field("asn", &self.asn)

@@ -5,18 +5,16 @@ use antedate_wire::dot15d4::{Frame, SecurityLevel};
 use zeroize::Zeroize;
 
 use super::super::nonce::NONCE_LEN;
-use super::super::policy::Kind;
-use super::super::security::lay_out;
-use super::super::{Asn, ExtendedAddress, FrameType, Header, Protection, Received, Security, Status};
+use super::super::security::{Accepted, Laid, lay_out};
+use super::super::{Asn, ExtendedAddress, Header, Protection, Received, Security, Status};
+use super::habits::KEPT;
 
 /// Octets of the longest frame without its FCS.
-const FRAME: usize = 125;
+pub(super) const FRAME: usize = 125;
 /// The most encrypted octets: all but the shortest header, in whole blocks.
-const STREAM: usize = 112;
+pub(super) const STREAM: usize = 112;
 /// Octets of the longest acknowledgment without MIC.
 const ACK: usize = 48;
-/// The number of lengths for which an expected frame is prepared.
-const LENGTHS: usize = 2;
 
 /// A prepared frame.
 #[derive(Debug)]
@@ -36,16 +34,18 @@ pub(super) struct Outbound {
     pub(super) ack: Preparation<ACK, 0, 1>,
 }
 
-/// The frame expected in a cell, and its acknowledgment.
+/// A frame expected in a cell, and its acknowledgment.
 #[derive(Debug, Default)]
-pub(super) struct Inbound {
-    pub(super) frame: Preparation<FRAME, STREAM, LENGTHS>,
+pub(super) struct Inbound<const LENGTHS: usize> {
+    pub(super) frame: Preparation<KEPT, STREAM, LENGTHS>,
     pub(super) ack: Preparation<ACK, 0, 1>,
 }
 
 /// Octets of memory of all preparations of a node.
 #[cfg(test)]
-pub(in crate::dot15d4) const PREPARATION_LEN: usize = size_of::<Outbound>() + size_of::<Inbound>();
+pub(in crate::dot15d4) const fn preparation_len<const EXPECTED: usize, const LENGTHS: usize>() -> usize {
+    size_of::<Outbound>() + EXPECTED * size_of::<Inbound<LENGTHS>>()
+}
 
 impl<const CAP: usize, const STREAM: usize, const LENGTHS: usize> Default
     for Preparation<CAP, STREAM, LENGTHS>
@@ -128,15 +128,13 @@ impl<const CAP: usize, const STREAM: usize, const LENGTHS: usize> Preparation<CA
     /// Whether it serves a frame with this key and nonce.
     fn fits(
         &self,
-        security: &Security,
+        generation: u32,
         key: usize,
         nonce: &[u8; NONCE_LEN],
         mic: usize,
         open: Option<usize>,
     ) -> bool {
-        self.generation == security.keys.generation()
-            && usize::from(self.key) == key
-            && self.slot.is_for(nonce, mic, open)
+        self.generation == generation && usize::from(self.key) == key && self.slot.is_for(nonce, mic, open)
     }
 }
 
@@ -197,104 +195,100 @@ impl Security {
         preparation: &mut Preparation<CAP, STREAM, LENGTHS>,
         out: &mut [u8],
     ) -> Result<(usize, bool), Status> {
-        if protection.level == SecurityLevel::None {
-            // Anybody may cause such a frame. It leaves the preparation as it is.
-            return self.secure(header, ies, payload, protection, Some(asn), out).map(|len| (len, false));
-        }
-        let sealed = self.try_prepared(header, ies, payload, protection, asn, preparation, out);
-        let result = match sealed {
-            Some(len) => {
-                self.sent.secured += 1;
-                Ok((len, true))
+        let (generation, mut prepared) = (self.keys.generation(), false);
+        let mic = protection.level.mic_len();
+        let seal = |laid: Laid<'_>| {
+            let mic_at = laid.frame.len() - mic;
+            let open = (protection.level.is_encrypted() && laid.open < mic_at).then_some(laid.open);
+            let known = preparation.slot.known_len();
+            let parts = laid.frame.get(..mic_at).and_then(|frame| frame.split_at_checked(known));
+            let Some((front, rest)) = parts else { return false };
+            let fits = preparation.fits(generation, laid.key, laid.nonce, mic, open);
+            if !fits || !preparation.slot.begins_as(front) {
+                return false;
             }
-            None => self.secure(header, ies, payload, protection, Some(asn), out).map(|len| (len, false)),
+            let mut late = [0; FRAME];
+            let Some(late) = late.get_mut(..rest.len()) else { return false };
+            late.copy_from_slice(rest);
+            prepared = preparation.slot.seal(laid.cipher.prepared_key(), late, laid.frame).is_ok();
+            prepared
         };
-        preparation.wipe();
-        result
-    }
-
-    #[expect(clippy::too_many_arguments, reason = "the parameters of securing a frame, and its preparation")]
-    fn try_prepared<const CAP: usize, const STREAM: usize, const LENGTHS: usize>(
-        &mut self,
-        header: &Header,
-        ies: &[u8],
-        payload: &[u8],
-        protection: Protection,
-        asn: Asn,
-        preparation: &mut Preparation<CAP, STREAM, LENGTHS>,
-        out: &mut [u8],
-    ) -> Option<usize> {
-        // The plan is that of the preparation, except for later changes: key, number, policy.
-        let plan = self.plan(header, protection, Some(asn)).ok()?;
-        let key = plan.key?;
-        let len = lay_out(&plan.header, ies, payload, out).ok()?;
-        let frame = Frame::parse(out.get(..len)?).ok()?;
-        let without_mic = frame.before_mic();
-        let (open, known) = (frame.open().len(), preparation.slot.known_len());
-        let open = (protection.level.is_encrypted() && open < without_mic.len()).then_some(open);
-        let (front, rest) = without_mic.split_at_checked(known)?;
-        if !preparation.fits(self, key, &plan.nonce, protection.level.mic_len(), open)
-            || !preparation.slot.begins_as(front)
-        {
-            return None;
+        let result = self.secure_with(header, ies, payload, protection, Some(asn), out, seal);
+        // Anybody may cause an unsecured frame. It leaves the preparation as it is.
+        if protection.level != SecurityLevel::None {
+            preparation.wipe();
         }
-        let mut late = [0; FRAME];
-        let late = late.get_mut(..rest.len())?;
-        late.copy_from_slice(rest);
-        let kind = Kind::of_plain(&frame, frame.payload()).ok()?;
-        let entry = self.keys.at(key).filter(|entry| entry.usage.permits(kind))?;
-        entry.numbers.take(plan.number);
-        // The number is spent on this slot. A frame that fails now is not sent.
-        preparation.slot.seal(entry.cipher.prepared_key(), late, out).ok()
+        result.map(|len| (len, prepared))
     }
 
-    /// Unsecures a frame, as [`unsecure`](Self::unsecure) does, using the preparation if it
-    /// matches. Returns whether it did.
-    pub(super) fn unsecure_prepared<const CAP: usize, const STREAM: usize, const LENGTHS: usize>(
+    /// Unsecures a frame, as [`unsecure`](Self::unsecure) does, using the preparation that matches,
+    /// preferably one that foresaw the frame. Returns its place among them, and whether it did.
+    pub(super) fn unsecure_prepared<'p, const CAP: usize, const STREAM: usize, const LENGTHS: usize>(
         &mut self,
         octets: &[u8],
         asn: Asn,
         implied: Option<ExtendedAddress>,
-        preparation: &mut Preparation<CAP, STREAM, LENGTHS>,
+        preparations: impl Iterator<Item = &'p mut Preparation<CAP, STREAM, LENGTHS>>,
         out: &mut [u8],
-    ) -> (Result<Received, Status>, bool) {
-        let Some((frame, accepted)) = Frame::parse(octets)
-            .ok()
-            .and_then(|frame| self.accept(&frame, Some(asn), implied).ok().map(|accepted| (frame, accepted)))
-        else {
-            return (self.unsecure(octets, Some(asn), implied, out), false);
-        };
-        let (level, before) = (frame.header.level(), frame.before_mic());
+    ) -> (Result<Received, Status>, Option<(usize, bool)>) {
+        let mut served = None;
+        let result = Frame::parse(octets).map_err(Status::from).and_then(|frame| {
+            let accepted = self.accept(&frame, Some(asn), implied)?;
+            let Some((at, preparation, foreseen)) = self.matching(&frame, &accepted, preparations) else {
+                return self.unsecure_accepted(&frame, &accepted, out);
+            };
+            served = Some((at, foreseen));
+            self.unsecure_with(&frame, &accepted, &mut preparation.slot, out)
+        });
+        self.count_received(&result);
+        (result, served)
+    }
+
+    /// The preparation for an accepted frame, its place, and whether it foresaw the frame.
+    fn matching<'p, const CAP: usize, const STREAM: usize, const LENGTHS: usize>(
+        &self,
+        frame: &Frame<'_>,
+        accepted: &Accepted,
+        preparations: impl Iterator<Item = &'p mut Preparation<CAP, STREAM, LENGTHS>>,
+    ) -> Option<(usize, &'p mut Preparation<CAP, STREAM, LENGTHS>, bool)> {
+        let key = accepted.key?;
+        let (level, before, generation) = (frame.header.level(), frame.before_mic(), self.keys.generation());
         let open = (level.is_encrypted() && frame.open().len() < before.len()).then_some(frame.open().len());
-        let prepared = accepted
-            .key
-            .filter(|key| preparation.fits(self, *key, &accepted.nonce, level.mic_len(), open))
-            .and_then(|key| self.keys.at(key));
-        let (Some(entry), Some(device)) = (prepared, accepted.device) else {
-            return (self.unsecure(octets, Some(asn), implied, out), false);
-        };
+        let mut best = None;
+        for (at, preparation) in preparations.enumerate() {
+            if preparation.fits(generation, key, &accepted.nonce, level.mic_len(), open) {
+                let foreseen = preparation.slot.foresees(before);
+                if foreseen {
+                    return Some((at, preparation, true));
+                }
+                best = best.or(Some((at, preparation, false)));
+            }
+        }
+        best
+    }
+
+    fn unsecure_with<const CAP: usize, const STREAM: usize, const LENGTHS: usize>(
+        &mut self,
+        frame: &Frame<'_>,
+        accepted: &Accepted,
+        slot: &mut FrameSlot<CAP, STREAM, LENGTHS>,
+        out: &mut [u8],
+    ) -> Result<Received, Status> {
+        let (before, len) = (frame.before_mic(), frame.payload().len());
+        let out = out.get_mut(..len).ok_or(Status::FrameTooLong)?;
+        let entry = accepted.key.and_then(|key| self.keys.at(key)).ok_or(Status::UnavailableKey)?;
         let mut plain = [0; FRAME];
-        let len = frame.payload().len();
-        let (Some(plain), Some(out)) = (plain.get_mut(..before.len()), out.get_mut(..len)) else {
-            return (self.unsecure(octets, Some(asn), implied, out), false);
-        };
-        let verdict = preparation.slot.open(entry.cipher.prepared_key(), before, frame.mic(), plain);
-        if verdict.is_err() {
-            self.received.refuse(Status::SecurityError);
-            return (Err(Status::SecurityError), true);
-        }
-        preparation.slot.wipe();
+        let plain = plain.get_mut(..before.len()).ok_or(Status::FrameTooLong)?;
+        let verdict = slot.open(entry.cipher.prepared_key(), before, frame.mic(), plain);
+        verdict.map_err(|_| Status::SecurityError)?;
+        slot.wipe();
         let payload = plain.get(before.len() - len..).unwrap_or_default();
-        if let Err(status) = self.check_content(&frame, &accepted, payload) {
-            plain.zeroize();
-            self.received.refuse(status);
-            return (Err(status), true);
+        let content = self.check_content(frame, accepted, payload);
+        if content.is_ok() {
+            out.copy_from_slice(payload);
+            self.mark(frame, accepted);
         }
-        out.copy_from_slice(payload);
-        if let Some(entry) = accepted.key.and_then(|key| self.keys.at(key)) {
-            entry.mark(device, accepted.number, frame.header.frame_type == FrameType::Ack);
-        }
-        self.received.secured += 1;
-        (Ok(Received { header: frame.header, len, device: Some(device) }), true)
+        plain.zeroize();
+        content.map(|()| Received { header: frame.header, len, device: accepted.device })
     }
 }

@@ -19,7 +19,7 @@ pub enum QueueError {
     Gone,
 }
 
-impl Node {
+impl<const EXPECTED: usize, const LENGTHS: usize> Node<EXPECTED, LENGTHS> {
     /// Queues a payload for a neighbour, or for broadcast. Its last `late` octets may be replaced
     /// until its slot begins.
     pub fn send(

@@ -1,14 +1,14 @@
 //! Receiving in a slot: the frame (sec2) and its acknowledgment (sec3).
 
+use antedate_wire::dot15d4::MAX_FRAME_LEN;
 use antedate_wire::dot15d4::ie::TimeCorrection;
-use antedate_wire::dot15d4::{Frame, MAX_FRAME_LEN};
 
 use super::super::{Address, ExtendedAddress, FrameType, Header, PanId, SecurityLevel, ShortAddress, Status};
 use super::headers::{ack_ies, protection};
-use super::node::{Habit, KEPT, Last};
+use super::node::Last;
 use super::{Delivered, Node, Reaction};
 
-impl Node {
+impl<const EXPECTED: usize, const LENGTHS: usize> Node<EXPECTED, LENGTHS> {
     /// Processes a frame without FCS that arrived `at` microseconds after the start of the slot:
     /// sec2, and sec3 if it is to be acknowledged.
     ///
@@ -17,9 +17,10 @@ impl Node {
     /// The reason for a refusal. No acknowledgment is sent then.
     pub fn received(&mut self, frame: &[u8], at: u32) -> Result<Reaction, Status> {
         let mut out = [0; MAX_FRAME_LEN];
-        let (result, prepared) =
-            self.security.unsecure_prepared(frame, self.asn, None, &mut self.inbound.frame, &mut out);
+        let expected = self.inbound.iter_mut().map(|of| &mut of.frame);
+        let (result, served) = self.security.unsecure_prepared(frame, self.asn, None, expected, &mut out);
         let received = result?;
+        let expected = served.map(|(at, _)| at);
         let nothing = Reaction { delivered: None, ack: false };
         if received.header.frame_type == FrameType::Ack {
             // Overheard: it answers another device's frame, or an old one.
@@ -27,7 +28,7 @@ impl Node {
             return Ok(nothing);
         }
         if received.header.security.is_some() {
-            self.count(1, prepared);
+            self.count(1, served.is_some_and(|(_, foreseen)| foreseen));
         }
         let own = self.security.config();
         let (mine, everybody) = match received.header.addressing.dst {
@@ -39,14 +40,18 @@ impl Node {
         // all.
         let pan = received.header.addressing.destination_pan().or(received.header.addressing.src_pan);
         let elsewhere = pan.is_some_and(|pan| ![pan, own.pan].contains(&PanId::BROADCAST) && pan != own.pan);
+        // A frame without MIC may be forged, and teaches nothing.
+        let teaches = received.device.filter(|_| received.header.level().mic_len() > 0);
         if elsewhere || (!mine && !everybody) {
             self.counters.not_ours += 1;
+            if let Some(from) = teaches.filter(|_| !elsewhere) {
+                self.overheard(from, &received.header);
+            }
             return Ok(nothing);
         }
         let payload = out.get(..received.len).unwrap_or_default();
-        // A frame without MIC may be forged, and teaches nothing.
-        if let Some(from) = received.device.filter(|_| received.header.level().mic_len() > 0) {
-            self.learn(from, frame, received.header.sequence);
+        if let Some(from) = teaches {
+            self.learn(from, frame, everybody);
         }
         let mut reaction = nothing;
         let mut again = false;
@@ -57,7 +62,7 @@ impl Node {
                 Address::Extended(from) => Some(from),
                 _ => received.device,
             };
-            reaction.ack = to.is_some_and(|to| self.acknowledge(to, &received.header, at));
+            reaction.ack = to.is_some_and(|to| self.acknowledge(to, &received.header, at, expected));
         }
         if again {
             self.counters.duplicates += 1;
@@ -102,40 +107,27 @@ impl Node {
         cells.saturating_mul(self.schedule.longest().into())
     }
 
-    /// Records the form of a neighbour's frame.
-    fn learn(&mut self, from: ExtendedAddress, octets: &[u8], sequence: Option<u8>) {
-        let Ok(frame) = Frame::parse(octets) else { return };
-        let len = frame.before_mic().len();
-        let (header, open, protection) = (frame.mac_header(), frame.open().len(), protection(&frame.header));
-        let mut kept = [0; KEPT];
-        let Some(place) = kept.get_mut(..header.len()) else { return };
-        place.copy_from_slice(header);
-        let lengths = match self.habits.iter().find(|habit| habit.from == from) {
-            Some(Habit { lengths: [last, before], .. }) if *last == len => [*last, *before],
-            Some(Habit { lengths: [last, _], .. }) => [len, *last],
-            None => [len, len],
-        };
-        let habit =
-            Habit { from, header: kept, header_len: header.len(), open, protection, lengths, sequence };
-        self.habits.retain(|other| other.from != from);
-        self.habits.push(habit);
-    }
-
     /// sec3: secures the acknowledgment as the frame was secured.
-    fn acknowledge(&mut self, to: ExtendedAddress, received: &Header, at: u32) -> bool {
+    fn acknowledge(
+        &mut self,
+        to: ExtendedAddress,
+        received: &Header,
+        at: u32,
+        expected: Option<usize>,
+    ) -> bool {
         let early = i64::from(self.config.timeslot.tx_offset) - i64::from(at);
         let microseconds = early.clamp(-2048, 2047) as i16;
         let Some(ies) = ack_ies(TimeCorrection::new(microseconds, false)) else { return false };
         let (header, protection) = (self.ack_header(to, received.sequence), protection(received));
-        let secured = self.security.secure_prepared(
-            &header,
-            &ies,
-            &[],
-            protection,
-            self.asn,
-            &mut self.inbound.ack,
-            &mut self.frame,
-        );
+        let (asn, frame) = (self.asn, &mut self.frame);
+        let secured = match expected.and_then(|at| self.inbound.get_mut(at)) {
+            Some(of) => {
+                self.security.secure_prepared(&header, &ies, &[], protection, asn, &mut of.ack, frame)
+            }
+            None => {
+                self.security.secure(&header, &ies, &[], protection, Some(asn), frame).map(|len| (len, false))
+            }
+        };
         let Ok((len, prepared)) = secured else { return false };
         if protection.level != SecurityLevel::None {
             self.count(2, prepared);

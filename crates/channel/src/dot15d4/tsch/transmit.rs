@@ -8,7 +8,7 @@ use super::headers::protection;
 use super::node::{Sent, Waiting};
 use super::{Action, Cell, CellKind, Heard, Node, Outcome};
 
-impl Node {
+impl<const EXPECTED: usize, const LENGTHS: usize> Node<EXPECTED, LENGTHS> {
     /// sec1.
     pub(super) fn transmit(&mut self, asn: Asn, cell: &Cell, at: usize) -> Action<'_> {
         let Some(waiting) = self.queue.get(at) else { return Action::Sleep };
@@ -98,11 +98,11 @@ impl Node {
         sequence: u8,
     ) -> Result<Option<TimeCorrection>, Status> {
         let mut out = [0; MAX_FRAME_LEN];
-        let (result, prepared) =
-            self.security.unsecure_prepared(frame, self.asn, Some(to), &mut self.outbound.ack, &mut out);
+        let expected = core::iter::once(&mut self.outbound.ack);
+        let (result, served) = self.security.unsecure_prepared(frame, self.asn, Some(to), expected, &mut out);
         let received = result?;
         if received.header.security.is_some() {
-            self.count(3, prepared);
+            self.count(3, served.is_some_and(|(_, foreseen)| foreseen));
         }
         let own = self.security.config();
         let ours = match received.header.addressing.dst {
