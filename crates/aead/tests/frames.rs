@@ -47,8 +47,8 @@ proptest! {
         if !late {
             lengths.insert(at.index(lengths.len() + 1), len);
         }
-        let mut slot = FrameSlot::<128, 128, 4>::new();
-        let mut out = [0; 140];
+        let mut slot = FrameSlot::<144, 128, 4>::new();
+        let mut out = [0; 144];
         let expected = reference(mic, open.unwrap_or(len), &plain);
         slot.begin(Nonce::assume_unique(NONCE), &Shape { mic, open, known: &plain[..known], lengths: &lengths }).unwrap();
         prop_assert!(slot.step(&key, steps) <= steps);
@@ -57,6 +57,7 @@ proptest! {
         }
         let written = slot.seal(&key, &plain[known..], &mut out).unwrap();
         prop_assert_eq!(&out[..written], &expected[..]);
+        prop_assert_eq!(slot.frame(), &expected[..]);
         prop_assert!(slot.is_empty());
         prop_assert_eq!(slot.seal(&key, &plain[known..], &mut out), Err(FrameError::Spent));
 
@@ -133,6 +134,21 @@ fn slot_foresees_what_it_prepared() {
         slot_now.begin(Nonce::assume_unique(NONCE), &shape).unwrap();
         assert_eq!(slot_now.seal(&key, &plain[8..], &mut [0; 80]), Err(FrameError::TooLong));
     }
+}
+
+#[test]
+fn one_key_makes_tags_of_all_lengths() {
+    let key = Key::<CcmStar128>::new(&[7; 16]).unwrap();
+    let nonce = || Nonce::assume_unique(NONCE);
+    let (mut one, mut other, mut plain) = (*b"some payload", *b"some payload", [0; 12]);
+    let tag = key.seal_in_place_with::<4>(nonce(), b"header", &mut one);
+    let expected = Key::<CcmStar32>::new(&[7; 16]).unwrap().seal_in_place(nonce(), b"header", &mut other);
+    assert_eq!((one, tag.as_bytes()), (other, expected.as_bytes()));
+    assert!(key.open_with::<4>(NONCE, b"header", &one, &mut plain, tag.as_bytes()).is_ok());
+    assert_eq!(&plain, b"some payload");
+    let wrong = tag.as_bytes().map(|byte| byte ^ 1);
+    assert!(key.open_with::<4>(NONCE, b"header", &one, &mut plain, &wrong).is_err());
+    assert_eq!(plain, [0; 12]);
 }
 
 #[test]

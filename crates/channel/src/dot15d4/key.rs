@@ -223,6 +223,7 @@ impl KeyEntry {
         let lowest = number.saturating_add(1);
         let at = self.heard.iter().position(|heard| heard.device == device).unwrap_or(self.heard.len());
         if at == self.heard.len() {
+            self.heard.reserve_exact(1);
             self.heard.push(Heard { device, frame: 0, ack: 0 });
         }
         let Some(heard) = self.heard.get_mut(at) else { return };
@@ -271,6 +272,7 @@ impl Keys {
         }
         let numbers = Numbers::new(nonces, next, limit);
         self.generation = self.generation.wrapping_add(1);
+        self.entries.reserve_exact(1);
         self.entries.push(KeyEntry { lookup, cipher, nonces, usage, numbers, heard: heard.collect() });
         Ok(())
     }

@@ -8,7 +8,6 @@ use antedate_wire::dot15d4::{
     SecurityHeader, SecurityLevel, ShortAddress,
 };
 
-use super::cipher::Cipher;
 use super::key::{InstallError, KeyConfig, KeyLookup, Keys};
 use super::nonce::{self, NonceKind, Source};
 use super::policy::Kind;
@@ -74,6 +73,7 @@ impl Security {
     /// Adds a device, or replaces the entry of its extended address. Its accepted numbers are kept.
     pub fn add_device(&mut self, device: Device) {
         self.devices.retain(|known| known.extended != device.extended);
+        self.devices.reserve_exact(1);
         self.devices.push(device);
     }
 
@@ -143,22 +143,7 @@ impl Security {
         asn: Option<Asn>,
         out: &mut [u8],
     ) -> Result<usize, Status> {
-        self.secure_with(header, ies, payload, protection, asn, out, |_| false)
-    }
-
-    /// As [`secure`](Self::secure), with the work done by `prepared`, if it returns true.
-    #[expect(clippy::too_many_arguments, reason = "the parameters of securing a frame, and its preparation")]
-    pub(super) fn secure_with(
-        &mut self,
-        header: &Header,
-        ies: &[u8],
-        payload: &[u8],
-        protection: Protection,
-        asn: Option<Asn>,
-        out: &mut [u8],
-        prepared: impl FnOnce(Laid<'_>) -> bool,
-    ) -> Result<usize, Status> {
-        let result = self.try_secure(header, ies, payload, protection, asn, out, prepared);
+        let result = self.try_secure(header, ies, payload, protection, asn, out);
         match result {
             Ok(_) if protection.level == SecurityLevel::None => self.sent.unsecured += 1,
             Ok(_) => self.sent.secured += 1,
@@ -167,7 +152,6 @@ impl Security {
         result
     }
 
-    #[expect(clippy::too_many_arguments, reason = "the parameters of securing a frame, and its preparation")]
     fn try_secure(
         &mut self,
         header: &Header,
@@ -176,7 +160,6 @@ impl Security {
         protection: Protection,
         asn: Option<Asn>,
         out: &mut [u8],
-        prepared: impl FnOnce(Laid<'_>) -> bool,
     ) -> Result<usize, Status> {
         let plan = self.plan(header, protection, asn)?;
         let len = lay_out(&plan.header, ies, payload, out)?;
@@ -190,11 +173,7 @@ impl Security {
         }
         entry.numbers.take(plan.number);
         let frame = out.get_mut(..len).ok_or(Status::FrameTooLong)?;
-        let (cipher, nonce) = (&entry.cipher, &plan.nonce);
-        // Late is never worse: without its preparation the frame takes the ordinary way from here.
-        if !prepared(Laid { key, cipher, nonce, open, frame: &mut *frame }) {
-            cipher.secure(protection.level, plan.nonce, frame, open);
-        }
+        entry.cipher.secure(protection.level, plan.nonce, frame, open);
         Ok(len)
     }
 
@@ -389,17 +368,6 @@ pub(super) struct Plan {
     pub(super) key: Option<usize>,
     pub(super) number: u64,
     pub(super) nonce: [u8; nonce::NONCE_LEN],
-}
-
-/// A frame to secure, laid out. Its number is spent.
-pub(super) struct Laid<'a> {
-    pub(super) key: usize,
-    pub(super) cipher: &'a Cipher,
-    pub(super) nonce: &'a [u8; nonce::NONCE_LEN],
-    /// Unencrypted octets, at a level that encrypts.
-    pub(super) open: usize,
-    /// With space for the MIC.
-    pub(super) frame: &'a mut [u8],
 }
 
 /// The parameters for unsecuring a frame.

@@ -84,8 +84,11 @@ impl<const EXPECTED: usize, const LENGTHS: usize> Minimal<EXPECTED, LENGTHS> {
         while self.node.idle(7) > 0 {}
         self.asn = u64::from(SLOTFRAME) * (self.asn / u64::from(SLOTFRAME) + 1);
         assert!(matches!(self.node.begin(asn(self.asn).unwrap()), Action::Listen { .. }));
-        let heard = frames.iter().filter_map(|frame| self.node.received(frame, 2120).ok());
-        let delivered = heard.filter(|reaction| reaction.delivered.is_some()).count();
+        let mut delivered = 0;
+        for frame in frames {
+            let reaction = self.node.received(frame, 2120);
+            delivered += usize::from(reaction.is_ok_and(|reaction| reaction.delivered.is_some()));
+        }
         self.node.end();
         delivered
     }

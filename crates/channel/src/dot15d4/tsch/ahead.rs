@@ -19,7 +19,7 @@ impl<const EXPECTED: usize, const LENGTHS: usize> Node<EXPECTED, LENGTHS> {
         self.aim(from);
         let mut left = budget;
         left -= self.outbound.frame.step_and_complete(&self.security, left);
-        for Inbound { frame, ack } in &mut self.inbound {
+        for Inbound { frame, ack, .. } in &mut self.inbound {
             left -= frame.step(&self.security, left);
             left -= ack.step(&self.security, left);
         }
@@ -39,8 +39,9 @@ impl<const EXPECTED: usize, const LENGTHS: usize> Node<EXPECTED, LENGTHS> {
             && let Some(waiting) = self.candidate(&cell).and_then(|at| self.queue.get(at))
         {
             let header = self.header(waiting.to, waiting.sequence);
-            let (payload, late, protection) = (&waiting.payload, waiting.late, self.config.protection);
+            let (payload, late, protection) = (waiting.payload(), waiting.late, self.config.protection);
             self.security.prepare(&header, &[], payload, late, protection, asn, &mut self.outbound.frame);
+            self.outbound.ticket = Some(waiting.ticket);
             match waiting.to {
                 Some(to) => self.expect_ack(asn, to, waiting.sequence),
                 None => self.outbound.ack.wipe(),
@@ -79,6 +80,7 @@ impl<const EXPECTED: usize, const LENGTHS: usize> Node<EXPECTED, LENGTHS> {
     }
 
     fn expect_frame(&mut self, asn: Asn, habit: usize, place: usize) {
+        let predicted_by = habit;
         let Some(habit) = self.habits.get(habit) else { return };
         let (from, next) = (habit.from(), self.next_sequence(habit));
         let ((header_len, open), (lengths, count)) = (habit.open(), self.lengths(habit));
@@ -92,7 +94,8 @@ impl<const EXPECTED: usize, const LENGTHS: usize> Node<EXPECTED, LENGTHS> {
         let Some(Ok(frame)) = len.and_then(|len| sample.get(..len)).map(Frame::parse) else { return };
         let (protection, wants_ack) = (protection(&frame.header), frame.header.ack_request);
         let Some(front) = sample.get(..header_len) else { return };
-        let Some(Inbound { frame: preparation, ack }) = self.inbound.get_mut(place) else { return };
+        let Some(Inbound { habit, frame: preparation, ack }) = self.inbound.get_mut(place) else { return };
+        *habit = predicted_by;
         let known = Known { level: protection.level, front, open, lengths };
         self.security.expect(frame.octets(), None, asn, &known, preparation);
         if !wants_ack {

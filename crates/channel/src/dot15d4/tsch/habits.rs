@@ -72,8 +72,7 @@ impl<const LENGTHS: usize> Habit<LENGTHS> {
 
 impl<const EXPECTED: usize, const LENGTHS: usize> Node<EXPECTED, LENGTHS> {
     /// Records a neighbour's authentic frame for us or for all.
-    pub(super) fn learn(&mut self, from: ExtendedAddress, octets: &[u8], broadcast: bool) {
-        let Ok(frame) = Frame::parse(octets) else { return };
+    pub(super) fn learn(&mut self, from: ExtendedAddress, frame: &Frame<'_>, broadcast: bool) {
         let (header, open) = (frame.mac_header(), frame.open().len());
         let form = Form { from, frame_type: frame.header.frame_type, broadcast };
         let lens = [header.len(), open, frame.before_mic().len()].map(u8::try_from);
@@ -94,6 +93,17 @@ impl<const EXPECTED: usize, const LENGTHS: usize> Node<EXPECTED, LENGTHS> {
         (habit.header_len, habit.open, habit.sequence) = (header_len, open, frame.header.sequence);
         (habit.level, habit.asn) = (level, self.asn);
         habit.saw(len);
+    }
+
+    /// Records a frame that its habit foresaw: only its number and its length are new.
+    pub(super) fn confirm(&mut self, habit: usize, from: ExtendedAddress, frame: &Frame<'_>) {
+        // Another frame of the slot may have taken its place.
+        let own = |habit: &&mut Habit<LENGTHS>| habit.form.from == from;
+        let Some(habit) = self.habits.get_mut(habit).filter(own) else { return };
+        (habit.sequence, habit.asn) = (frame.header.sequence, self.asn);
+        if let Ok(len) = u8::try_from(frame.before_mic().len()) {
+            habit.saw(len);
+        }
     }
 
     /// The place of a new form: a free one, or that of the form heard longest ago.

@@ -4,11 +4,12 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use antedate_wire::dot15d4::MAX_FRAME_LEN;
+use zeroize::Zeroize;
 
 use super::super::{Asn, ExtendedAddress, Protection, Security};
 use super::habits::Habit;
-use super::prepare::{Inbound, Outbound};
-use super::{Action, Cell, CellKind, Heard, NodeCounters, Schedule, Ticket, Timeslot};
+use super::prepare::{FRAME, Inbound, Outbound};
+use super::{Action, CellKind, Heard, NodeCounters, Schedule, Ticket, Timeslot};
 
 /// Configuration of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,7 +49,8 @@ impl NodeConfig {
 pub(super) struct Waiting {
     pub(super) ticket: Ticket,
     pub(super) to: Option<ExtendedAddress>,
-    pub(super) payload: Vec<u8>,
+    pub(super) payload: [u8; MAX_FRAME_LEN],
+    pub(super) len: usize,
     /// Octets at the end that may change until the slot begins.
     pub(super) late: usize,
     pub(super) sequence: u8,
@@ -56,6 +58,17 @@ pub(super) struct Waiting {
     /// Shared cells to skip.
     pub(super) backoff: u32,
     pub(super) exponent: u8,
+}
+
+impl Waiting {
+    pub(super) fn payload(&self) -> &[u8] {
+        self.payload.get(..self.len).unwrap_or_default()
+    }
+
+    /// The octets that may change until the slot begins.
+    pub(super) fn late_octets(&self) -> &[u8] {
+        self.payload.get(self.len - self.late..self.len).unwrap_or_default()
+    }
 }
 
 /// The frame sent in a slot.
@@ -98,8 +111,10 @@ pub struct Node<const EXPECTED: usize = 8, const LENGTHS: usize = 9> {
     pub(super) aimed: Option<Asn>,
     pub(super) habits: Vec<Habit<LENGTHS>>,
     pub(super) last: Vec<Last>,
+    /// An unprepared frame or acknowledgment.
     pub(super) frame: [u8; MAX_FRAME_LEN],
-    pub(super) frame_len: usize,
+    /// The frame heard, unsecured.
+    pub(super) plain: [u8; FRAME],
     pub(super) counters: NodeCounters,
 }
 
@@ -117,7 +132,7 @@ impl<const EXPECTED: usize, const LENGTHS: usize> Node<EXPECTED, LENGTHS> {
             security,
             schedule,
             config,
-            queue: VecDeque::new(),
+            queue: VecDeque::with_capacity(config.queue),
             next_ticket: 0,
             sequence: seed as u8,
             random: seed | 1,
@@ -126,10 +141,10 @@ impl<const EXPECTED: usize, const LENGTHS: usize> Node<EXPECTED, LENGTHS> {
             outbound: Outbound::default(),
             inbound: core::array::from_fn(|_| Inbound::default()),
             aimed: None,
-            habits: Vec::new(),
+            habits: Vec::with_capacity(config.habits),
             last: Vec::new(),
             frame: [0; MAX_FRAME_LEN],
-            frame_len: 0,
+            plain: [0; FRAME],
             counters: NodeCounters::default(),
         }
     }
@@ -150,7 +165,7 @@ impl<const EXPECTED: usize, const LENGTHS: usize> Node<EXPECTED, LENGTHS> {
         self.config.protection = protection;
         let mut at = 0;
         while let Some(waiting) = self.queue.get(at) {
-            if self.fits(waiting.to, waiting.payload.len()) {
+            if self.fits(waiting.to, waiting.len) {
                 at += 1;
             } else {
                 self.leave(at);
@@ -175,20 +190,25 @@ impl<const EXPECTED: usize, const LENGTHS: usize> Node<EXPECTED, LENGTHS> {
     pub fn begin(&mut self, asn: Asn) -> Action<'_> {
         self.asn = asn;
         self.sending = None;
-        let cells: Vec<Cell> = self.schedule.cells(asn).copied().collect();
-        for cell in &cells {
-            let Some(at) = self.candidate(cell) else { continue };
+        let mut listen = None;
+        // By number: a look into a cell changes the backoff of its frame.
+        for nth in 0.. {
+            let Some(&cell) = self.schedule.cells(asn).nth(nth) else { break };
+            if cell.kind != CellKind::Transmit && listen.is_none() {
+                listen = Some(cell.channel_offset);
+            }
+            let Some(at) = self.candidate(&cell) else { continue };
             let Some(waiting) = self.queue.get_mut(at) else { continue };
             if cell.kind == CellKind::Shared && waiting.backoff > 0 {
                 waiting.backoff -= 1;
                 continue;
             }
-            return self.transmit(asn, cell, at);
+            return self.transmit(asn, &cell, at);
         }
-        match cells.iter().find(|cell| cell.kind != CellKind::Transmit) {
+        match listen {
             None => Action::Sleep,
-            Some(cell) => Action::Listen {
-                channel: self.schedule.channel(asn, cell.channel_offset),
+            Some(channel_offset) => Action::Listen {
+                channel: self.schedule.channel(asn, channel_offset),
                 from: self.config.timeslot.rx_offset(),
                 until: self.config.timeslot.rx_end(),
             },
@@ -203,7 +223,7 @@ impl<const EXPECTED: usize, const LENGTHS: usize> Node<EXPECTED, LENGTHS> {
     }
 
     /// Ends the slot. A frame without a reported acknowledgment counts as unacknowledged, and
-    /// unused preparations for this slot are wiped.
+    /// preparations for this slot and the payload heard are wiped.
     pub fn end(&mut self) {
         if self.sending.is_some() {
             self.acknowledged(Heard::Silence);
@@ -215,10 +235,12 @@ impl<const EXPECTED: usize, const LENGTHS: usize> Node<EXPECTED, LENGTHS> {
         if self.aimed == Some(asn) {
             self.wipe_inbound();
         }
+        self.plain.zeroize();
     }
 
     pub(super) fn wipe_outbound(&mut self) {
-        let Outbound { frame, ack } = &mut self.outbound;
+        let Outbound { ticket, frame, ack } = &mut self.outbound;
+        *ticket = None;
         self.counters.wiped += u64::from(frame.is_prepared()) + u64::from(ack.is_prepared());
         frame.wipe();
         ack.wipe();
@@ -226,7 +248,7 @@ impl<const EXPECTED: usize, const LENGTHS: usize> Node<EXPECTED, LENGTHS> {
 
     pub(super) fn wipe_inbound(&mut self) {
         self.aimed = None;
-        for Inbound { frame, ack } in &mut self.inbound {
+        for Inbound { frame, ack, .. } in &mut self.inbound {
             self.counters.wiped += u64::from(frame.is_prepared()) + u64::from(ack.is_prepared());
             frame.wipe();
             ack.wipe();

@@ -4,16 +4,18 @@ use antedate_aead::{FrameSlot, Nonce, Shape};
 use antedate_wire::dot15d4::{Frame, SecurityLevel};
 use zeroize::Zeroize;
 
-use super::super::nonce::NONCE_LEN;
-use super::super::security::{Accepted, Laid, lay_out};
+use super::super::nonce::{NONCE_LEN, NonceKind};
+use super::super::policy::Kind;
+use super::super::security::{Accepted, lay_out};
 use super::super::{Asn, ExtendedAddress, Header, Protection, Received, Security, Status};
+use super::Ticket;
 use super::habits::KEPT;
 
 /// Octets of the longest frame without its FCS.
 pub(super) const FRAME: usize = 125;
 /// The most encrypted octets: all but the shortest header, in whole blocks.
 pub(super) const STREAM: usize = 112;
-/// Octets of the longest acknowledgment without MIC.
+/// Octets of the longest acknowledgment.
 const ACK: usize = 48;
 
 /// A prepared frame.
@@ -30,6 +32,8 @@ pub(super) struct Preparation<const CAP: usize, const STREAM: usize, const LENGT
 /// The frame sent in a cell, and its acknowledgment.
 #[derive(Debug, Default)]
 pub(super) struct Outbound {
+    /// The frame in the queue.
+    pub(super) ticket: Option<Ticket>,
     pub(super) frame: Preparation<FRAME, STREAM, 1>,
     pub(super) ack: Preparation<ACK, 0, 1>,
 }
@@ -37,6 +41,8 @@ pub(super) struct Outbound {
 /// A frame expected in a cell, and its acknowledgment.
 #[derive(Debug, Default)]
 pub(super) struct Inbound<const LENGTHS: usize> {
+    /// The place of the habit that predicted it.
+    pub(super) habit: usize,
     pub(super) frame: Preparation<KEPT, STREAM, LENGTHS>,
     pub(super) ack: Preparation<ACK, 0, 1>,
 }
@@ -75,6 +81,16 @@ impl<const CAP: usize, const STREAM: usize, const LENGTHS: usize> Preparation<CA
 
     pub(super) fn is_prepared(&self) -> bool {
         !self.slot.is_empty()
+    }
+
+    /// The frame that was sealed in it.
+    pub(super) fn frame(&self) -> &[u8] {
+        self.slot.frame()
+    }
+
+    /// Whether a frame begins as predicted.
+    pub(super) fn begins(&self, frame: &[u8]) -> bool {
+        frame.get(..self.slot.known_len()).is_some_and(|front| self.slot.begins_as(front))
     }
 
     /// Starts to prepare a frame. An unpreparable frame takes the ordinary path, and is recorded as
@@ -155,9 +171,13 @@ impl Security {
         preparation.asn = Some(asn);
         let Ok(plan) = self.plan(header, protection, Some(asn)) else { return };
         let Some(key) = plan.key else { return };
+        let Some(entry) = self.keys.iter().nth(key) else { return };
         let mut out = [0; FRAME];
         let Ok(len) = lay_out(&plan.header, ies, payload, &mut out) else { return };
         let Some(Ok(frame)) = out.get(..len).map(Frame::parse) else { return };
+        if !Kind::of_plain(&frame, frame.payload()).is_ok_and(|kind| entry.usage.permits(kind)) {
+            return;
+        }
         let without_mic = frame.before_mic();
         let front = without_mic.split_at_checked(without_mic.len().saturating_sub(late));
         let Some((front, _)) = front else { return };
@@ -183,65 +203,51 @@ impl Security {
         preparation.begin(self, asn, key, accepted.nonce, known);
     }
 
-    /// Secures a frame, as [`secure`](Self::secure) does, using the preparation if it matches.
-    #[expect(clippy::too_many_arguments, reason = "the parameters of securing a frame, and its preparation")]
-    pub(super) fn secure_prepared<const CAP: usize, const STREAM: usize, const LENGTHS: usize>(
+    /// Seals a prepared frame for this slot where it is ([`Preparation::frame`]), continued with
+    /// `rest`. Returns false, and has spent nothing, if it is stale or was not prepared.
+    pub(super) fn release<const CAP: usize, const STREAM: usize, const LENGTHS: usize>(
         &mut self,
-        header: &Header,
-        ies: &[u8],
-        payload: &[u8],
-        protection: Protection,
         asn: Asn,
+        rest: &[u8],
         preparation: &mut Preparation<CAP, STREAM, LENGTHS>,
-        out: &mut [u8],
-    ) -> Result<(usize, bool), Status> {
-        let (generation, mut prepared) = (self.keys.generation(), false);
-        let mic = protection.level.mic_len();
-        let seal = |laid: Laid<'_>| {
-            let mic_at = laid.frame.len() - mic;
-            let open = (protection.level.is_encrypted() && laid.open < mic_at).then_some(laid.open);
-            let known = preparation.slot.known_len();
-            let parts = laid.frame.get(..mic_at).and_then(|frame| frame.split_at_checked(known));
-            let Some((front, rest)) = parts else { return false };
-            let fits = preparation.fits(generation, laid.key, laid.nonce, mic, open);
-            if !fits || !preparation.slot.begins_as(front) {
-                return false;
-            }
-            let mut late = [0; FRAME];
-            let Some(late) = late.get_mut(..rest.len()) else { return false };
-            late.copy_from_slice(rest);
-            prepared = preparation.slot.seal(laid.cipher.prepared_key(), late, laid.frame).is_ok();
-            prepared
-        };
-        let result = self.secure_with(header, ies, payload, protection, Some(asn), out, seal);
-        // Anybody may cause an unsecured frame. It leaves the preparation as it is.
-        if protection.level != SecurityLevel::None {
-            preparation.wipe();
+    ) -> bool {
+        if !preparation.is_for(asn) || preparation.generation != self.keys.generation() {
+            return false;
         }
-        result.map(|len| (len, prepared))
+        let Some(entry) = self.keys.at(preparation.key.into()) else { return false };
+        // A frame counter was perhaps used since.
+        if entry.nonces != NonceKind::Asn || entry.numbers.check(asn.number()).is_err() {
+            return false;
+        }
+        if preparation.slot.seal_in_place(entry.cipher.prepared_key(), rest).is_err() {
+            return false;
+        }
+        entry.numbers.take(asn.number());
+        self.sent.secured += 1;
+        true
     }
 
     /// Unsecures a frame, as [`unsecure`](Self::unsecure) does, using the preparation that matches,
-    /// preferably one that foresaw the frame. Returns its place among them, and whether it did.
+    /// preferably one that foresaw the frame.
     pub(super) fn unsecure_prepared<'p, const CAP: usize, const STREAM: usize, const LENGTHS: usize>(
         &mut self,
-        octets: &[u8],
+        frame: &Frame<'_>,
         asn: Asn,
         implied: Option<ExtendedAddress>,
         preparations: impl Iterator<Item = &'p mut Preparation<CAP, STREAM, LENGTHS>>,
-        out: &mut [u8],
-    ) -> (Result<Received, Status>, Option<(usize, bool)>) {
+        out: &mut [u8; FRAME],
+    ) -> Result<Unsecured, Status> {
         let mut served = None;
-        let result = Frame::parse(octets).map_err(Status::from).and_then(|frame| {
-            let accepted = self.accept(&frame, Some(asn), implied)?;
-            let Some((at, preparation, foreseen)) = self.matching(&frame, &accepted, preparations) else {
-                return self.unsecure_accepted(&frame, &accepted, out);
+        let result = self.accept(frame, Some(asn), implied).and_then(|accepted| {
+            let Some((at, preparation, foreseen)) = self.matching(frame, &accepted, preparations) else {
+                return self.unsecure_accepted(frame, &accepted, out);
             };
             served = Some((at, foreseen));
-            self.unsecure_with(&frame, &accepted, &mut preparation.slot, out)
+            self.unsecure_with(frame, &accepted, &mut preparation.slot, out)
         });
         self.count_received(&result);
-        (result, served)
+        let at = if served.is_some() { frame.mac_header().len() } else { 0 };
+        result.map(|received| Unsecured { received, served, at })
     }
 
     /// The preparation for an accepted frame, its place, and whether it foresaw the frame.
@@ -272,23 +278,29 @@ impl Security {
         frame: &Frame<'_>,
         accepted: &Accepted,
         slot: &mut FrameSlot<CAP, STREAM, LENGTHS>,
-        out: &mut [u8],
+        out: &mut [u8; FRAME],
     ) -> Result<Received, Status> {
         let (before, len) = (frame.before_mic(), frame.payload().len());
-        let out = out.get_mut(..len).ok_or(Status::FrameTooLong)?;
         let entry = accepted.key.and_then(|key| self.keys.at(key)).ok_or(Status::UnavailableKey)?;
-        let mut plain = [0; FRAME];
-        let plain = plain.get_mut(..before.len()).ok_or(Status::FrameTooLong)?;
+        let plain = out.get_mut(..before.len()).ok_or(Status::FrameTooLong)?;
         let verdict = slot.open(entry.cipher.prepared_key(), before, frame.mic(), plain);
         verdict.map_err(|_| Status::SecurityError)?;
-        slot.wipe();
         let payload = plain.get(before.len() - len..).unwrap_or_default();
         let content = self.check_content(frame, accepted, payload);
         if content.is_ok() {
-            out.copy_from_slice(payload);
             self.mark(frame, accepted);
+        } else {
+            plain.zeroize();
         }
-        plain.zeroize();
         content.map(|()| Received { header: frame.header, len, device: accepted.device })
     }
+}
+
+/// An unsecured frame.
+pub(super) struct Unsecured {
+    pub(super) received: Received,
+    /// The place of the preparation that served it, and whether that foresaw it.
+    pub(super) served: Option<(usize, bool)>,
+    /// The place of its MAC payload in the output.
+    pub(super) at: usize,
 }

@@ -2,7 +2,7 @@
 
 use antedate_wire::dot15d4::{FCS_LEN, MAX_FRAME_LEN, SecurityHeader};
 
-use super::super::{ExtendedAddress, Protection};
+use super::super::{ExtendedAddress, Protection, SecurityLevel};
 use super::node::Waiting;
 use super::{Cell, CellKind, Node, Ticket};
 
@@ -44,7 +44,8 @@ impl<const EXPECTED: usize, const LENGTHS: usize> Node<EXPECTED, LENGTHS> {
         let waiting = Waiting {
             ticket,
             to,
-            payload: payload.to_vec(),
+            payload: place(payload),
+            len: payload.len(),
             late,
             sequence,
             attempts: 0,
@@ -58,8 +59,8 @@ impl<const EXPECTED: usize, const LENGTHS: usize> Node<EXPECTED, LENGTHS> {
     /// Whether a frame with this many octets of payload fits under the present protection.
     pub(in super::super) fn fits(&self, to: Option<ExtendedAddress>, payload: usize) -> bool {
         let Protection { level, key } = self.config.protection;
-        let len = self.header(to, 0).buffer_len() + SecurityHeader::tsch(level, key).len();
-        len + payload + level.mic_len() + FCS_LEN <= MAX_FRAME_LEN
+        let aux = if level == SecurityLevel::None { 0 } else { SecurityHeader::tsch(level, key).len() };
+        self.header(to, 0).buffer_len() + aux + payload + level.mic_len() + FCS_LEN <= MAX_FRAME_LEN
     }
 
     /// Replaces the late octets of a waiting frame that was not sent yet.
@@ -72,8 +73,7 @@ impl<const EXPECTED: usize, const LENGTHS: usize> Node<EXPECTED, LENGTHS> {
         if late.len() != waiting.late {
             return Err(QueueError::Late);
         }
-        let at = waiting.payload.len() - late.len();
-        if let Some(place) = waiting.payload.get_mut(at..) {
+        if let Some(place) = waiting.payload.get_mut(waiting.len - late.len()..waiting.len) {
             place.copy_from_slice(late);
         }
         Ok(())
@@ -86,4 +86,13 @@ impl<const EXPECTED: usize, const LENGTHS: usize> Node<EXPECTED, LENGTHS> {
         }
         self.queue.iter().position(|waiting| cell.neighbour.is_none() || cell.neighbour == waiting.to)
     }
+}
+
+/// A payload that fits.
+fn place(payload: &[u8]) -> [u8; MAX_FRAME_LEN] {
+    let mut place = [0; MAX_FRAME_LEN];
+    if let Some(front) = place.get_mut(..payload.len()) {
+        front.copy_from_slice(payload);
+    }
+    place
 }

@@ -1,11 +1,12 @@
 //! Receiving in a slot: the frame (sec2) and its acknowledgment (sec3).
 
-use antedate_wire::dot15d4::MAX_FRAME_LEN;
+use antedate_wire::dot15d4::Frame;
 use antedate_wire::dot15d4::ie::TimeCorrection;
 
 use super::super::{Address, ExtendedAddress, FrameType, Header, PanId, SecurityLevel, ShortAddress, Status};
 use super::headers::{ack_ies, protection};
 use super::node::Last;
+use super::prepare::Unsecured;
 use super::{Delivered, Node, Reaction};
 
 impl<const EXPECTED: usize, const LENGTHS: usize> Node<EXPECTED, LENGTHS> {
@@ -15,13 +16,12 @@ impl<const EXPECTED: usize, const LENGTHS: usize> Node<EXPECTED, LENGTHS> {
     /// # Errors
     ///
     /// The reason for a refusal. No acknowledgment is sent then.
-    pub fn received(&mut self, frame: &[u8], at: u32) -> Result<Reaction, Status> {
-        let mut out = [0; MAX_FRAME_LEN];
+    pub fn received(&mut self, octets: &[u8], at: u32) -> Result<Reaction<'_>, Status> {
+        let frame = self.parse(octets)?;
         let expected = self.inbound.iter_mut().map(|of| &mut of.frame);
-        let (result, served) = self.security.unsecure_prepared(frame, self.asn, None, expected, &mut out);
-        let received = result?;
-        let expected = served.map(|(at, _)| at);
-        let nothing = Reaction { delivered: None, ack: false };
+        let unsecured = self.security.unsecure_prepared(&frame, self.asn, None, expected, &mut self.plain);
+        let Unsecured { received, served, at: payload_at } = unsecured?;
+        let nothing = Reaction { delivered: None, ack: None };
         if received.header.frame_type == FrameType::Ack {
             // Overheard: it answers another device's frame, or an old one.
             self.counters.foreign_acks += 1;
@@ -49,30 +49,47 @@ impl<const EXPECTED: usize, const LENGTHS: usize> Node<EXPECTED, LENGTHS> {
             }
             return Ok(nothing);
         }
-        let payload = out.get(..received.len).unwrap_or_default();
         if let Some(from) = teaches {
-            self.learn(from, frame, everybody);
+            let foreseen = served.filter(|(_, foreseen)| *foreseen).and_then(|(at, _)| self.inbound.get(at));
+            match foreseen.map(|of| of.habit) {
+                Some(habit) => self.confirm(habit, from, &frame),
+                None => self.learn(from, &frame, everybody),
+            }
         }
-        let mut reaction = nothing;
-        let mut again = false;
+        let range = payload_at..payload_at + received.len;
+        let (mut ack, mut again) = (None, false);
         if mine && received.header.ack_request {
-            again = received.device.is_some_and(|from| self.came_before(from, &received.header, payload));
+            let content = checksum(self.plain.get(range.clone()).unwrap_or_default());
+            again = received.device.is_some_and(|from| self.came_before(from, &received.header, content));
             // An unknown but accepted device identifies itself by its address.
             let to = match received.header.addressing.src {
                 Address::Extended(from) => Some(from),
                 _ => received.device,
             };
-            reaction.ack = to.is_some_and(|to| self.acknowledge(to, &received.header, at, expected));
+            // The acknowledgment prepared with the frame fits if the frame's header was foreseen.
+            let begins = |at: usize| self.inbound.get(at).is_some_and(|of| of.frame.begins(octets));
+            let prepared = served.filter(|(at, foreseen)| *foreseen || begins(*at)).map(|(at, _)| at);
+            ack = to.and_then(|to| self.acknowledge(to, &received.header, at, prepared));
         }
-        if again {
-            self.counters.duplicates += 1;
-        } else {
-            self.counters.delivered += 1;
-            let payload = payload.to_vec();
-            let frame_type = received.header.frame_type;
-            reaction.delivered = Some(Delivered { from: received.device, frame_type, payload });
-        }
-        Ok(reaction)
+        let counter = if again { &mut self.counters.duplicates } else { &mut self.counters.delivered };
+        *counter += 1;
+        let payload = self.plain.get(range).unwrap_or_default();
+        let (from, frame_type) = (received.device, received.header.frame_type);
+        let delivered = (!again).then_some(Delivered { from, frame_type, payload });
+        let ack = ack.and_then(|ack| match ack {
+            Reply::Prepared(place) => self.inbound.get(place).map(|of| of.ack.frame()),
+            Reply::Ordinary(len) => self.frame.get(..len),
+        });
+        Ok(Reaction { delivered, ack })
+    }
+
+    /// Parses a frame. A malformed one is counted.
+    pub(super) fn parse<'o>(&mut self, octets: &'o [u8]) -> Result<Frame<'o>, Status> {
+        Frame::parse(octets).map_err(|malformed| {
+            let status = malformed.into();
+            self.security.received.refuse(status);
+            status
+        })
     }
 
     /// Whether this frame is a retransmission: it has the sequence number and the content of the
@@ -80,9 +97,9 @@ impl<const EXPECTED: usize, const LENGTHS: usize> Node<EXPECTED, LENGTHS> {
     /// restart the sender's numbers begin anywhere, so a number alone does not tell. Beacons have
     /// sequence numbers of their own and are not retransmitted. Frames without MIC may be forged, so
     /// they do not count for others.
-    fn came_before(&mut self, from: ExtendedAddress, header: &Header, payload: &[u8]) -> bool {
+    fn came_before(&mut self, from: ExtendedAddress, header: &Header, content: u32) -> bool {
         let (authentic, sequence) = (header.level().mic_len() > 0, header.sequence);
-        let now = Last { from, authentic, sequence, content: checksum(payload), asn: self.asn };
+        let now = Last { from, authentic, sequence, content, asn: self.asn };
         let oldest = self.asn.number().saturating_sub(self.retransmissions());
         let same = |last: &Last| last.from == from && last.authentic == authentic;
         let again = self.last.iter().find(|last| same(last)).is_some_and(|last| {
@@ -91,6 +108,7 @@ impl<const EXPECTED: usize, const LENGTHS: usize> Node<EXPECTED, LENGTHS> {
         });
         if !again {
             self.last.retain(|last| !same(last));
+            self.last.reserve_exact(1);
             self.last.push(now);
         }
         again
@@ -113,33 +131,35 @@ impl<const EXPECTED: usize, const LENGTHS: usize> Node<EXPECTED, LENGTHS> {
         to: ExtendedAddress,
         received: &Header,
         at: u32,
-        expected: Option<usize>,
-    ) -> bool {
+        prepared: Option<usize>,
+    ) -> Option<Reply> {
         let early = i64::from(self.config.timeslot.tx_offset) - i64::from(at);
         let microseconds = early.clamp(-2048, 2047) as i16;
-        let Some(ies) = ack_ies(TimeCorrection::new(microseconds, false)) else { return false };
-        let (header, protection) = (self.ack_header(to, received.sequence), protection(received));
-        let (asn, frame) = (self.asn, &mut self.frame);
-        let secured = match expected.and_then(|at| self.inbound.get_mut(at)) {
-            Some(of) => {
-                self.security.secure_prepared(&header, &ies, &[], protection, asn, &mut of.ack, frame)
-            }
-            None => {
-                self.security.secure(&header, &ies, &[], protection, Some(asn), frame).map(|len| (len, false))
-            }
-        };
-        let Ok((len, prepared)) = secured else { return false };
-        if protection.level != SecurityLevel::None {
-            self.count(2, prepared);
+        let correction = TimeCorrection::new(microseconds, false);
+        if let Some(place) = prepared
+            && let Some(of) = self.inbound.get_mut(place)
+            && self.security.release(self.asn, &correction.to_octets(), &mut of.ack)
+        {
+            self.count(2, true);
+            return Some(Reply::Prepared(place));
         }
-        self.frame_len = len;
-        true
+        let (header, protection) = (self.ack_header(to, received.sequence), protection(received));
+        let ies = ack_ies(correction)?;
+        let asn = Some(self.asn);
+        let len = self.security.secure(&header, &ies, &[], protection, asn, &mut self.frame).ok()?;
+        if protection.level != SecurityLevel::None {
+            self.count(2, false);
+        }
+        Some(Reply::Ordinary(len))
     }
+}
 
-    /// The prepared acknowledgment, without its FCS.
-    pub fn ack(&self) -> &[u8] {
-        self.frame.get(..self.frame_len).unwrap_or_default()
-    }
+/// The place of an acknowledgment.
+enum Reply {
+    /// with this preparation
+    Prepared(usize),
+    /// in `frame`, of this length
+    Ordinary(usize),
 }
 
 /// Two sums (Fletcher): quick on any CPU. The frames compared are authentic and of one sender.
