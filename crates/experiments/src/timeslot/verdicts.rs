@@ -11,7 +11,7 @@ const ROUNDING: f64 = 0.005;
 /// Lists the times that are longer than printed, unmodified or antedated, with the reasons.
 pub(super) fn printed(report: &mut Report, mote: &Mote) {
     let (mut rows, mut longer) = (0, Vec::new());
-    for level in 0..8 {
+    for (level, name) in LEVELS.iter().enumerate() {
         for strategy in Strategy::ALL {
             let [offset, ack_delay, duration] = mote.paper[level][strategy as usize];
             let least = least_duration(offset, ack_delay);
@@ -35,8 +35,7 @@ pub(super) fn printed(report: &mut Report, mote: &Mote) {
                         "the engine is a model".into()
                     };
                     longer.push(format!(
-                        "{} {} {way} {metric} {ours:.2} for {printed:.2} ({reason})",
-                        LEVELS[level],
+                        "{name} {} {way} {metric} {ours:.2} for {printed:.2} ({reason})",
                         strategy.name()
                     ));
                 }
