@@ -140,7 +140,7 @@ pub fn dot15d4_node(data: &[u8]) {
             match receiver.received(&heard, 2100 + u32::from(*extra)) {
                 Ok(reaction) => {
                     assert!(heard == frame, "a changed frame came in");
-                    ack = reaction.ack.then(|| receiver.ack().to_vec());
+                    ack = reaction.ack.map(<[u8]>::to_vec);
                     delivered.extend(reaction.delivered.map(|delivered| delivered.payload[0]));
                 }
                 Err(_) => assert!(heard != frame, "a genuine frame was refused"),

@@ -7,12 +7,14 @@ use xtask::report::StepResult;
 use xtask::setup::{self, Purpose};
 use xtask::shell::{Run, antedate, antedate_of, build_antedate, cache, program, root};
 
-/// The builds: package, target, profile, programs. The workspace's `Cargo.toml` has the profiles.
-const BUILDS: [(&str, &str, &str, &[&str]); 4] = [
+/// The builds: package, target, profile, features, programs. The workspace's `Cargo.toml` has the
+/// profiles.
+const BUILDS: [(&str, &str, &str, &str, &[&str]); 5] = [
     (
         "antedate-mote-cortex-m3",
         "thumbv7m-none-eabi",
         "release",
+        "",
         &[
             "ccm",
             "scenarios",
@@ -39,16 +41,19 @@ const BUILDS: [(&str, &str, &str, &[&str]); 4] = [
             "client-chacha",
         ],
     ),
+    ("antedate-mote-cortex-m3", "thumbv7m-none-eabi", "release", "node", &["tsch"]),
     (
         "antedate-mote-cortex-m3",
         "thumbv7m-none-eabi",
         "fast",
+        "",
         &["chacha", "chacha_holes", "gcm_holes", "mqtt_chacha", "mqtt_gcm"],
     ),
     (
         "antedate-mote-msp430",
         "msp430-none-elf",
         "small",
+        "",
         &[
             "ccm",
             "engine",
@@ -78,6 +83,7 @@ const BUILDS: [(&str, &str, &str, &[&str]); 4] = [
         "antedate-mote-msp430",
         "msp430-none-elf",
         "release",
+        "",
         &[
             "chacha",
             "chacha_holes",
@@ -106,8 +112,18 @@ struct Known {
 }
 
 /// The goals that the programs miss with Debian's compiler of today.
-const KNOWN: [Known; 1] =
-    [Known { experiment: "motes", goal: "MSP430: code of the CCM path with its AES", number: 8260.0 }];
+const KNOWN: [Known; 6] = [
+    Known { experiment: "motes", goal: "MSP430: code of the CCM path with its AES", number: 8260.0 },
+    Known { experiment: "timeslot", goal: "cc2538: RAM of a node", number: 2456.0 },
+    Known { experiment: "timeslot", goal: "cc2538: times longer than printed", number: 20.0 },
+    Known { experiment: "timeslot", goal: "telosb: times longer than printed", number: 6.0 },
+    Known { experiment: "scenarios", goal: "MSP430: results that the paper prints better", number: 1.0 },
+    Known {
+        experiment: "scenarios",
+        goal: "MSP430 with AES engine: results that the paper prints better",
+        number: 8.0,
+    },
+];
 
 /// Builds, runs and measures; false if a goal was missed.
 pub(crate) fn main() -> Result<bool, String> {
@@ -182,11 +198,12 @@ fn judge(experiment: &str, met: bool, result: &Value) -> Result<String, String> 
 /// Builds all programs of both CPUs with Debian's compiler, `core` included.
 fn build() -> Result<(), String> {
     let target = cache("firmware")?;
-    for (package, triple, profile, programs) in BUILDS {
+    for (package, triple, profile, features, programs) in BUILDS {
         let mut command = nostd::debian_cargo()?;
         // The workspace's `.cargo/config.toml` configures compiler and linker of its targets.
         command.current_dir(root().join("firmware")).env("CARGO_TARGET_DIR", &target).env_remove("RUSTFLAGS");
         command.args(["build", "--locked", "--profile", profile, "--package", package, "--target", triple]);
+        command.args(["--features", features]);
         programs.iter().for_each(|program| {
             command.args(["--bin", program]);
         });
@@ -218,7 +235,7 @@ mod tests {
 
     #[test]
     fn a_known_miss_may_not_grow() {
-        let [Known { experiment, goal, number }] = KNOWN;
+        let [Known { experiment, goal, number }, ..] = KNOWN;
         let with = |number: f64| result(&[(&format!("{goal}: {number} bytes, at most 8192"), false)]);
         let note = judge(experiment, false, &with(number)).expect("it is known");
         assert!(note.contains("0 of 1 goals met, known to be missed") && note.contains("8260"), "{note}");

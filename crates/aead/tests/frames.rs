@@ -47,8 +47,8 @@ proptest! {
         if !late {
             lengths.insert(at.index(lengths.len() + 1), len);
         }
-        let mut slot = FrameSlot::<128, 128, 4>::new();
-        let mut out = [0; 140];
+        let mut slot = FrameSlot::<144, 128, 4>::new();
+        let mut out = [0; 144];
         let expected = reference(mic, open.unwrap_or(len), &plain);
         slot.begin(Nonce::assume_unique(NONCE), &Shape { mic, open, known: &plain[..known], lengths: &lengths }).unwrap();
         prop_assert!(slot.step(&key, steps) <= steps);
@@ -57,6 +57,7 @@ proptest! {
         }
         let written = slot.seal(&key, &plain[known..], &mut out).unwrap();
         prop_assert_eq!(&out[..written], &expected[..]);
+        prop_assert_eq!(slot.frame(), &expected[..]);
         prop_assert!(slot.is_empty());
         prop_assert_eq!(slot.seal(&key, &plain[known..], &mut out), Err(FrameError::Spent));
 
@@ -97,9 +98,57 @@ fn impossible_shapes_cost_no_nonce() {
     assert_eq!(begin(4, Some(65_535), b"abc", &[]), Err(FrameError::Shape));
     assert_eq!(begin(4, Some(65_537), b"abc", &[]), Err(FrameError::Shape));
     assert_eq!(begin(4, None, b"abc", &[10, 11]), Err(FrameError::Shape));
-    assert_eq!(begin(4, None, b"abc", &[65]), Err(FrameError::TooLong));
+    assert_eq!(begin(4, None, &[0; 65], &[65]), Err(FrameError::TooLong));
+    assert_eq!(begin(4, None, b"abc", &[65_536]), Err(FrameError::TooLong));
     assert_eq!(begin(4, Some(3), b"abc", &[36]), Err(FrameError::TooLong));
     assert_eq!(begin(4, Some(3), b"abc", &[35]), Ok(()));
+}
+
+#[test]
+fn slot_foresees_what_it_prepared() {
+    let key = Key::<CcmStar32>::new(&[7; 16]).unwrap();
+    // Shorter than the frames to open.
+    let mut slot = FrameSlot::<8, 32, 2>::new();
+    let lengths = [20, 30];
+    slot.begin(
+        Nonce::assume_unique(NONCE),
+        &Shape { mic: 4, open: Some(8), known: b"a header", lengths: &lengths },
+    )
+    .unwrap();
+    let frame = |len: usize| [&b"a header"[..], &vec![9; len - 8]].concat();
+    assert!(!slot.foresees(&frame(20)), "nothing is prepared");
+    while slot.step(&key, 1) > 0 {}
+    assert!(slot.foresees(&frame(20)) && slot.foresees(&frame(30)));
+    assert!(!slot.foresees(&frame(25)) && !slot.foresees(b"another header, 20 b") && !slot.foresees(b""));
+    for len in [25, 30] {
+        let (mut sealed, mut plain) = (frame(len), vec![0; len]);
+        let (open, private) = sealed.split_at_mut(8);
+        let tag = key.seal_in_place(Nonce::assume_unique(NONCE), open, private);
+        let mut slot_now = FrameSlot::<8, 32, 2>::new();
+        let shape = Shape { mic: 4, open: Some(8), known: b"a header", lengths: &lengths };
+        slot_now.begin(Nonce::assume_unique(NONCE), &shape).unwrap();
+        while slot_now.step(&key, 1) > 0 {}
+        assert!(slot_now.open(&key, &sealed, tag.as_bytes(), &mut plain).is_ok());
+        assert_eq!(plain, frame(len));
+        // It is too long to seal.
+        slot_now.begin(Nonce::assume_unique(NONCE), &shape).unwrap();
+        assert_eq!(slot_now.seal(&key, &plain[8..], &mut [0; 80]), Err(FrameError::TooLong));
+    }
+}
+
+#[test]
+fn one_key_makes_tags_of_all_lengths() {
+    let key = Key::<CcmStar128>::new(&[7; 16]).unwrap();
+    let nonce = || Nonce::assume_unique(NONCE);
+    let (mut one, mut other, mut plain) = (*b"some payload", *b"some payload", [0; 12]);
+    let tag = key.seal_in_place_with::<4>(nonce(), b"header", &mut one);
+    let expected = Key::<CcmStar32>::new(&[7; 16]).unwrap().seal_in_place(nonce(), b"header", &mut other);
+    assert_eq!((one, tag.as_bytes()), (other, expected.as_bytes()));
+    assert!(key.open_with::<4>(NONCE, b"header", &one, &mut plain, tag.as_bytes()).is_ok());
+    assert_eq!(&plain, b"some payload");
+    let wrong = tag.as_bytes().map(|byte| byte ^ 1);
+    assert!(key.open_with::<4>(NONCE, b"header", &one, &mut plain, &wrong).is_err());
+    assert_eq!(plain, [0; 12]);
 }
 
 #[test]

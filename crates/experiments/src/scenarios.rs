@@ -14,6 +14,7 @@
 mod figure;
 mod planner;
 mod table;
+mod verdicts;
 
 use super::motes::{self, ScenarioCounts};
 use crate::{ExperimentError, Options, Report};
@@ -74,6 +75,7 @@ pub(crate) fn run(options: &Options) -> Result<Report, ExperimentError> {
         table::overhead(&mut report, mote)?;
     }
     table::goals(&mut report, &motes)?;
+    verdicts::printed(&mut report, &motes)?;
     for mote in &motes {
         planner::points(&mut report, mote, options.quick)?;
         planner::schedule(&mut report, mote)?;

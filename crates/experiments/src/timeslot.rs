@@ -1,13 +1,17 @@
 //! Experiment `timeslot`: the shortest TSCH slot with link-layer security on an emulated CC2538 and
 //! TelosB (sciancalepore2016).
 //!
-//! Software is executed: the program `slots` of `firmware/` seals and opens frames of 127 octets
-//! and their acknowledgments at each level, unmodified and antedated, on QEMU's Cortex-M3
-//! (instructions, at 1.5 cycles each) and on the simulated MSP430 (cycles). Engines are modelled
-//! from the paper's times ([`antedate_plan::strategy`]). The times without security are the
-//! paper's; equation 1 adds those of security.
+//! Software is executed. On QEMU's Cortex-M3 (instructions, at 1.5 cycles each) the program `tsch` of
+//! `firmware/` runs the node of `antedate-channel`: frames of 127 octets and their acknowledgments at
+//! each level, unmodified and antedated. The node exceeds an MSP430's flash, so the simulated MSP430
+//! (cycles) runs the ciphers with the frames' headers, without key lookup, device table, policy and
+//! replay check (`slots`). Engines are modelled from the paper's times
+//! ([`antedate_plan::strategy`]). The times without security are the paper's; equation 1 adds the
+//! difference to frames without security.
 
+mod node;
 mod paper;
+mod verdicts;
 
 use antedate_plan::platform::{self, Platform};
 use antedate_plan::strategy::{Costs, LEVELS, Strategy, before, operations};
@@ -16,6 +20,7 @@ use antedate_plan::{counts, energy};
 
 use super::motes::{Count, Footprint, footprints, slots};
 use crate::{ExperimentError, Options, Report, Row};
+use node::{Counts, Node};
 
 /// The main level of the paper and the goals: ENC-MIC-32.
 const USUAL: usize = 5;
@@ -26,7 +31,8 @@ struct Mote {
     paper: &'static [[[f64; 3]; 3]; 8],
     saving: [f64; 2],
     costs: Costs,
-    /// Octets of all preparations.
+    node: Option<Node>,
+    /// Octets of all preparations, or of a node with them.
     ram: f64,
     /// Footprints, unmodified and antedated, of the strategies whose images can be linked here.
     footprints: Vec<(Strategy, [Footprint; 2])>,
@@ -60,6 +66,7 @@ pub(crate) fn run(options: &Options) -> Result<Report, ExperimentError> {
         }
         memory(&mut report, mote);
         goals(&mut report, mote);
+        verdicts::printed(&mut report, mote);
     }
     Ok(report)
 }
@@ -71,22 +78,7 @@ fn mote(
     count: &Count,
     counted: &'static str,
 ) -> Result<Mote, ExperimentError> {
-    let mut costs = Costs { block: count("slot-block")?, ..Costs::default() };
-    for (level, counted) in costs.levels.iter_mut().enumerate() {
-        for operation in 0..4 {
-            let name = format!("slot-{level}-sec{}", operation + 1);
-            counted.plain[operation] = count(&name)?;
-            counted.antedated[operation] = counted.plain[operation];
-            if level > 0 {
-                counted.antedated[operation] = count(&format!("{name}-antedated"))?;
-            }
-            // At level 4 an acknowledgment has nothing to prepare.
-            if level > 0 && (level != 4 || operation < 2) {
-                counted.before[operation] = count(&format!("{name}-prepare"))?;
-            }
-        }
-    }
-    let ram = 2.0 * (count("slot-ram-frame")? + count("slot-ram-ack")?);
+    let Counts { costs, node, ram } = if which == 0 { node::node(count)? } else { node::ciphers(count)? };
     // The Cortex-M3's images have no engine: QEMU does not emulate the chip's.
     let names: &[&str] = match which {
         0 => &["node-secured", "node-antedated"],
@@ -95,7 +87,8 @@ fn mote(
     let footprints = footprints(which == 0, names)?;
     let (pairs, _) = footprints.as_chunks::<2>();
     let footprints = [Strategy::Software, Strategy::Hybrid].into_iter().zip(pairs.iter().copied()).collect();
-    Ok(Mote { platform, paper, saving: paper::SAVING[which], costs, ram, footprints, which, counted })
+    let saving = paper::SAVING[which];
+    Ok(Mote { platform, paper, saving, costs, node, ram, footprints, which, counted })
 }
 
 impl Mote {
@@ -218,16 +211,22 @@ fn memory(report: &mut Report, mote: &Mote) {
             report.row(row.baseline(share(plain, whole)).antedated(share(antedated, whole)).note(note));
         }
     }
-    let case = format!("{name} preparations, a cell each way");
-    report
-        .row(Row::new(&case, "RAM", "bytes").antedated(mote.ram).note("two frames and two acknowledgments"));
-    let share = 100.0 * mote.ram / f64::from(ram);
-    report.row(Row::new(&case, "share of the RAM", "%").antedated(share));
+    let (case, note) = match &mote.node {
+        Some(Node { heap, .. }) => (
+            format!("{name} node that expects one frame of two lengths"),
+            format!("{heap:.0} of keys, tables and queue"),
+        ),
+        None => {
+            (format!("{name} preparations, a cell each way"), "two frames and two acknowledgments".into())
+        }
+    };
+    report.row(Row::new(&case, "RAM", "bytes").antedated(mote.ram).note(note));
+    report.row(Row::new(&case, "share of the RAM", "%").antedated(100.0 * mote.ram / f64::from(ram)));
 }
 
 fn goals(report: &mut Report, mote: &Mote) {
-    let Mote { platform, paper, .. } = mote;
-    let (name, bound) = (platform.name, if platform.name == "cc2538" { 9.3 } else { 19.0 });
+    let platform = &mote.platform;
+    let (name, bound) = (platform.name, if platform.name == "cc2538" { 8.9 } else { 18.5 });
     let [plain, antedated] = mote.operations(USUAL, Strategy::Software);
     let slot = shortest(platform.tx_offset, platform.tx_ack_delay, &antedated);
     let what = format!(
@@ -243,8 +242,11 @@ fn goals(report: &mut Report, mote: &Mote) {
     let what =
         format!("{name}: security takes {:.0} % of what it takes unprepared, at most 50", 100.0 * share);
     report.check(what, share <= 0.5);
-    report
-        .check(format!("{name}: preparations take {:.0} bytes, at most 1024", mote.ram), mote.ram <= 1024.0);
+    let (what, bound) = if mote.node.is_some() { ("a node", 1400.0) } else { ("preparations", 1024.0) };
+    report.check(format!("{name}: RAM of {what}: {:.0} bytes, at most {bound}", mote.ram), mote.ram <= bound);
+    if let Some(node) = &mote.node {
+        worst(report, mote, node);
+    }
     // The planner's recorded counts must match those of these programs.
     let sum = |costs: &Costs| -> f64 {
         costs.levels[USUAL].antedated.iter().chain(&costs.levels[USUAL].plain).sum()
@@ -253,26 +255,29 @@ fn goals(report: &mut Report, mote: &Mote) {
     let what =
         format!("{name}: the planner's counts are {:.1} % off, at most 10", 100.0 * (kept / now - 1.0));
     report.check(what, (kept / now - 1.0).abs() <= 0.1);
-    let mut worse = Vec::new();
-    for level in 0..8 {
-        for strategy in Strategy::ALL {
-            let [plain, antedated] = mote.operations(level, strategy);
-            let duration = shortest(platform.tx_offset, platform.tx_ack_delay, &plain).duration;
-            let [offset, ack_delay, printed] = paper[level][strategy as usize];
-            // Some of the paper's slots contradict its own equation 1; the larger value is the
-            // reachable one.
-            if duration > printed.max(least_duration(offset, ack_delay)) + 0.005
-                || antedated.sum() > plain.sum()
-            {
-                worse.push(format!("{} {}", LEVELS[level], strategy.name()));
-            }
-        }
+}
+
+/// A slot that the nodes did not prepare for: late is never worse.
+fn worst(report: &mut Report, mote: &Mote, node: &Node) {
+    let platform = &mote.platform;
+    let mut most = 0.0f64;
+    for level in node::PREPARED {
+        let mut costs = mote.costs;
+        let [plain, worst] = [costs.levels[level].plain, node.worst[level]].map(|counted| {
+            costs.levels[level].plain = counted;
+            let of = operations(platform, &costs, level, Strategy::Software, false);
+            shortest(platform.tx_offset, platform.tx_ack_delay, &of).duration
+        });
+        let case = format!("{} {} software", platform.name, LEVELS[level]);
+        let row = Row::new(case, "TsSlotDuration, nothing foreseen", "ms");
+        report.row(row.baseline(plain).antedated(worst).note(mote.counted));
+        most = most.max(100.0 * (worst / plain - 1.0));
     }
-    let list = if worse.is_empty() { "all are".to_owned() } else { format!("not {}", worse.join(", ")) };
     report.check(
         format!(
-            "{name}: every level and strategy at least as good as the paper's, and no worse antedated: {list}"
+            "{}: percent that a slot takes longer if nothing was foreseen: {most:.2}, at most 2",
+            platform.name
         ),
-        worse.is_empty(),
+        most <= 2.0,
     );
 }

@@ -1,9 +1,9 @@
 //! Strategies (table II of sciancalepore2016), unmodified and antedated.
 //!
-//! The costs of software are counted: the program `slots` of `firmware/` runs each operation on an
-//! emulated mote. The engines are models: *hybrid* replaces each AES block of the counted operation
-//! by one in the AES engine, *hardware* hands the frame to the CCM* engine. An engine's model may
-//! come out slower than the software here; it is reported as such.
+//! The costs of software are counted: programs of `firmware/` run each operation on an emulated
+//! mote, on the Cortex-M3 that of a whole node. The engines are models: *hybrid* replaces each AES
+//! block of the counted operation by one in the AES engine, *hardware* hands the frame to the CCM*
+//! engine. An engine's model may come out slower than the software here; it is reported as such.
 
 use serde::Serialize;
 
@@ -68,26 +68,28 @@ pub struct Costs {
     pub levels: [Counted; 8],
     /// an AES block
     pub block: f64,
+    /// octets of an acknowledgment without MIC
+    pub ack: u32,
 }
 
-/// Octets of a frame's header with an auxiliary security header of 14. `ACK` is an acknowledgment
-/// without its MIC.
+/// Octets of a frame's header with an auxiliary security header of 14. With one of 10, as TSCH has it,
+/// the numbers of blocks are the same.
 const HEADER: u32 = 35;
-const ACK: u32 = 31;
 const FRAME: u32 = 125;
 
-/// AES blocks of an operation (0 for sec1 to 3 for sec4), unmodified or antedated at the deadline.
+/// AES blocks of an operation (0 for sec1 to 3 for sec4), unmodified or antedated at the deadline, with
+/// an acknowledgment of `ack` octets without MIC.
 #[must_use]
-pub fn blocks(level: usize, operation: usize, antedated: bool) -> u32 {
+pub fn blocks(level: usize, operation: usize, antedated: bool, ack: u32) -> u32 {
     let mic = MIC[level % 8];
     let private = (FRAME - HEADER - mic).div_ceil(16);
     let acknowledgment = operation >= 2;
     match (level, acknowledgment, antedated) {
         (0, ..) | (4, true, _) => 0,
         // B0, two octets of length and the acknowledgment, S0.
-        (_, true, false) => 1 + (2 + ACK).div_ceil(16) + 1,
-        // The last block and the one before it, which lacks an octet.
-        (_, true, true) => 2,
+        (_, true, false) => 1 + (2 + ack).div_ceil(16) + 1,
+        // The blocks of the time correction, the last two octets.
+        (_, true, true) => (2 + ack).div_ceil(16) - ack / 16,
         (4, false, false) => private,
         (4, false, true) => 0,
         (1..=3, false, false) => 1 + (2 + FRAME - mic).div_ceil(16) + 1,
@@ -100,8 +102,8 @@ pub fn blocks(level: usize, operation: usize, antedated: bool) -> u32 {
     }
 }
 
-fn octets(operation: usize) -> f64 {
-    f64::from(if operation >= 2 { ACK } else { FRAME })
+fn octets(costs: &Costs, operation: usize) -> f64 {
+    f64::from(if operation >= 2 { costs.ack } else { FRAME })
 }
 
 /// The security part of an operation's cost. The rest occurs without security too, and the
@@ -154,7 +156,7 @@ fn one_of(
     let counted = &costs.levels[level % 8];
     let count = if antedated { counted.antedated[operation] } else { counted.plain[operation] };
     let software = milliseconds(platform, security_alone(costs, count, operation));
-    let blocks = f64::from(blocks(level, operation, antedated));
+    let blocks = f64::from(blocks(level, operation, antedated, costs.ack));
     match strategy {
         Strategy::Software => software,
         Strategy::Hybrid => {
@@ -166,8 +168,8 @@ fn one_of(
         Strategy::Hardware if antedated => software,
         Strategy::Hardware if level == 4 && operation >= 2 => 0.0,
         Strategy::Hardware => {
-            let transfer = platform.transfer * octets(operation) / 127.0;
-            platform.ccm_start + platform.ccm_octet * octets(operation) + transfer
+            let octets = octets(costs, operation);
+            platform.ccm_start + platform.ccm_octet * octets + platform.transfer * octets / 127.0
         }
     }
 }
@@ -186,8 +188,8 @@ pub fn before(platform: &Platform, costs: &Costs, level: usize, strategy: Strate
             _ if level == 0 || plain <= antedated => 0.0,
             Strategy::Hybrid => {
                 // Blocks not left for the slot are done before it, one by one in the engine.
-                let done = blocks(level, operation, false).saturating_sub(blocks(level, operation, true));
-                let done = f64::from(done);
+                let [all, left] = [false, true].map(|ahead| blocks(level, operation, ahead, costs.ack));
+                let done = f64::from(all.saturating_sub(left));
                 (software - milliseconds(platform, done * costs.block)).max(0.0)
                     + done * engine_block(platform)
             }
@@ -204,11 +206,14 @@ mod tests {
     #[test]
     fn blocks_match_ccm_star() {
         // ENC-MIC-32: B0, three of the header, six of payload, six of cipherstream, S0.
-        assert_eq!(blocks(5, 0, false), 17);
-        assert_eq!((blocks(5, 0, true), blocks(5, 1, true)), (0, 7));
+        let of = |level, operation, antedated| blocks(level, operation, antedated, 31);
+        assert_eq!(of(5, 0, false), 17);
+        assert_eq!((of(5, 0, true), of(5, 1, true)), (0, 7));
         // MIC-32: B0, eight, S0.
-        assert_eq!((blocks(1, 1, false), blocks(1, 1, true)), (10, 6));
-        assert_eq!((blocks(4, 0, false), blocks(4, 2, false), blocks(0, 0, false)), (6, 0, 0));
-        assert_eq!((blocks(7, 2, false), blocks(7, 3, true)), (5, 2));
+        assert_eq!((of(1, 1, false), of(1, 1, true)), (10, 6));
+        assert_eq!((of(4, 0, false), of(4, 2, false), of(0, 0, false)), (6, 0, 0));
+        assert_eq!((of(7, 2, false), of(7, 3, true)), (5, 2));
+        // The time correction lies in one block.
+        assert_eq!((blocks(7, 2, false, 27), blocks(7, 3, true, 27)), (4, 1));
     }
 }

@@ -182,7 +182,7 @@ mod tests {
         let secured = Counted { plain: [30_000.0; 4], antedated: [3_000.0; 4], before: [28_000.0; 4] };
         let mut levels = [secured; 8];
         levels[0] = Counted { plain: [1_000.0; 4], antedated: [1_000.0; 4], before: [0.0; 4] };
-        Costs { levels, block: 1_900.0 }
+        Costs { levels, block: 1_900.0, ack: 31 }
     }
 
     fn scenario(antedated: bool) -> Scenario {

@@ -5,12 +5,17 @@
 //! only seals packets; the size of its image is the size of the code.
 #![no_std]
 
+#[cfg(feature = "node")]
+extern crate alloc;
+
 mod answers;
 mod ccm;
 mod chacha;
 pub mod client;
 mod ctr;
 mod dtls;
+#[cfg(feature = "node")]
+mod heap;
 mod link;
 mod mqtt;
 pub mod node;
@@ -18,6 +23,8 @@ mod scenarios;
 mod schedule;
 mod slots;
 pub mod smallest;
+#[cfg(feature = "node")]
+pub mod tsch;
 mod vectors;
 
 pub use dtls::measure_dtls;

@@ -34,7 +34,7 @@ pub enum FrameError {
     /// The MIC's length is not 4, 8 or 16, the open part is empty or longer than the frame, or
     /// there are too many lengths for the slot.
     Shape,
-    /// The frame is longer than the slot or the output.
+    /// The frame, or its known part, is longer than the slot or the output.
     TooLong,
     /// The slot has no nonce: it was used.
     Spent,
@@ -129,8 +129,8 @@ impl Chain {
     }
 }
 
-/// Memory for one frame of up to `CAP` bytes with `LENGTHS` possible lengths. Up to `STREAM` bytes
-/// (a multiple of 16) may be encrypted.
+/// Memory for one frame with up to `CAP` known bytes and `LENGTHS` possible lengths. Up to `STREAM`
+/// bytes (a multiple of 16) may be encrypted. A frame to seal has at most `CAP` bytes with its MIC.
 pub struct FrameSlot<const CAP: usize, const STREAM: usize, const LENGTHS: usize> {
     known: [u8; CAP],
     stream: [u8; STREAM],
@@ -179,6 +179,7 @@ impl<const CAP: usize, const STREAM: usize, const LENGTHS: usize> FrameSlot<CAP,
     pub fn begin(&mut self, nonce: Nonce<[u8; NONCE]>, shape: &Shape<'_>) -> Result<(), FrameError> {
         let Shape { mic, open, known, lengths } = *shape;
         let longest = lengths.iter().copied().max().unwrap_or(known.len()).max(known.len());
+        let many = longest > usize::from(OPEN);
         let least = open.unwrap_or(1).max(known.len());
         if !matches!(mic, 4 | 8 | 16) || lengths.len() > LENGTHS || open == Some(0) {
             return Err(FrameError::Shape);
@@ -187,7 +188,7 @@ impl<const CAP: usize, const STREAM: usize, const LENGTHS: usize> FrameSlot<CAP,
         if lengths.iter().any(|len| *len < least) || open.is_some_and(|open| open > CAP) {
             return Err(FrameError::Shape);
         }
-        if longest > CAP || open.is_some_and(|open| longest.saturating_sub(open) > STREAM) {
+        if many || known.len() > CAP || open.is_some_and(|open| longest.saturating_sub(open) > STREAM) {
             return Err(FrameError::TooLong);
         }
         self.wipe();
@@ -229,6 +230,20 @@ impl<const CAP: usize, const STREAM: usize, const LENGTHS: usize> FrameSlot<CAP,
             difference |= known ^ stream ^ byte;
         }
         core::hint::black_box(difference) == 0
+    }
+
+    /// Whether nothing is left to open this frame (without its MIC) but its unknown bytes: it begins as
+    /// known, and its length is prepared. The known bytes of a frame to open are public.
+    pub fn foresees(&self, frame: &[u8]) -> bool {
+        let known = usize::from(self.known_len);
+        let len = frame.len();
+        let at = self.lengths.iter().position(|of| usize::from(*of) == len);
+        let chain = at.and_then(|at| self.chains.get(at));
+        let ready = chain.is_some_and(|chain| chain.begun && usize::from(chain.taken) == known);
+        let private = len - self.open_len(len).min(len);
+        let stream = self.open == OPEN || usize::from(self.stream_ready) >= private;
+        let waits = self.named && !self.sealed && self.masked;
+        waits && ready && stream && frame.starts_with(&self.known[..known])
     }
 
     fn open_len(&self, len: usize) -> usize {
@@ -356,11 +371,34 @@ impl<const CAP: usize, const STREAM: usize, const LENGTHS: usize> FrameSlot<CAP,
         if !self.named {
             return Err(FrameError::Spent);
         }
+        let len = self.known_len() + rest.len() + usize::from(self.mic);
+        let out = out.get_mut(..len).ok_or(FrameError::TooLong)?;
+        self.seal_in_place(key, rest)?;
+        out.copy_from_slice(self.frame());
+        Ok(len)
+    }
+
+    /// The frame that [`seal_in_place`](Self::seal_in_place) sealed.
+    pub fn frame(&self) -> &[u8] {
+        if self.named { &[] } else { &self.known[..usize::from(self.known_len)] }
+    }
+
+    /// Seals the frame, which continues with `rest`, in the slot ([`frame`](Self::frame)). With its MIC
+    /// it has at most `CAP` bytes. Completes an unfinished preparation. The nonce is used up; call
+    /// [`wipe`](Self::wipe) once the frame is on its way.
+    pub fn seal_in_place<A: BlockCipher, const TAG: usize>(
+        &mut self,
+        key: &Key<AesCcm<A, NONCE, TAG>>,
+        rest: &[u8],
+    ) -> Result<(), FrameError> {
+        if !self.named {
+            return Err(FrameError::Spent);
+        }
         let aes = &key.inner;
         let (known, len) = (usize::from(self.known_len), usize::from(self.known_len) + rest.len());
         let open = self.open_len(len);
         let mic = usize::from(self.mic);
-        if len > CAP || len - open.min(len) > STREAM || out.len() < len + mic {
+        if len + mic > CAP || len - open.min(len) > STREAM {
             return Err(FrameError::TooLong);
         }
         if open > len || open == 0 {
@@ -373,12 +411,13 @@ impl<const CAP: usize, const STREAM: usize, const LENGTHS: usize> FrameSlot<CAP,
             xor(&mut self.known[known_open..known], &self.stream);
             (self.sealed, self.masked) = (false, false);
         }
+        let mut tag = [0; 16];
+        let tag = &mut tag[..mic];
         if self.sealed {
-            let (frame, place) = out.split_at_mut(len);
-            frame.copy_from_slice(&self.known[..len]);
-            place[..mic].copy_from_slice(&self.mask[..mic]);
-            self.named = false;
-            return Ok(len + mic);
+            tag.copy_from_slice(&self.mask[..mic]);
+            self.known[len..len + mic].copy_from_slice(tag);
+            (self.named, self.known_len) = (false, (len + mic) as u16);
+            return Ok(());
         }
         let mut chain = self.chain(aes, len);
         chain.absorb_all(aes, rest, open);
@@ -388,13 +427,12 @@ impl<const CAP: usize, const STREAM: usize, const LENGTHS: usize> FrameSlot<CAP,
         if !self.masked {
             self.make_mask(aes);
         }
-        let out = &mut out[..len + mic];
-        out[..known].copy_from_slice(&self.known[..known]);
-        out[known..len].copy_from_slice(rest);
-        xor(&mut out[open..len], &self.stream);
-        self.finish(aes, &chain, &mut out[len..]);
-        self.named = false;
-        Ok(len + mic)
+        self.finish(aes, &chain, tag);
+        self.known[known..len].copy_from_slice(rest);
+        xor(&mut self.known[open..len], &self.stream);
+        self.known[len..len + mic].copy_from_slice(tag);
+        (self.named, self.known_len) = (false, (len + mic) as u16);
+        Ok(())
     }
 
     /// Opens a received frame (without its MIC) into `out`, which has its length, from the matching
@@ -411,7 +449,7 @@ impl<const CAP: usize, const STREAM: usize, const LENGTHS: usize> FrameSlot<CAP,
         let open = self.open_len(frame.len());
         let private = frame.len().checked_sub(open).ok_or(AuthenticationError)?;
         let fits = self.named && mic.len() == usize::from(self.mic) && out.len() == frame.len();
-        if !fits || self.sealed || open == 0 || frame.len() > CAP || private > STREAM {
+        if !fits || self.sealed || open == 0 || private > STREAM {
             return Err(AuthenticationError);
         }
         if !self.masked {

@@ -5,12 +5,13 @@
 //! the bytes are known (a [`Front`](crate::Front)).
 
 use crate::{
-    Aes128, Aes256, Backend, BlockCipher, Suite,
+    Aes128, Aes256, AuthenticationError, Backend, BlockCipher, Key, Nonce, Suite, Tag,
     backend::blocks::{Block, sum, xor_in},
     buffers::Buffers,
     bytes::{Tagged, wipe},
     suites::{
         engine::{Engine, at_most},
+        key::{assert_sealable, open_buffers},
         serial::{Serial, Sizes},
     },
 };
@@ -66,6 +67,39 @@ pub type CoseCcm16_128_256 = AesCcm<Aes256, 13, 16>;
 pub type CoseCcm64_128_128 = AesCcm<Aes128, 7, 16>;
 /// AES-CCM-64-128-256 of COSE (algorithm 33).
 pub type CoseCcm64_128_256 = AesCcm<Aes256, 7, 16>;
+
+/// Tags of another length under the same expanded key, for protocols that choose the length per
+/// packet, such as IEEE 802.15.4. The length is authenticated.
+impl<A: BlockCipher, const NONCE: usize, const TAG: usize> Key<AesCcm<A, NONCE, TAG>> {
+    /// As [`seal_in_place`](Self::seal_in_place), with a tag of `OTHER` bytes.
+    ///
+    /// # Panics
+    /// If the buffer is longer than the suite allows.
+    pub fn seal_in_place_with<const OTHER: usize>(
+        &self,
+        nonce: Nonce<[u8; NONCE]>,
+        aad: &[u8],
+        buffer: &mut [u8],
+    ) -> Tag<[u8; OTHER]> {
+        assert_sealable::<AesCcm<A, NONCE, OTHER>>(buffer.len());
+        Tag(AesCcm::<A, NONCE, OTHER>::seal(&self.inner, &nonce.0, aad, Buffers::InPlace(buffer)))
+    }
+
+    /// As [`open`](Self::open), with a tag of `OTHER` bytes.
+    ///
+    /// # Panics
+    /// If `src` and `dst` differ in length.
+    pub fn open_with<const OTHER: usize>(
+        &self,
+        nonce: [u8; NONCE],
+        aad: &[u8],
+        src: &[u8],
+        dst: &mut [u8],
+        tag: &[u8; OTHER],
+    ) -> Result<(), AuthenticationError> {
+        open_buffers::<AesCcm<A, NONCE, OTHER>>(&self.inner, &nonce, aad, Buffers::apart(src, dst), tag)
+    }
+}
 
 impl<A: BlockCipher, const NONCE: usize, const TAG: usize> Suite for AesCcm<A, NONCE, TAG> {
     const NAME: &'static str = name(A::KEY_LEN, TAG);

@@ -109,16 +109,26 @@ impl<S: Suite> Key<S> {
         &self,
         nonce: &S::NonceBytes,
         aad: &[u8],
-        mut buffers: Buffers<'_>,
+        buffers: Buffers<'_>,
         tag: &S::TagBytes,
     ) -> Result<(), AuthenticationError> {
-        if buffers.len() > S::MAX_PAYLOAD {
-            wipe(buffers.into_destination());
-            return Err(AuthenticationError);
-        }
-        let expected = S::open(&self.inner, nonce, aad, buffers.reborrow());
-        verdict(&expected, tag, buffers)
+        open_buffers::<S>(&self.inner, nonce, aad, buffers, tag)
     }
+}
+
+pub(crate) fn open_buffers<S: Suite>(
+    key: &S::Key,
+    nonce: &S::NonceBytes,
+    aad: &[u8],
+    mut buffers: Buffers<'_>,
+    tag: &S::TagBytes,
+) -> Result<(), AuthenticationError> {
+    if buffers.len() > S::MAX_PAYLOAD {
+        wipe(buffers.into_destination());
+        return Err(AuthenticationError);
+    }
+    let expected = S::open(key, nonce, aad, buffers.reborrow());
+    verdict(&expected, tag, buffers)
 }
 
 /// Panics if the suite can't seal a payload of this length. Otherwise a wrong length would be

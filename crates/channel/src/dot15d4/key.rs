@@ -125,6 +125,8 @@ pub enum InstallError {
     /// the same octets were installed before: numbers could repeat, and old frames be accepted
     /// again
     KeyUsedBefore,
+    /// key index 0 names no key: indexes are 1 to 255 (clause 9.4.3)
+    KeyIndex,
     /// the cipher does not accept this key length
     Key(KeyLengthError),
 }
@@ -138,6 +140,7 @@ impl fmt::Display for InstallError {
             }
             Self::KeyInUse => "the same key is installed under another name",
             Self::KeyUsedBefore => "the same key was installed before: take a fresh one",
+            Self::KeyIndex => "key index 0 names no key: take one from 1 to 255",
         })
     }
 }
@@ -185,6 +188,15 @@ impl Numbers {
     }
 }
 
+/// The lowest acceptable numbers of a device.
+struct Heard {
+    device: ExtendedAddress,
+    /// of any frame but an acknowledgment
+    frame: u64,
+    /// of an acknowledgment, at least `frame`
+    ack: u64,
+}
+
 /// An installed key.
 pub(super) struct KeyEntry {
     pub(super) lookup: KeyLookup,
@@ -192,26 +204,38 @@ pub(super) struct KeyEntry {
     pub(super) nonces: NonceKind,
     pub(super) usage: Usage,
     pub(super) numbers: Numbers,
-    heard: Vec<(ExtendedAddress, u64)>,
+    heard: Vec<Heard>,
 }
 
 impl KeyEntry {
-    /// The lowest acceptable number of a device.
-    pub(super) fn lowest(&self, device: ExtendedAddress) -> u64 {
-        self.heard.iter().find(|(of, _)| *of == device).map_or(0, |(_, lowest)| *lowest)
+    /// The lowest acceptable number of a device, for an acknowledgment or for any other frame.
+    pub(super) fn lowest(&self, device: ExtendedAddress, ack: bool) -> u64 {
+        let heard = self.heard.iter().find(|heard| heard.device == device);
+        heard.map_or(0, |heard| if ack { heard.ack } else { heard.frame })
     }
 
     /// Records an accepted frame with `number`.
-    pub(super) fn mark(&mut self, device: ExtendedAddress, number: u64) {
+    ///
+    /// A frame is retransmitted with its frame counter, also after an acknowledgment with a greater
+    /// one. So an acknowledgment does not outdate other frames (as in Thread 1.2). Slots are not
+    /// retransmitted, and a slot has one frame.
+    pub(super) fn mark(&mut self, device: ExtendedAddress, number: u64, ack: bool) {
         let lowest = number.saturating_add(1);
-        match self.heard.iter_mut().find(|(of, _)| *of == device) {
-            Some((_, known)) => *known = lowest.max(*known),
-            None => self.heard.push((device, lowest)),
+        let at = self.heard.iter().position(|heard| heard.device == device).unwrap_or(self.heard.len());
+        if at == self.heard.len() {
+            self.heard.reserve_exact(1);
+            self.heard.push(Heard { device, frame: 0, ack: 0 });
+        }
+        let Some(heard) = self.heard.get_mut(at) else { return };
+        heard.ack = heard.ack.max(lowest);
+        if !ack || self.nonces == NonceKind::Asn {
+            heard.frame = heard.frame.max(lowest);
         }
     }
 
-    pub(super) fn heard(&self) -> &[(ExtendedAddress, u64)] {
-        &self.heard
+    /// For each device, a number above all accepted ones.
+    pub(super) fn heard(&self) -> impl Iterator<Item = (ExtendedAddress, u64)> + '_ {
+        self.heard.iter().map(|heard| (heard.device, heard.ack))
     }
 }
 
@@ -231,6 +255,10 @@ pub(super) struct Keys {
 impl Keys {
     pub(super) fn install(&mut self, config: KeyConfig) -> Result<(), InstallError> {
         let KeyConfig { lookup, key, nonces, usage, next, limit, heard } = config;
+        if lookup.identifier().index() == Some(0) {
+            return Err(InstallError::KeyIndex);
+        }
+        let heard = heard.into_iter().map(|(device, lowest)| Heard { device, frame: lowest, ack: lowest });
         let cipher = Cipher::new(&key).map_err(InstallError::Key)?;
         let mark = cipher.mark();
         if self.entries.iter().any(|entry| entry.cipher.mark() == mark) {
@@ -244,7 +272,8 @@ impl Keys {
         }
         let numbers = Numbers::new(nonces, next, limit);
         self.generation = self.generation.wrapping_add(1);
-        self.entries.push(KeyEntry { lookup, cipher, nonces, usage, numbers, heard });
+        self.entries.reserve_exact(1);
+        self.entries.push(KeyEntry { lookup, cipher, nonces, usage, numbers, heard: heard.collect() });
         Ok(())
     }
 

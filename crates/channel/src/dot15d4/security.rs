@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use antedate_wire::dot15d4::{
-    Address, Asn, ExtendedAddress, FCS_LEN, Frame, Header, KeyIdentifier, MAX_FRAME_LEN, PanId,
+    Address, Asn, ExtendedAddress, FCS_LEN, Frame, FrameType, Header, KeyIdentifier, MAX_FRAME_LEN, PanId,
     SecurityHeader, SecurityLevel, ShortAddress,
 };
 
@@ -73,6 +73,7 @@ impl Security {
     /// Adds a device, or replaces the entry of its extended address. Its accepted numbers are kept.
     pub fn add_device(&mut self, device: Device) {
         self.devices.retain(|known| known.extended != device.extended);
+        self.devices.reserve_exact(1);
         self.devices.push(device);
     }
 
@@ -110,9 +111,10 @@ impl Security {
         self.keys.get(lookup).map(|entry| (entry.numbers.next(), entry.numbers.limit()))
     }
 
-    /// For each device heard with a key, the lowest acceptable number.
-    pub fn heard(&self, lookup: &KeyLookup) -> &[(ExtendedAddress, u64)] {
-        self.keys.get(lookup).map_or(&[], |entry| entry.heard())
+    /// For each device heard with a key, a number above all accepted ones: the lowest acceptable one
+    /// after a restart.
+    pub fn heard(&self, lookup: &KeyLookup) -> Vec<(ExtendedAddress, u64)> {
+        self.keys.get(lookup).map_or_else(Vec::new, |entry| entry.heard().collect())
     }
 
     /// Counters for sending.
@@ -231,12 +233,16 @@ impl Security {
         out: &mut [u8],
     ) -> Result<Received, Status> {
         let result = self.try_unsecure(frame, asn, implied, out);
-        match &result {
+        self.count_received(&result);
+        result
+    }
+
+    pub(super) fn count_received(&mut self, result: &Result<Received, Status>) {
+        match result {
             Ok(received) if received.header.security.is_none() => self.received.unsecured += 1,
             Ok(_) => self.received.secured += 1,
             Err(status) => self.received.refuse(*status),
         }
-        result
     }
 
     fn try_unsecure(
@@ -247,26 +253,41 @@ impl Security {
         out: &mut [u8],
     ) -> Result<Received, Status> {
         let frame = Frame::parse(octets)?;
+        let accepted = self.accept(&frame, asn, implied)?;
+        self.unsecure_accepted(&frame, &accepted, out)
+    }
+
+    /// Unsecures a frame that [`accept`](Self::accept) accepted.
+    pub(super) fn unsecure_accepted(
+        &mut self,
+        frame: &Frame<'_>,
+        accepted: &Accepted,
+        out: &mut [u8],
+    ) -> Result<Received, Status> {
         let len = frame.payload().len();
         let out = out.get_mut(..len).ok_or(Status::FrameTooLong)?;
-        let accepted = self.accept(&frame, asn, implied)?;
         let received = Received { header: frame.header, len, device: accepted.device };
         let Some(key) = accepted.key else {
             out.copy_from_slice(frame.payload());
             return Ok(received);
         };
         let entry = self.keys.at(key).ok_or(Status::UnavailableKey)?;
-        entry.cipher.unsecure(frame.header.level(), accepted.nonce, &frame, out)?;
-        if let Err(status) = self.check_content(&frame, &accepted, out) {
+        entry.cipher.unsecure(frame.header.level(), accepted.nonce, frame, out)?;
+        if let Err(status) = self.check_content(frame, accepted, out) {
             out.fill(0);
             return Err(status);
         }
-        let entry = self.keys.at(key).ok_or(Status::UnavailableKey)?;
         // Record the number only now.
-        if let Some(device) = accepted.device {
-            entry.mark(device, accepted.number);
-        }
+        self.mark(frame, accepted);
         Ok(received)
+    }
+
+    /// Records the number of an authentic frame.
+    pub(super) fn mark(&mut self, frame: &Frame<'_>, accepted: &Accepted) {
+        let entry = accepted.key.and_then(|key| self.keys.at(key));
+        if let (Some(entry), Some(device)) = (entry, accepted.device) {
+            entry.mark(device, accepted.number, frame.header.frame_type == FrameType::Ack);
+        }
     }
 
     /// Checks after decryption: whether the policy and the key permit the command.
@@ -334,7 +355,7 @@ impl Security {
             (_, false, None) => return Err(Status::UnsupportedSecurity),
             _ => return Err(Status::ImproperKeyType),
         };
-        if number < entry.lowest(device.extended) {
+        if number < entry.lowest(device.extended, header.frame_type == FrameType::Ack) {
             return Err(Status::CounterError);
         }
         Ok(Accepted { key: Some(key), device: Some(device.extended), number, nonce })

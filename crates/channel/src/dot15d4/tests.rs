@@ -4,6 +4,7 @@ mod acks;
 mod commands;
 mod levels;
 mod neighbours;
+mod prediction;
 mod rules;
 pub(super) mod setup;
 mod vectors;

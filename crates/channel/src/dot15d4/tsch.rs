@@ -17,6 +17,7 @@
 //! But the [`Schedule`] determines the next cell, and so its number.
 
 mod ahead;
+mod habits;
 mod headers;
 mod node;
 mod prepare;
@@ -32,7 +33,7 @@ mod tests;
 
 pub use node::{Node, NodeConfig};
 #[cfg(test)]
-pub(super) use prepare::PREPARATION_LEN;
+pub(super) use prepare::preparation_len;
 pub use queue::QueueError;
 pub use report::{Action, Delivered, Heard, NodeCounters, Outcome, Reaction, Ticket};
 pub use schedule::{Cell, CellKind, Schedule, ScheduleError, Slotframe};

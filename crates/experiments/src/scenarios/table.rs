@@ -7,7 +7,7 @@ use crate::Row;
 use crate::report::Printed;
 
 /// The longest payload of a record in any scenario.
-const LAST: usize = 1521;
+pub(super) const LAST: usize = 1521;
 
 /// A scenario: its smallest and largest payload, its tightest bound in ms.
 pub(super) struct Scenario {
@@ -15,9 +15,9 @@ pub(super) struct Scenario {
     pub(super) sizes: [usize; 2],
     pub(super) bound: f64,
     /// The largest payload within the bound: unmodified, antedated, with a template of 48 bytes.
-    largest: [Printed; 3],
+    pub(super) largest: [Printed; 3],
     /// Time left at the smallest payload: unmodified, antedated.
-    left: [Printed; 2],
+    pub(super) left: [Printed; 2],
 }
 
 const fn scenario(
@@ -88,7 +88,12 @@ pub(super) fn size_of_ccm(size: usize) -> usize {
 }
 
 /// The largest counted payload that is sealed within the bound, up to `most`.
-fn within(mote: &Mote, way: Way, bound: f64, most: usize) -> Result<Option<usize>, ExperimentError> {
+pub(super) fn within(
+    mote: &Mote,
+    way: Way,
+    bound: f64,
+    most: usize,
+) -> Result<Option<usize>, ExperimentError> {
     let mut largest = None;
     for size in sizes().filter(|size| *size <= most) {
         if let Some(name) = way.count(size)

@@ -163,6 +163,17 @@ impl Asn {
         self.0
     }
 
+    /// The number modulo `length`, 0 if that is 0. In steps of 32 bits, as a mote divides.
+    pub const fn modulo(self, length: u16) -> u16 {
+        if length == 0 {
+            return 0;
+        }
+        let length = length as u32;
+        let (high, low) = ((self.0 >> 32) as u32, self.0 as u32);
+        let rest = (high % length) << 16 | low >> 16;
+        (((rest % length) << 16 | low & 0xffff) % length) as u16
+    }
+
     /// The slot `slots` later, if it exists.
     pub const fn after(self, slots: u64) -> Option<Self> {
         match self.0.checked_add(slots) {

@@ -254,6 +254,12 @@ fn fcs_matches_the_standard() {
 fn numbers_and_addresses_keep_their_bounds() {
     assert_eq!(Asn::new(1 << 40), None);
     assert_eq!(Asn::MAX.after(1), None);
+    for number in [0, 1, 100, 101, 0xffff, 0x1_0000, 0xffff_ffff, 0x12_3456_789a, Asn::MAX.number()] {
+        for length in [1, 2, 3, 7, 16, 101, 0x7fff, 0xffff] {
+            assert_eq!(u64::from(Asn::new(number).unwrap().modulo(length)), number % u64::from(length));
+        }
+    }
+    assert_eq!(Asn::MAX.modulo(0), 0);
     assert_eq!(Asn::new(0x01_0203_0405).unwrap().to_be_bytes(), [1, 2, 3, 4, 5]);
     assert_eq!("02:00:00:00:00:00:00:0b".parse().map(Address::Extended), Ok(EXTENDED));
     for wrong in ["02:00:00:00:00:00:00", "02:00:00:00:00:00:00:0b:00", "+2:00:00:00:00:00:00:0b", ""] {

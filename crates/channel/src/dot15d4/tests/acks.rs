@@ -31,11 +31,22 @@ struct Reply {
     frame_type: FrameType,
     correction: Option<(i16, bool)>,
     slot: u64,
+    protection: Protection,
+}
+
+const OTHER_KEY: KeyIdentifier = KeyIdentifier::Index(2);
+
+/// Installs a second key.
+fn two_keys(mut security: Security) -> Security {
+    let lookup = KeyLookup::Identified(OTHER_KEY);
+    security.install_key(KeyConfig::fresh(lookup, LinkKey::new([2; 16]), NonceKind::Asn)).unwrap();
+    security
 }
 
 impl Reply {
     fn octets(&self) -> Vec<u8> {
-        let mut peer = security(self.by, A, NonceKind::Asn);
+        let mut peer = two_keys(security(self.by, A, NonceKind::Asn));
+        peer.config.enc_without_mic = true;
         let mut ies = [0; 16];
         let mut writer = HeaderWriter::new(&mut ies);
         if let Some((microseconds, nack)) = self.correction {
@@ -49,29 +60,95 @@ impl Reply {
             ..Header::enhanced_ack(self.sequence, addressing)
         };
         let mut out = [0; 127];
-        let len = peer.secure(&header, &ies[..len], &[], at(LEVEL), asn(self.slot), &mut out).unwrap();
+        let len = peer.secure(&header, &ies[..len], &[], self.protection, asn(self.slot), &mut out).unwrap();
         out[..len].to_vec()
     }
 }
 
 /// Sends a frame to B in slot 10, and returns its ticket and sequence number.
-fn sent(node: &mut Node) -> (Ticket, u8) {
+fn sent_to_b(node: &mut Node) -> (Ticket, u8) {
     let ticket = node.send(Some(B), b"data", 0).unwrap();
     let Action::Transmit { frame, ack: true, .. } = node.begin(asn(10).unwrap()) else { panic!("no frame") };
     let sequence = antedate_wire::dot15d4::Frame::parse(frame).unwrap().header.sequence.unwrap();
     (ticket, sequence)
 }
 
-#[test]
-fn only_the_right_reply_acknowledges() {
-    let good = |sequence: u8| Reply {
+fn good(sequence: u8) -> Reply {
+    Reply {
         by: B,
         to: Address::Extended(A),
         sequence: Some(sequence),
         frame_type: FrameType::Ack,
         correction: Some((-30, false)),
         slot: 10,
-    };
+        protection: at(LEVEL),
+    }
+}
+
+#[test]
+fn weaker_acknowledgment_is_refused() {
+    let unsecured = Protection { level: SecurityLevel::None, key: KeyIdentifier::Implicit };
+    let of = |level, key| Protection { level, key };
+    let (one, two) = (KeyIdentifier::Index(1), OTHER_KEY);
+    let (level, key) = (Some(Status::ImproperSecurityLevel), Some(Status::ImproperKeyType));
+    for (sent, came, expected) in [
+        (at(LEVEL), at(LEVEL), None),
+        (at(LEVEL), unsecured, level),
+        (at(SecurityLevel::Mic32), unsecured, level),
+        (at(SecurityLevel::EncMic128), at(SecurityLevel::Mic32), level),
+        (at(SecurityLevel::EncMic128), at(SecurityLevel::EncMic32), level),
+        (at(SecurityLevel::EncMic32), at(SecurityLevel::Mic32), level),
+        (at(SecurityLevel::EncMic32), at(SecurityLevel::Enc), level),
+        (at(LEVEL), of(LEVEL, two), key),
+        (of(LEVEL, two), of(LEVEL, one), key),
+        (of(LEVEL, two), of(LEVEL, two), None),
+        // An unsecured frame demands nothing.
+        (unsecured, unsecured, None),
+        (unsecured, at(LEVEL), None),
+    ] {
+        let mut node = node(CellKind::Transmit, |config| config.protection = sent);
+        let security = node.security_mut();
+        // A joining device has no key: its acknowledgments pass this policy.
+        let every = LevelRule::only(Levels::of(&SecurityLevel::ALL));
+        security.config.policy = security.config.policy.with(FrameType::Ack, Some(every));
+        security.config.enc_without_mic = true;
+        let lookup = KeyLookup::Identified(two);
+        security.install_key(KeyConfig::fresh(lookup, LinkKey::new([2; 16]), NonceKind::Asn)).unwrap();
+        while node.idle(100) > 0 {}
+        let (ticket, sequence) = sent_to_b(&mut node);
+        let octets = Reply { protection: came, ..good(sequence) }.octets();
+        // The protection of the next frame does not matter to this one.
+        node.set_protection(at(SecurityLevel::Mic64));
+        let outcome = node.acknowledged(Heard::Frame(&octets));
+        let accepted = Outcome::Acknowledged(ticket, -30);
+        let refused = if expected.is_none() { accepted } else { Outcome::Again(ticket) };
+        assert_eq!(outcome, (refused, expected), "{sent:?} {came:?}");
+        let received = node.security().received();
+        assert_eq!(received.refused(), u64::from(expected.is_some()), "{sent:?} {came:?}");
+        let levels = u64::from(expected == level);
+        assert_eq!(received.improper_security_level, levels, "{sent:?} {came:?}");
+    }
+}
+
+#[test]
+fn overheard_acknowledgment_is_not_delivered() {
+    for protection in [at(LEVEL), Protection { level: SecurityLevel::None, key: KeyIdentifier::Implicit }] {
+        for to in [Address::Extended(A), Address::Extended(C)] {
+            let mut node = node(CellKind::Receive, |_| {});
+            let policy = node.security().config().policy;
+            let every = LevelRule::only(Levels::of(&SecurityLevel::ALL));
+            node.security_mut().config.policy = policy.with(FrameType::Ack, Some(every));
+            node.begin(asn(10).unwrap());
+            let octets = Reply { to, protection, ..good(9) }.octets();
+            let reaction = node.received(&octets, 2120).unwrap();
+            assert_eq!((reaction.delivered, reaction.ack), (None, None), "{protection:?}");
+            assert_eq!((node.counters().foreign_acks, node.counters().delivered), (1, 0));
+        }
+    }
+}
+
+#[test]
+fn only_the_right_reply_acknowledges() {
     type Change = fn(&mut Reply);
     let cases: [(&str, Change, bool, Option<Status>); 10] = [
         ("right", |_| {}, true, None),
@@ -87,7 +164,7 @@ fn only_the_right_reply_acknowledges() {
     ];
     for (name, change, fits, status) in cases {
         let mut node = node(CellKind::Transmit, |_| {});
-        let (ticket, sequence) = sent(&mut node);
+        let (ticket, sequence) = sent_to_b(&mut node);
         let mut reply = good(sequence);
         change(&mut reply);
         let octets = reply.octets();
@@ -148,7 +225,10 @@ fn queue_tells_why_it_refuses() {
         node.begin(asn(10).unwrap()),
         Action::Transmit { frame, .. } if frame.len() + 2 == 127
     ));
+    assert_eq!(node.update(first, b"34"), Err(QueueError::Gone));
     node.acknowledged(Heard::Silence);
+    // A retransmission is the same frame.
+    assert_eq!(node.update(first, b"34"), Err(QueueError::Gone));
     for slot in 11..14 {
         node.begin(asn(slot).unwrap());
         node.acknowledged(Heard::Silence);
@@ -200,7 +280,8 @@ fn frame_for_another_is_not_delivered() {
         let frame = secure(&mut peer, &header, b"x", LEVEL, asn(slot)).unwrap();
         node.begin(asn(slot).unwrap());
         let reaction = node.received(&frame, 2120).unwrap();
-        assert_eq!((reaction.delivered.is_some(), reaction.ack), (ours, ack), "{pan:?} {dst:?}");
+        let said = (reaction.delivered.is_some(), reaction.ack.is_some());
+        assert_eq!(said, (ours, ack), "{pan:?} {dst:?}");
         assert_eq!(node.counters().not_ours, u64::from(!ours), "{pan:?} {dst:?}");
     }
 }

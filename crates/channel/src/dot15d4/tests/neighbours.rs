@@ -23,9 +23,9 @@ fn hear(node: &mut Node, slot: u64, frame: &[u8]) -> (bool, Option<Vec<u8>>) {
     while node.idle(100) > 0 {}
     node.begin(asn(slot).unwrap());
     let reaction = node.received(frame, 2120).unwrap();
-    let ack = reaction.ack.then(|| node.ack().to_vec());
+    let said = (reaction.delivered.is_some(), reaction.ack.map(<[u8]>::to_vec));
     node.end();
-    (reaction.delivered.is_some(), ack)
+    said
 }
 
 #[test]
@@ -131,6 +131,29 @@ fn unsecured_forgery_hides_no_secured_frame() {
         let frame = secure(&mut a, &header(6), b"x", level, asn(slot)).unwrap();
         assert_eq!(hear(&mut node, slot, &frame).0, fresh, "{slot}");
     }
+}
+
+#[test]
+fn restarted_sender_is_not_taken_for_itself() {
+    // A listener with a slotframe of one slot expects retransmissions for 14 slots.
+    let mut node = listener(security(B, A, NonceKind::Asn));
+    for (slot, sequence, payload, fresh) in [
+        (10, 6, &b"before"[..], true),
+        (11, 6, b"before", false),
+        // Its first number may be any.
+        (12, 6, b"after!", true),
+        (13, 6, b"after", true),
+        (14, 7, b"after", true),
+        (28, 7, b"after", false),
+        // The same reading, long after.
+        (43, 7, b"after", true),
+    ] {
+        let mut restarted = security(A, B, NonceKind::Asn);
+        let frame = secure(&mut restarted, &header(sequence), payload, LEVEL, asn(slot)).unwrap();
+        let (delivered, ack) = hear(&mut node, slot, &frame);
+        assert_eq!((delivered, ack.is_some()), (fresh, true), "{slot}");
+    }
+    assert_eq!((node.counters().delivered, node.counters().duplicates), (5, 2));
 }
 
 #[test]
@@ -286,8 +309,8 @@ fn acknowledgment_tells_the_time() {
         let mut node = listener(security(B, A, NonceKind::Asn));
         let frame = secure(&mut security(A, B, NonceKind::Asn), &header(1), b"x", LEVEL, asn(10)).unwrap();
         node.begin(asn(10).unwrap());
-        assert!(node.received(&frame, came).unwrap().ack);
-        let correction = Frame::parse(node.ack()).unwrap().header_ies().time_correction().unwrap();
+        let ack = node.received(&frame, came).unwrap().ack.unwrap();
+        let correction = Frame::parse(ack).unwrap().header_ies().time_correction().unwrap();
         assert_eq!((correction.microseconds, correction.nack), (expected, false), "{came}");
     }
 }

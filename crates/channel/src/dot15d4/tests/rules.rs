@@ -28,6 +28,98 @@ fn frame_counters_rise_and_never_repeat() {
 }
 
 #[test]
+fn acknowledgment_outdates_no_retransmission() {
+    let (mut a, mut b) = pair(FrameCounter);
+    let ack = |sequence| {
+        let addressing = Addressing::within(PAN, Address::Extended(B), Address::Extended(A));
+        Header::enhanced_ack(Some(sequence), addressing)
+    };
+    let acknowledge = |a: &mut Security| {
+        let mut out = [0; 80];
+        let len = a.secure(&ack(9), &[0x02, 0x0f, 0, 0], &[], at(EncMic32), None, &mut out).unwrap();
+        out[..len].to_vec()
+    };
+    let frames: Vec<_> = (0..2).map(|i| secure(&mut a, &header(i), b"x", EncMic32, None).unwrap()).collect();
+    let acks = [acknowledge(&mut a), acknowledge(&mut a)];
+    let last = secure(&mut a, &header(2), b"x", EncMic32, None).unwrap();
+    assert!(unsecure(&mut b, &acks[1], None).is_ok());
+    // Its counter is below that of the acknowledgment.
+    assert!(unsecure(&mut b, &frames[1], None).is_ok());
+    for old in [&frames[0], &frames[1], &acks[0], &acks[1]] {
+        assert_eq!(unsecure(&mut b, old, None), Err(Status::CounterError));
+    }
+    assert_eq!(b.heard(&INDEX_1), [(A, 4)]);
+    assert!(unsecure(&mut b, &last, None).is_ok());
+    assert_eq!(unsecure(&mut b, &acks[1], None), Err(Status::CounterError));
+    // After a restart none of them is accepted again.
+    let mut restarted = Security::new(config(B, Policy::uniform(Levels::AUTHENTICATED)));
+    restarted.add_device(device(A));
+    let fresh = KeyConfig::fresh(INDEX_1, LinkKey::new(KEY), FrameCounter);
+    restarted.install_key(KeyConfig { heard: b.heard(&INDEX_1), ..fresh }).unwrap();
+    for old in frames.iter().chain(&acks).chain([&last]) {
+        assert_eq!(unsecure(&mut restarted, old, None), Err(Status::CounterError));
+    }
+}
+
+#[test]
+fn slot_has_one_frame_of_a_device() {
+    let (mut a, mut b) = pair(Slots);
+    let addressing = Addressing::within(PAN, Address::Extended(B), Address::Extended(A));
+    let header_of_ack = Header::enhanced_ack(Some(9), addressing);
+    let mut out = [0; 80];
+    let protection = at(EncMic32);
+    let len = a.secure(&header_of_ack, &[0x02, 0x0f, 0, 0], &[], protection, asn(7), &mut out).unwrap();
+    assert!(unsecure(&mut b, &out[..len], asn(7)).is_ok());
+    // A sender without memory would repeat the nonce.
+    let frame = secure(&mut pair(Slots).0, &header(1), b"x", EncMic32, asn(7)).unwrap();
+    assert_eq!(unsecure(&mut b, &frame, asn(7)), Err(Status::CounterError));
+}
+
+#[test]
+fn key_index_0_names_no_key() {
+    let key = KeyIdentifier::Index;
+    for (none, one) in [
+        (key(0), key(1)),
+        (KeyIdentifier::Source4([1, 2, 3, 4], 0), KeyIdentifier::Source4([1, 2, 3, 4], 1)),
+        (KeyIdentifier::Source8([9; 8], 0), KeyIdentifier::Source8([9; 8], 1)),
+    ] {
+        for nonces in [FrameCounter, Slots] {
+            let mut a = Security::new(config(A, Policy::default()));
+            let mut install = |of| {
+                let lookup = KeyLookup::Identified(of);
+                a.install_key(KeyConfig::fresh(lookup, LinkKey::new(KEY), nonces))
+            };
+            assert_eq!(install(none), Err(InstallError::KeyIndex), "{none:?}");
+            assert_eq!(install(one), Ok(()));
+            let mut out = [0; 90];
+            let of = |key| Protection { level: EncMic32, key };
+            let refused = a.secure(&header(1), &[], b"x", of(none), asn(5), &mut out);
+            assert_eq!(refused, Err(Status::UnavailableKey));
+            let len = a.secure(&header(1), &[], b"x", of(one), asn(5), &mut out).unwrap();
+            let mut b = Security::new(config(B, Policy::uniform(Levels::AUTHENTICATED)));
+            b.add_device(device(A));
+            b.install_key(KeyConfig::fresh(KeyLookup::Identified(one), LinkKey::new(KEY), nonces)).unwrap();
+            let index = antedate_wire::dot15d4::Frame::parse(&out[..len]).unwrap().mac_header().len() - 1;
+            let mut named_0 = out;
+            named_0[index] = 0;
+            assert_eq!(unsecure(&mut b, &named_0[..len], asn(5)), Err(Status::UnavailableKey));
+            assert_eq!(b.received().unavailable_key, 1);
+            assert!(unsecure(&mut b, &out[..len], asn(5)).is_ok());
+        }
+    }
+    // A change of the key does not lead there either.
+    let change = |index| KeyChange {
+        index,
+        key: LinkKey::new([7; 16]),
+        from: asn(20).unwrap(),
+        until: asn(30).unwrap(),
+    };
+    let (mut a, _) = pair(Slots);
+    assert_eq!(a.begin_change(INDEX_1, change(0), u64::MAX), Err(InstallError::KeyIndex));
+    assert!(a.begin_change(INDEX_1, change(255), u64::MAX).is_ok());
+}
+
+#[test]
 fn numbers_end_at_reservation_and_maximum() {
     let mut a = Security::new(config(A, Policy::default()));
     let last = u64::from(u32::MAX) - 1;

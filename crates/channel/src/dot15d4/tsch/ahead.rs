@@ -1,14 +1,14 @@
 //! Preparation between slots for the next transmit cell and the next receive cell.
 
 use antedate_wire::dot15d4::ie::TimeCorrection;
-use antedate_wire::dot15d4::{MAX_FRAME_LEN, SecurityHeader};
+use antedate_wire::dot15d4::{Frame, MAX_FRAME_LEN, SecurityHeader};
 
 use super::super::{Asn, ExtendedAddress, Header};
-use super::headers::{ack_ies, sample_ack};
-use super::prepare::Known;
+use super::headers::{ack_ies, protection, sample_ack};
+use super::prepare::{Inbound, Known};
 use super::{CellKind, Node};
 
-impl Node {
+impl<const EXPECTED: usize, const LENGTHS: usize> Node<EXPECTED, LENGTHS> {
     /// Does at most `budget` encryptions for the next transmit cell and the next receive cell.
     /// Returns the number done, 0 if everything is prepared.
     pub fn idle(&mut self, budget: u32) -> u32 {
@@ -19,8 +19,10 @@ impl Node {
         self.aim(from);
         let mut left = budget;
         left -= self.outbound.frame.step_and_complete(&self.security, left);
-        left -= self.inbound.frame.step(&self.security, left);
-        left -= self.inbound.ack.step(&self.security, left);
+        for Inbound { frame, ack, .. } in &mut self.inbound {
+            left -= frame.step(&self.security, left);
+            left -= ack.step(&self.security, left);
+        }
         left -= self.outbound.ack.step(&self.security, left);
         budget - left
     }
@@ -37,8 +39,9 @@ impl Node {
             && let Some(waiting) = self.candidate(&cell).and_then(|at| self.queue.get(at))
         {
             let header = self.header(waiting.to, waiting.sequence);
-            let (payload, late, protection) = (&waiting.payload, waiting.late, self.config.protection);
+            let (payload, late, protection) = (waiting.payload(), waiting.late, self.config.protection);
             self.security.prepare(&header, &[], payload, late, protection, asn, &mut self.outbound.frame);
+            self.outbound.ticket = Some(waiting.ticket);
             match waiting.to {
                 Some(to) => self.expect_ack(asn, to, waiting.sequence),
                 None => self.outbound.ack.wipe(),
@@ -46,13 +49,18 @@ impl Node {
         }
         let listen = self.schedule.next(from, |cell| cell.kind != CellKind::Transmit);
         if let Some((asn, cell)) = listen
-            && !self.inbound.frame.is_for(asn)
+            && self.aimed != Some(asn)
         {
-            // In a cell for any neighbour, the neighbour heard last is the best guess.
-            let from = cell.neighbour.or_else(|| self.habits.last().map(|habit| habit.from));
             self.wipe_inbound();
-            if let Some(from) = from {
-                self.expect_frame(asn, from);
+            self.aimed = Some(asn);
+            // In a cell for any neighbour, those heard last are the best guess.
+            let mut taken = [usize::MAX; EXPECTED];
+            for place in 0..EXPECTED {
+                let Some(habit) = self.last_heard(cell.neighbour, &taken) else { break };
+                if let Some(of) = taken.get_mut(place) {
+                    *of = habit;
+                }
+                self.expect_frame(asn, habit, place);
             }
         }
     }
@@ -71,28 +79,31 @@ impl Node {
         self.security.expect(sample, Some(from), asn, &known, &mut self.outbound.ack);
     }
 
-    fn expect_frame(&mut self, asn: Asn, from: ExtendedAddress) {
-        let Some(habit) = self.habits.iter().find(|habit| habit.from == from) else { return };
+    fn expect_frame(&mut self, asn: Asn, habit: usize, place: usize) {
+        let predicted_by = habit;
+        let Some(habit) = self.habits.get(habit) else { return };
+        let (from, next) = (habit.from(), self.next_sequence(habit));
+        let ((header_len, open), (lengths, count)) = (habit.open(), self.lengths(habit));
+        let lengths = lengths.get(..count).unwrap_or_default();
         let mut sample = [0; MAX_FRAME_LEN];
-        let header = habit.header.get(..habit.header_len).unwrap_or_default();
-        let Some(place) = sample.get_mut(..header.len()) else { return };
-        place.copy_from_slice(header);
-        let next = habit.sequence.map(|sequence| sequence.wrapping_add(1));
-        // The sequence number is the octet after the frame control field.
-        if let (Some(next), Some(place)) = (next, sample.get_mut(2)) {
-            *place = next;
+        if let Some(place) = sample.first_chunk_mut() {
+            *place = habit.header(next);
         }
-        let [last, before] = habit.lengths;
-        let lengths = if last == before { &[last][..] } else { &[last, before][..] };
-        let protection = habit.protection;
-        let Some(sample) = sample.get(..last + protection.level.mic_len()) else { return };
-        let front = sample.get(..habit.header_len).unwrap_or_default();
-        let known = Known { level: protection.level, front, open: habit.open, lengths };
-        self.security.expect(sample, None, asn, &known, &mut self.inbound.frame);
-        let header = self.ack_header(from, next);
+        // Any of the lengths will do: the payload is unknown.
+        let len = lengths.first().map(|len| len + habit.level().mic_len());
+        let Some(Ok(frame)) = len.and_then(|len| sample.get(..len)).map(Frame::parse) else { return };
+        let (protection, wants_ack) = (protection(&frame.header), frame.header.ack_request);
+        let Some(front) = sample.get(..header_len) else { return };
+        let Some(Inbound { habit, frame: preparation, ack }) = self.inbound.get_mut(place) else { return };
+        *habit = predicted_by;
+        let known = Known { level: protection.level, front, open, lengths };
+        self.security.expect(frame.octets(), None, asn, &known, preparation);
+        if !wants_ack {
+            return;
+        }
+        let header = super::headers::ack_header(self.security.config().pan, from, next);
         if let Some(ies) = ack_ies(TimeCorrection::default()) {
-            let late = TimeCorrection::LEN;
-            self.security.prepare(&header, &ies, &[], late, protection, asn, &mut self.inbound.ack);
+            self.security.prepare(&header, &ies, &[], TimeCorrection::LEN, protection, asn, ack);
         }
     }
 }

@@ -2,13 +2,15 @@
 
 use antedate_wire::dot15d4::ie::{Following, HeaderWriter, TimeCorrection};
 
-use super::super::{Address, Addressing, ExtendedAddress, Header, ShortAddress};
+use super::super::{
+    Address, Addressing, ExtendedAddress, Header, KeyIdentifier, PanId, Protection, ShortAddress,
+};
 use super::Node;
 
 /// Octets of an acknowledgment's elements: the time correction with its descriptor.
 const ACK_IES: usize = 2 + TimeCorrection::LEN;
 
-impl Node {
+impl<const EXPECTED: usize, const LENGTHS: usize> Node<EXPECTED, LENGTHS> {
     pub(super) fn header(&self, to: Option<ExtendedAddress>, sequence: u8) -> Header {
         let config = self.security.config();
         let dst = to.map_or(Address::Short(ShortAddress::BROADCAST), Address::Extended);
@@ -17,10 +19,20 @@ impl Node {
     }
 
     pub(super) fn ack_header(&self, to: ExtendedAddress, sequence: Option<u8>) -> Header {
-        let addressing =
-            Addressing::within(self.security.config().pan, Address::Extended(to), Address::Absent);
-        Header::enhanced_ack(sequence, addressing)
+        ack_header(self.security.config().pan, to, sequence)
     }
+}
+
+/// The header of an acknowledgment.
+pub(super) fn ack_header(pan: PanId, to: ExtendedAddress, sequence: Option<u8>) -> Header {
+    let addressing = Addressing::within(pan, Address::Extended(to), Address::Absent);
+    Header::enhanced_ack(sequence, addressing)
+}
+
+/// The protection of a received frame.
+pub(super) fn protection(header: &Header) -> Protection {
+    let key = header.security.map_or(KeyIdentifier::Implicit, |security| security.key);
+    Protection { level: header.level(), key }
 }
 
 /// The elements of an acknowledgment.

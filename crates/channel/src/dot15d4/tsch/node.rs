@@ -4,10 +4,12 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use antedate_wire::dot15d4::MAX_FRAME_LEN;
+use zeroize::Zeroize;
 
 use super::super::{Asn, ExtendedAddress, Protection, Security};
-use super::prepare::{Inbound, Outbound};
-use super::{Action, Cell, CellKind, Heard, NodeCounters, Schedule, Ticket, Timeslot};
+use super::habits::Habit;
+use super::prepare::{FRAME, Inbound, Outbound};
+use super::{Action, CellKind, Heard, NodeCounters, Schedule, Ticket, Timeslot};
 
 /// Configuration of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,6 +24,8 @@ pub struct NodeConfig {
     pub backoff: (u8, u8),
     /// the most waiting frames
     pub queue: usize,
+    /// the most forms of neighbours' frames to remember
+    pub habits: usize,
     /// prepares for slots; off for comparison
     pub prepare: bool,
 }
@@ -35,6 +39,7 @@ impl NodeConfig {
             max_retries: 3,
             backoff: (1, 7),
             queue: 8,
+            habits: 32,
             prepare: true,
         }
     }
@@ -44,7 +49,8 @@ impl NodeConfig {
 pub(super) struct Waiting {
     pub(super) ticket: Ticket,
     pub(super) to: Option<ExtendedAddress>,
-    pub(super) payload: Vec<u8>,
+    pub(super) payload: [u8; MAX_FRAME_LEN],
+    pub(super) len: usize,
     /// Octets at the end that may change until the slot begins.
     pub(super) late: usize,
     pub(super) sequence: u8,
@@ -54,24 +60,41 @@ pub(super) struct Waiting {
     pub(super) exponent: u8,
 }
 
-/// Octets of a MAC header kept to predict the next one.
-pub(super) const KEPT: usize = 48;
+impl Waiting {
+    pub(super) fn payload(&self) -> &[u8] {
+        self.payload.get(..self.len).unwrap_or_default()
+    }
 
-/// A neighbour's recent frames, to predict the next one.
-pub(super) struct Habit {
-    pub(super) from: ExtendedAddress,
-    pub(super) header: [u8; KEPT],
-    pub(super) header_len: usize,
-    pub(super) open: usize,
-    pub(super) protection: Protection,
-    /// Without MIC, latest first.
-    pub(super) lengths: [usize; 2],
-    /// The last sequence number.
-    pub(super) sequence: Option<u8>,
+    /// The octets that may change until the slot begins.
+    pub(super) fn late_octets(&self) -> &[u8] {
+        self.payload.get(self.len - self.late..self.len).unwrap_or_default()
+    }
 }
 
-/// A node.
-pub struct Node {
+/// The frame sent in a slot.
+#[derive(Clone, Copy)]
+pub(super) struct Sent {
+    pub(super) ticket: Ticket,
+    pub(super) kind: CellKind,
+    /// Demanded of its acknowledgment too.
+    pub(super) protection: Protection,
+}
+
+/// A neighbour's last frame with acknowledgment request, to recognise its retransmission.
+pub(super) struct Last {
+    pub(super) from: ExtendedAddress,
+    /// Frames with a MIC, or frames without one, which may be forged.
+    pub(super) authentic: bool,
+    pub(super) sequence: Option<u8>,
+    /// A checksum of its MAC payload.
+    pub(super) content: u32,
+    pub(super) asn: Asn,
+}
+
+/// A node. For a cell to listen in, it prepares up to `EXPECTED` frames, of the neighbours and in
+/// the forms heard last, each for its last `LENGTHS` different lengths. A mote has less memory than
+/// the defaults take.
+pub struct Node<const EXPECTED: usize = 8, const LENGTHS: usize = 9> {
     pub(super) security: Security,
     pub(super) schedule: Schedule,
     pub(super) config: NodeConfig,
@@ -81,37 +104,47 @@ pub struct Node {
     pub(super) random: u32,
     pub(super) asn: Asn,
     /// The frame sent in this slot.
-    pub(super) sending: Option<(Ticket, CellKind)>,
+    pub(super) sending: Option<Sent>,
     pub(super) outbound: Outbound,
-    pub(super) inbound: Inbound,
-    pub(super) habits: Vec<Habit>,
-    /// The sequence number of each neighbour's last frame with acknowledgment request, for secured
-    /// and unsecured frames.
-    pub(super) last: Vec<((ExtendedAddress, bool), Option<u8>)>,
+    pub(super) inbound: [Inbound<LENGTHS>; EXPECTED],
+    /// The slot of `inbound`.
+    pub(super) aimed: Option<Asn>,
+    pub(super) habits: Vec<Habit<LENGTHS>>,
+    pub(super) last: Vec<Last>,
+    /// An unprepared frame or acknowledgment.
     pub(super) frame: [u8; MAX_FRAME_LEN],
-    pub(super) frame_len: usize,
+    /// The frame heard, unsecured.
+    pub(super) plain: [u8; FRAME],
     pub(super) counters: NodeCounters,
 }
 
 impl Node {
     /// A node whose next slot is `asn`. The seed decides its backoffs.
     pub fn new(security: Security, schedule: Schedule, config: NodeConfig, asn: Asn, seed: u32) -> Self {
+        Self::sized(security, schedule, config, asn, seed)
+    }
+}
+
+impl<const EXPECTED: usize, const LENGTHS: usize> Node<EXPECTED, LENGTHS> {
+    /// As [`Node::new`], for a node with another size.
+    pub fn sized(security: Security, schedule: Schedule, config: NodeConfig, asn: Asn, seed: u32) -> Self {
         Self {
             security,
             schedule,
             config,
-            queue: VecDeque::new(),
+            queue: VecDeque::with_capacity(config.queue),
             next_ticket: 0,
             sequence: seed as u8,
             random: seed | 1,
             asn,
             sending: None,
             outbound: Outbound::default(),
-            inbound: Inbound::default(),
-            habits: Vec::new(),
+            inbound: core::array::from_fn(|_| Inbound::default()),
+            aimed: None,
+            habits: Vec::with_capacity(config.habits),
             last: Vec::new(),
             frame: [0; MAX_FRAME_LEN],
-            frame_len: 0,
+            plain: [0; FRAME],
             counters: NodeCounters::default(),
         }
     }
@@ -132,7 +165,7 @@ impl Node {
         self.config.protection = protection;
         let mut at = 0;
         while let Some(waiting) = self.queue.get(at) {
-            if self.fits(waiting.to, waiting.payload.len()) {
+            if self.fits(waiting.to, waiting.len) {
                 at += 1;
             } else {
                 self.leave(at);
@@ -157,20 +190,25 @@ impl Node {
     pub fn begin(&mut self, asn: Asn) -> Action<'_> {
         self.asn = asn;
         self.sending = None;
-        let cells: Vec<Cell> = self.schedule.cells(asn).copied().collect();
-        for cell in &cells {
-            let Some(at) = self.candidate(cell) else { continue };
+        let mut listen = None;
+        // By number: a look into a cell changes the backoff of its frame.
+        for nth in 0.. {
+            let Some(&cell) = self.schedule.cells(asn).nth(nth) else { break };
+            if cell.kind != CellKind::Transmit && listen.is_none() {
+                listen = Some(cell.channel_offset);
+            }
+            let Some(at) = self.candidate(&cell) else { continue };
             let Some(waiting) = self.queue.get_mut(at) else { continue };
             if cell.kind == CellKind::Shared && waiting.backoff > 0 {
                 waiting.backoff -= 1;
                 continue;
             }
-            return self.transmit(asn, cell, at);
+            return self.transmit(asn, &cell, at);
         }
-        match cells.iter().find(|cell| cell.kind != CellKind::Transmit) {
+        match listen {
             None => Action::Sleep,
-            Some(cell) => Action::Listen {
-                channel: self.schedule.channel(asn, cell.channel_offset),
+            Some(channel_offset) => Action::Listen {
+                channel: self.schedule.channel(asn, channel_offset),
                 from: self.config.timeslot.rx_offset(),
                 until: self.config.timeslot.rx_end(),
             },
@@ -185,7 +223,7 @@ impl Node {
     }
 
     /// Ends the slot. A frame without a reported acknowledgment counts as unacknowledged, and
-    /// unused preparations for this slot are wiped.
+    /// preparations for this slot and the payload heard are wiped.
     pub fn end(&mut self) {
         if self.sending.is_some() {
             self.acknowledged(Heard::Silence);
@@ -194,27 +232,31 @@ impl Node {
         if self.outbound.frame.is_for(asn) || self.outbound.ack.is_for(asn) {
             self.wipe_outbound();
         }
-        if self.inbound.frame.is_for(asn) || self.inbound.ack.is_for(asn) {
+        if self.aimed == Some(asn) {
             self.wipe_inbound();
         }
+        self.plain.zeroize();
     }
 
     pub(super) fn wipe_outbound(&mut self) {
-        let Outbound { frame, ack } = &mut self.outbound;
+        let Outbound { ticket, frame, ack } = &mut self.outbound;
+        *ticket = None;
         self.counters.wiped += u64::from(frame.is_prepared()) + u64::from(ack.is_prepared());
         frame.wipe();
         ack.wipe();
     }
 
     pub(super) fn wipe_inbound(&mut self) {
-        let Inbound { frame, ack } = &mut self.inbound;
-        self.counters.wiped += u64::from(frame.is_prepared()) + u64::from(ack.is_prepared());
-        frame.wipe();
-        ack.wipe();
+        self.aimed = None;
+        for Inbound { frame, ack, .. } in &mut self.inbound {
+            self.counters.wiped += u64::from(frame.is_prepared()) + u64::from(ack.is_prepared());
+            frame.wipe();
+            ack.wipe();
+        }
     }
 }
 
-impl core::fmt::Debug for Node {
+impl<const EXPECTED: usize, const LENGTHS: usize> core::fmt::Debug for Node<EXPECTED, LENGTHS> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("Node")
             .field("asn", &self.asn)

@@ -4,19 +4,19 @@ use antedate_aead::{FrameSlot, Nonce, Shape};
 use antedate_wire::dot15d4::{Frame, SecurityLevel};
 use zeroize::Zeroize;
 
-use super::super::nonce::NONCE_LEN;
+use super::super::nonce::{NONCE_LEN, NonceKind};
 use super::super::policy::Kind;
-use super::super::security::lay_out;
+use super::super::security::{Accepted, lay_out};
 use super::super::{Asn, ExtendedAddress, Header, Protection, Received, Security, Status};
+use super::Ticket;
+use super::habits::KEPT;
 
 /// Octets of the longest frame without its FCS.
-const FRAME: usize = 125;
+pub(super) const FRAME: usize = 125;
 /// The most encrypted octets: all but the shortest header, in whole blocks.
-const STREAM: usize = 112;
-/// Octets of the longest acknowledgment without MIC.
+pub(super) const STREAM: usize = 112;
+/// Octets of the longest acknowledgment.
 const ACK: usize = 48;
-/// The number of lengths for which an expected frame is prepared.
-const LENGTHS: usize = 2;
 
 /// A prepared frame.
 #[derive(Debug)]
@@ -32,20 +32,26 @@ pub(super) struct Preparation<const CAP: usize, const STREAM: usize, const LENGT
 /// The frame sent in a cell, and its acknowledgment.
 #[derive(Debug, Default)]
 pub(super) struct Outbound {
+    /// The frame in the queue.
+    pub(super) ticket: Option<Ticket>,
     pub(super) frame: Preparation<FRAME, STREAM, 1>,
     pub(super) ack: Preparation<ACK, 0, 1>,
 }
 
-/// The frame expected in a cell, and its acknowledgment.
+/// A frame expected in a cell, and its acknowledgment.
 #[derive(Debug, Default)]
-pub(super) struct Inbound {
-    pub(super) frame: Preparation<FRAME, STREAM, LENGTHS>,
+pub(super) struct Inbound<const LENGTHS: usize> {
+    /// The place of the habit that predicted it.
+    pub(super) habit: usize,
+    pub(super) frame: Preparation<KEPT, STREAM, LENGTHS>,
     pub(super) ack: Preparation<ACK, 0, 1>,
 }
 
 /// Octets of memory of all preparations of a node.
 #[cfg(test)]
-pub(in crate::dot15d4) const PREPARATION_LEN: usize = size_of::<Outbound>() + size_of::<Inbound>();
+pub(in crate::dot15d4) const fn preparation_len<const EXPECTED: usize, const LENGTHS: usize>() -> usize {
+    size_of::<Outbound>() + EXPECTED * size_of::<Inbound<LENGTHS>>()
+}
 
 impl<const CAP: usize, const STREAM: usize, const LENGTHS: usize> Default
     for Preparation<CAP, STREAM, LENGTHS>
@@ -75,6 +81,16 @@ impl<const CAP: usize, const STREAM: usize, const LENGTHS: usize> Preparation<CA
 
     pub(super) fn is_prepared(&self) -> bool {
         !self.slot.is_empty()
+    }
+
+    /// The frame that was sealed in it.
+    pub(super) fn frame(&self) -> &[u8] {
+        self.slot.frame()
+    }
+
+    /// Whether a frame begins as predicted.
+    pub(super) fn begins(&self, frame: &[u8]) -> bool {
+        frame.get(..self.slot.known_len()).is_some_and(|front| self.slot.begins_as(front))
     }
 
     /// Starts to prepare a frame. An unpreparable frame takes the ordinary path, and is recorded as
@@ -128,15 +144,13 @@ impl<const CAP: usize, const STREAM: usize, const LENGTHS: usize> Preparation<CA
     /// Whether it serves a frame with this key and nonce.
     fn fits(
         &self,
-        security: &Security,
+        generation: u32,
         key: usize,
         nonce: &[u8; NONCE_LEN],
         mic: usize,
         open: Option<usize>,
     ) -> bool {
-        self.generation == security.keys.generation()
-            && usize::from(self.key) == key
-            && self.slot.is_for(nonce, mic, open)
+        self.generation == generation && usize::from(self.key) == key && self.slot.is_for(nonce, mic, open)
     }
 }
 
@@ -157,9 +171,13 @@ impl Security {
         preparation.asn = Some(asn);
         let Ok(plan) = self.plan(header, protection, Some(asn)) else { return };
         let Some(key) = plan.key else { return };
+        let Some(entry) = self.keys.iter().nth(key) else { return };
         let mut out = [0; FRAME];
         let Ok(len) = lay_out(&plan.header, ies, payload, &mut out) else { return };
         let Some(Ok(frame)) = out.get(..len).map(Frame::parse) else { return };
+        if !Kind::of_plain(&frame, frame.payload()).is_ok_and(|kind| entry.usage.permits(kind)) {
+            return;
+        }
         let without_mic = frame.before_mic();
         let front = without_mic.split_at_checked(without_mic.len().saturating_sub(late));
         let Some((front, _)) = front else { return };
@@ -185,112 +203,104 @@ impl Security {
         preparation.begin(self, asn, key, accepted.nonce, known);
     }
 
-    /// Secures a frame, as [`secure`](Self::secure) does, using the preparation if it matches.
-    #[expect(clippy::too_many_arguments, reason = "the parameters of securing a frame, and its preparation")]
-    pub(super) fn secure_prepared<const CAP: usize, const STREAM: usize, const LENGTHS: usize>(
+    /// Seals a prepared frame for this slot where it is ([`Preparation::frame`]), continued with
+    /// `rest`. Returns false, and has spent nothing, if it is stale or was not prepared.
+    pub(super) fn release<const CAP: usize, const STREAM: usize, const LENGTHS: usize>(
         &mut self,
-        header: &Header,
-        ies: &[u8],
-        payload: &[u8],
-        protection: Protection,
         asn: Asn,
+        rest: &[u8],
         preparation: &mut Preparation<CAP, STREAM, LENGTHS>,
-        out: &mut [u8],
-    ) -> Result<(usize, bool), Status> {
-        let sealed = self.try_prepared(header, ies, payload, protection, asn, preparation, out);
-        let result = match sealed {
-            Some(len) => {
-                self.sent.secured += 1;
-                Ok((len, true))
-            }
-            None => self.secure(header, ies, payload, protection, Some(asn), out).map(|len| (len, false)),
-        };
-        preparation.wipe();
-        result
-    }
-
-    #[expect(clippy::too_many_arguments, reason = "the parameters of securing a frame, and its preparation")]
-    fn try_prepared<const CAP: usize, const STREAM: usize, const LENGTHS: usize>(
-        &mut self,
-        header: &Header,
-        ies: &[u8],
-        payload: &[u8],
-        protection: Protection,
-        asn: Asn,
-        preparation: &mut Preparation<CAP, STREAM, LENGTHS>,
-        out: &mut [u8],
-    ) -> Option<usize> {
-        // The plan is that of the preparation, except for later changes: key, number, policy.
-        let plan = self.plan(header, protection, Some(asn)).ok()?;
-        let key = plan.key?;
-        let len = lay_out(&plan.header, ies, payload, out).ok()?;
-        let frame = Frame::parse(out.get(..len)?).ok()?;
-        let without_mic = frame.before_mic();
-        let (open, known) = (frame.open().len(), preparation.slot.known_len());
-        let open = (protection.level.is_encrypted() && open < without_mic.len()).then_some(open);
-        let (front, rest) = without_mic.split_at_checked(known)?;
-        if !preparation.fits(self, key, &plan.nonce, protection.level.mic_len(), open)
-            || !preparation.slot.begins_as(front)
-        {
-            return None;
+    ) -> bool {
+        if !preparation.is_for(asn) || preparation.generation != self.keys.generation() {
+            return false;
         }
-        let mut late = [0; FRAME];
-        let late = late.get_mut(..rest.len())?;
-        late.copy_from_slice(rest);
-        let kind = Kind::of_plain(&frame, frame.payload()).ok()?;
-        let entry = self.keys.at(key).filter(|entry| entry.usage.permits(kind))?;
-        entry.numbers.take(plan.number);
-        // The number is spent on this slot. A frame that fails now is not sent.
-        preparation.slot.seal(entry.cipher.prepared_key(), late, out).ok()
+        let Some(entry) = self.keys.at(preparation.key.into()) else { return false };
+        // A frame counter was perhaps used since.
+        if entry.nonces != NonceKind::Asn || entry.numbers.check(asn.number()).is_err() {
+            return false;
+        }
+        if preparation.slot.seal_in_place(entry.cipher.prepared_key(), rest).is_err() {
+            return false;
+        }
+        entry.numbers.take(asn.number());
+        self.sent.secured += 1;
+        true
     }
 
-    /// Unsecures a frame, as [`unsecure`](Self::unsecure) does, using the preparation if it
-    /// matches. Returns whether it did.
-    pub(super) fn unsecure_prepared<const CAP: usize, const STREAM: usize, const LENGTHS: usize>(
+    /// Unsecures a frame, as [`unsecure`](Self::unsecure) does, using the preparation that matches,
+    /// preferably one that foresaw the frame.
+    pub(super) fn unsecure_prepared<'p, const CAP: usize, const STREAM: usize, const LENGTHS: usize>(
         &mut self,
-        octets: &[u8],
+        frame: &Frame<'_>,
         asn: Asn,
         implied: Option<ExtendedAddress>,
-        preparation: &mut Preparation<CAP, STREAM, LENGTHS>,
-        out: &mut [u8],
-    ) -> (Result<Received, Status>, bool) {
-        let Some((frame, accepted)) = Frame::parse(octets)
-            .ok()
-            .and_then(|frame| self.accept(&frame, Some(asn), implied).ok().map(|accepted| (frame, accepted)))
-        else {
-            return (self.unsecure(octets, Some(asn), implied, out), false);
-        };
-        let (level, before) = (frame.header.level(), frame.before_mic());
-        let open = (level.is_encrypted() && frame.open().len() < before.len()).then_some(frame.open().len());
-        let prepared = accepted
-            .key
-            .filter(|key| preparation.fits(self, *key, &accepted.nonce, level.mic_len(), open))
-            .and_then(|key| self.keys.at(key));
-        let (Some(entry), Some(device)) = (prepared, accepted.device) else {
-            return (self.unsecure(octets, Some(asn), implied, out), false);
-        };
-        let mut plain = [0; FRAME];
-        let len = frame.payload().len();
-        let (Some(plain), Some(out)) = (plain.get_mut(..before.len()), out.get_mut(..len)) else {
-            return (self.unsecure(octets, Some(asn), implied, out), false);
-        };
-        let verdict = preparation.slot.open(entry.cipher.prepared_key(), before, frame.mic(), plain);
-        if verdict.is_err() {
-            self.received.refuse(Status::SecurityError);
-            return (Err(Status::SecurityError), true);
-        }
-        preparation.slot.wipe();
-        let payload = plain.get(before.len() - len..).unwrap_or_default();
-        if let Err(status) = self.check_content(&frame, &accepted, payload) {
-            plain.zeroize();
-            self.received.refuse(status);
-            return (Err(status), true);
-        }
-        out.copy_from_slice(payload);
-        if let Some(entry) = accepted.key.and_then(|key| self.keys.at(key)) {
-            entry.mark(device, accepted.number);
-        }
-        self.received.secured += 1;
-        (Ok(Received { header: frame.header, len, device: Some(device) }), true)
+        preparations: impl Iterator<Item = &'p mut Preparation<CAP, STREAM, LENGTHS>>,
+        out: &mut [u8; FRAME],
+    ) -> Result<Unsecured, Status> {
+        let mut served = None;
+        let result = self.accept(frame, Some(asn), implied).and_then(|accepted| {
+            let Some((at, preparation, foreseen)) = self.matching(frame, &accepted, preparations) else {
+                return self.unsecure_accepted(frame, &accepted, out);
+            };
+            served = Some((at, foreseen));
+            self.unsecure_with(frame, &accepted, &mut preparation.slot, out)
+        });
+        self.count_received(&result);
+        let at = if served.is_some() { frame.mac_header().len() } else { 0 };
+        result.map(|received| Unsecured { received, served, at })
     }
+
+    /// The preparation for an accepted frame, its place, and whether it foresaw the frame.
+    fn matching<'p, const CAP: usize, const STREAM: usize, const LENGTHS: usize>(
+        &self,
+        frame: &Frame<'_>,
+        accepted: &Accepted,
+        preparations: impl Iterator<Item = &'p mut Preparation<CAP, STREAM, LENGTHS>>,
+    ) -> Option<(usize, &'p mut Preparation<CAP, STREAM, LENGTHS>, bool)> {
+        let key = accepted.key?;
+        let (level, before, generation) = (frame.header.level(), frame.before_mic(), self.keys.generation());
+        let open = (level.is_encrypted() && frame.open().len() < before.len()).then_some(frame.open().len());
+        let mut best = None;
+        for (at, preparation) in preparations.enumerate() {
+            if preparation.fits(generation, key, &accepted.nonce, level.mic_len(), open) {
+                let foreseen = preparation.slot.foresees(before);
+                if foreseen {
+                    return Some((at, preparation, true));
+                }
+                best = best.or(Some((at, preparation, false)));
+            }
+        }
+        best
+    }
+
+    fn unsecure_with<const CAP: usize, const STREAM: usize, const LENGTHS: usize>(
+        &mut self,
+        frame: &Frame<'_>,
+        accepted: &Accepted,
+        slot: &mut FrameSlot<CAP, STREAM, LENGTHS>,
+        out: &mut [u8; FRAME],
+    ) -> Result<Received, Status> {
+        let (before, len) = (frame.before_mic(), frame.payload().len());
+        let entry = accepted.key.and_then(|key| self.keys.at(key)).ok_or(Status::UnavailableKey)?;
+        let plain = out.get_mut(..before.len()).ok_or(Status::FrameTooLong)?;
+        let verdict = slot.open(entry.cipher.prepared_key(), before, frame.mic(), plain);
+        verdict.map_err(|_| Status::SecurityError)?;
+        let payload = plain.get(before.len() - len..).unwrap_or_default();
+        let content = self.check_content(frame, accepted, payload);
+        if content.is_ok() {
+            self.mark(frame, accepted);
+        } else {
+            plain.zeroize();
+        }
+        content.map(|()| Received { header: frame.header, len, device: accepted.device })
+    }
+}
+
+/// An unsecured frame.
+pub(super) struct Unsecured {
+    pub(super) received: Received,
+    /// The place of the preparation that served it, and whether that foresaw it.
+    pub(super) served: Option<(usize, bool)>,
+    /// The place of its MAC payload in the output.
+    pub(super) at: usize,
 }

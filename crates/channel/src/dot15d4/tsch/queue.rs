@@ -2,7 +2,7 @@
 
 use antedate_wire::dot15d4::{FCS_LEN, MAX_FRAME_LEN, SecurityHeader};
 
-use super::super::{ExtendedAddress, Protection};
+use super::super::{ExtendedAddress, Protection, SecurityLevel};
 use super::node::Waiting;
 use super::{Cell, CellKind, Node, Ticket};
 
@@ -15,11 +15,11 @@ pub enum QueueError {
     TooLong,
     /// there are more late octets than octets, or their number differs from the announced one
     Late,
-    /// it was sent, or given up
+    /// it was sent, and would be retransmitted as it was, or it was given up
     Gone,
 }
 
-impl Node {
+impl<const EXPECTED: usize, const LENGTHS: usize> Node<EXPECTED, LENGTHS> {
     /// Queues a payload for a neighbour, or for broadcast. Its last `late` octets may be replaced
     /// until its slot begins.
     pub fn send(
@@ -44,7 +44,8 @@ impl Node {
         let waiting = Waiting {
             ticket,
             to,
-            payload: payload.to_vec(),
+            payload: place(payload),
+            len: payload.len(),
             late,
             sequence,
             attempts: 0,
@@ -58,19 +59,21 @@ impl Node {
     /// Whether a frame with this many octets of payload fits under the present protection.
     pub(in super::super) fn fits(&self, to: Option<ExtendedAddress>, payload: usize) -> bool {
         let Protection { level, key } = self.config.protection;
-        let len = self.header(to, 0).buffer_len() + SecurityHeader::tsch(level, key).len();
-        len + payload + level.mic_len() + FCS_LEN <= MAX_FRAME_LEN
+        let aux = if level == SecurityLevel::None { 0 } else { SecurityHeader::tsch(level, key).len() };
+        self.header(to, 0).buffer_len() + aux + payload + level.mic_len() + FCS_LEN <= MAX_FRAME_LEN
     }
 
-    /// Replaces the late octets of a waiting frame.
+    /// Replaces the late octets of a waiting frame that was not sent yet.
     pub fn update(&mut self, ticket: Ticket, late: &[u8]) -> Result<(), QueueError> {
         let waiting =
             self.queue.iter_mut().find(|waiting| waiting.ticket == ticket).ok_or(QueueError::Gone)?;
+        if waiting.attempts > 0 || self.sending.is_some_and(|sent| sent.ticket == ticket) {
+            return Err(QueueError::Gone);
+        }
         if late.len() != waiting.late {
             return Err(QueueError::Late);
         }
-        let at = waiting.payload.len() - late.len();
-        if let Some(place) = waiting.payload.get_mut(at..) {
+        if let Some(place) = waiting.payload.get_mut(waiting.len - late.len()..waiting.len) {
             place.copy_from_slice(late);
         }
         Ok(())
@@ -83,4 +86,13 @@ impl Node {
         }
         self.queue.iter().position(|waiting| cell.neighbour.is_none() || cell.neighbour == waiting.to)
     }
+}
+
+/// A payload that fits.
+fn place(payload: &[u8]) -> [u8; MAX_FRAME_LEN] {
+    let mut place = [0; MAX_FRAME_LEN];
+    if let Some(front) = place.get_mut(..payload.len()) {
+        front.copy_from_slice(payload);
+    }
+    place
 }

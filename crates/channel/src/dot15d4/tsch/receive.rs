@@ -1,35 +1,34 @@
 //! Receiving in a slot: the frame (sec2) and its acknowledgment (sec3).
 
+use antedate_wire::dot15d4::Frame;
 use antedate_wire::dot15d4::ie::TimeCorrection;
-use antedate_wire::dot15d4::{Frame, MAX_FRAME_LEN};
 
-use super::super::{
-    Address, ExtendedAddress, Header, KeyIdentifier, PanId, Protection, SecurityLevel, ShortAddress, Status,
-};
-use super::headers::ack_ies;
-use super::node::{Habit, KEPT};
+use super::super::{Address, ExtendedAddress, FrameType, Header, PanId, SecurityLevel, ShortAddress, Status};
+use super::headers::{ack_ies, protection};
+use super::node::Last;
+use super::prepare::Unsecured;
 use super::{Delivered, Node, Reaction};
 
-/// The protection of a received frame.
-fn protection(header: &Header) -> Protection {
-    let key = header.security.map_or(KeyIdentifier::Implicit, |security| security.key);
-    Protection { level: header.level(), key }
-}
-
-impl Node {
+impl<const EXPECTED: usize, const LENGTHS: usize> Node<EXPECTED, LENGTHS> {
     /// Processes a frame without FCS that arrived `at` microseconds after the start of the slot:
     /// sec2, and sec3 if it is to be acknowledged.
     ///
     /// # Errors
     ///
     /// The reason for a refusal. No acknowledgment is sent then.
-    pub fn received(&mut self, frame: &[u8], at: u32) -> Result<Reaction, Status> {
-        let mut out = [0; MAX_FRAME_LEN];
-        let (result, prepared) =
-            self.security.unsecure_prepared(frame, self.asn, None, &mut self.inbound.frame, &mut out);
-        let received = result?;
+    pub fn received(&mut self, octets: &[u8], at: u32) -> Result<Reaction<'_>, Status> {
+        let frame = self.parse(octets)?;
+        let expected = self.inbound.iter_mut().map(|of| &mut of.frame);
+        let unsecured = self.security.unsecure_prepared(&frame, self.asn, None, expected, &mut self.plain);
+        let Unsecured { received, served, at: payload_at } = unsecured?;
+        let nothing = Reaction { delivered: None, ack: None };
+        if received.header.frame_type == FrameType::Ack {
+            // Overheard: it answers another device's frame, or an old one.
+            self.counters.foreign_acks += 1;
+            return Ok(nothing);
+        }
         if received.header.security.is_some() {
-            self.count(1, prepared);
+            self.count(1, served.is_some_and(|(_, foreseen)| foreseen));
         }
         let own = self.security.config();
         let (mine, everybody) = match received.header.addressing.dst {
@@ -41,90 +40,134 @@ impl Node {
         // all.
         let pan = received.header.addressing.destination_pan().or(received.header.addressing.src_pan);
         let elsewhere = pan.is_some_and(|pan| ![pan, own.pan].contains(&PanId::BROADCAST) && pan != own.pan);
+        // A frame without MIC may be forged, and teaches nothing.
+        let teaches = received.device.filter(|_| received.header.level().mic_len() > 0);
         if elsewhere || (!mine && !everybody) {
             self.counters.not_ours += 1;
-            return Ok(Reaction { delivered: None, ack: false });
+            if let Some(from) = teaches.filter(|_| !elsewhere) {
+                self.overheard(from, &received.header);
+            }
+            return Ok(nothing);
         }
-        if let Some(from) = received.device {
-            self.learn(from, frame, received.header.sequence);
+        if let Some(from) = teaches {
+            let foreseen = served.filter(|(_, foreseen)| *foreseen).and_then(|(at, _)| self.inbound.get(at));
+            match foreseen.map(|of| of.habit) {
+                Some(habit) => self.confirm(habit, from, &frame),
+                None => self.learn(from, &frame, everybody),
+            }
         }
-        let mut reaction = Reaction { delivered: None, ack: false };
-        let mut again = false;
+        let range = payload_at..payload_at + received.len;
+        let (mut ack, mut again) = (None, false);
         if mine && received.header.ack_request {
-            again = received.device.is_some_and(|from| self.came_before(from, &received.header));
+            let content = checksum(self.plain.get(range.clone()).unwrap_or_default());
+            again = received.device.is_some_and(|from| self.came_before(from, &received.header, content));
             // An unknown but accepted device identifies itself by its address.
             let to = match received.header.addressing.src {
                 Address::Extended(from) => Some(from),
                 _ => received.device,
             };
-            reaction.ack = to.is_some_and(|to| self.acknowledge(to, &received.header, at));
+            // The acknowledgment prepared with the frame fits if the frame's header was foreseen.
+            let begins = |at: usize| self.inbound.get(at).is_some_and(|of| of.frame.begins(octets));
+            let prepared = served.filter(|(at, foreseen)| *foreseen || begins(*at)).map(|(at, _)| at);
+            ack = to.and_then(|to| self.acknowledge(to, &received.header, at, prepared));
         }
-        if again {
-            self.counters.duplicates += 1;
-        } else {
-            self.counters.delivered += 1;
-            let payload = out.get(..received.len).unwrap_or_default().to_vec();
-            let frame_type = received.header.frame_type;
-            reaction.delivered = Some(Delivered { from: received.device, frame_type, payload });
-        }
-        Ok(reaction)
+        let counter = if again { &mut self.counters.duplicates } else { &mut self.counters.delivered };
+        *counter += 1;
+        let payload = self.plain.get(range).unwrap_or_default();
+        let (from, frame_type) = (received.device, received.header.frame_type);
+        let delivered = (!again).then_some(Delivered { from, frame_type, payload });
+        let ack = ack.and_then(|ack| match ack {
+            Reply::Prepared(place) => self.inbound.get(place).map(|of| of.ack.frame()),
+            Reply::Ordinary(len) => self.frame.get(..len),
+        });
+        Ok(Reaction { delivered, ack })
     }
 
-    /// Whether this frame is a retransmission: it has the sequence number of the sender's last
-    /// frame with acknowledgment request. Beacons have sequence numbers of their own and are not
-    /// retransmitted. Unsecured frames may be forged, so they do not count for secured ones.
-    fn came_before(&mut self, from: ExtendedAddress, header: &Header) -> bool {
-        let (sender, sequence) = ((from, header.security.is_some()), header.sequence);
-        let again = sequence.is_some() && self.last.contains(&(sender, sequence));
-        self.last.retain(|(of, _)| *of != sender);
-        self.last.push((sender, sequence));
+    /// Parses a frame. A malformed one is counted.
+    pub(super) fn parse<'o>(&mut self, octets: &'o [u8]) -> Result<Frame<'o>, Status> {
+        Frame::parse(octets).map_err(|malformed| {
+            let status = malformed.into();
+            self.security.received.refuse(status);
+            status
+        })
+    }
+
+    /// Whether this frame is a retransmission: it has the sequence number and the content of the
+    /// sender's last frame with acknowledgment request, and comes while retransmissions do. After a
+    /// restart the sender's numbers begin anywhere, so a number alone does not tell. Beacons have
+    /// sequence numbers of their own and are not retransmitted. Frames without MIC may be forged, so
+    /// they do not count for others.
+    fn came_before(&mut self, from: ExtendedAddress, header: &Header, content: u32) -> bool {
+        let (authentic, sequence) = (header.level().mic_len() > 0, header.sequence);
+        let now = Last { from, authentic, sequence, content, asn: self.asn };
+        let oldest = self.asn.number().saturating_sub(self.retransmissions());
+        let same = |last: &Last| last.from == from && last.authentic == authentic;
+        let again = self.last.iter().find(|last| same(last)).is_some_and(|last| {
+            let recent = last.asn.number() >= oldest;
+            recent && sequence.is_some() && last.sequence == sequence && last.content == now.content
+        });
+        if !again {
+            self.last.retain(|last| !same(last));
+            self.last.reserve_exact(1);
+            self.last.push(now);
+        }
         again
     }
 
-    /// Records the form of a neighbour's frame.
-    fn learn(&mut self, from: ExtendedAddress, octets: &[u8], sequence: Option<u8>) {
-        let Ok(frame) = Frame::parse(octets) else { return };
-        let len = frame.before_mic().len();
-        let (header, open, protection) = (frame.mac_header(), frame.open().len(), protection(&frame.header));
-        let mut kept = [0; KEPT];
-        let Some(place) = kept.get_mut(..header.len()) else { return };
-        place.copy_from_slice(header);
-        let lengths = match self.habits.iter().find(|habit| habit.from == from) {
-            Some(Habit { lengths: [last, before], .. }) if *last == len => [*last, *before],
-            Some(Habit { lengths: [last, _], .. }) => [len, *last],
-            None => [len, len],
-        };
-        let habit =
-            Habit { from, header: kept, header_len: header.len(), open, protection, lengths, sequence };
-        self.habits.retain(|other| other.from != from);
-        self.habits.push(habit);
+    /// The slots from a frame to its last retransmission, by the schedule, the retries and the
+    /// backoffs of this network.
+    fn retransmissions(&self) -> u64 {
+        let (least, greatest) = self.config.backoff;
+        let cells = (0..self.config.max_retries)
+            .map(|attempt| least.saturating_add(attempt).min(greatest))
+            .map(|exponent| 1u64.checked_shl(exponent.into()).unwrap_or(u64::MAX))
+            .fold(0, u64::saturating_add);
+        cells.saturating_mul(self.schedule.longest().into())
     }
 
     /// sec3: secures the acknowledgment as the frame was secured.
-    fn acknowledge(&mut self, to: ExtendedAddress, received: &Header, at: u32) -> bool {
+    fn acknowledge(
+        &mut self,
+        to: ExtendedAddress,
+        received: &Header,
+        at: u32,
+        prepared: Option<usize>,
+    ) -> Option<Reply> {
         let early = i64::from(self.config.timeslot.tx_offset) - i64::from(at);
         let microseconds = early.clamp(-2048, 2047) as i16;
-        let Some(ies) = ack_ies(TimeCorrection::new(microseconds, false)) else { return false };
-        let (header, protection) = (self.ack_header(to, received.sequence), protection(received));
-        let secured = self.security.secure_prepared(
-            &header,
-            &ies,
-            &[],
-            protection,
-            self.asn,
-            &mut self.inbound.ack,
-            &mut self.frame,
-        );
-        let Ok((len, prepared)) = secured else { return false };
-        if protection.level != SecurityLevel::None {
-            self.count(2, prepared);
+        let correction = TimeCorrection::new(microseconds, false);
+        if let Some(place) = prepared
+            && let Some(of) = self.inbound.get_mut(place)
+            && self.security.release(self.asn, &correction.to_octets(), &mut of.ack)
+        {
+            self.count(2, true);
+            return Some(Reply::Prepared(place));
         }
-        self.frame_len = len;
-        true
+        let (header, protection) = (self.ack_header(to, received.sequence), protection(received));
+        let ies = ack_ies(correction)?;
+        let asn = Some(self.asn);
+        let len = self.security.secure(&header, &ies, &[], protection, asn, &mut self.frame).ok()?;
+        if protection.level != SecurityLevel::None {
+            self.count(2, false);
+        }
+        Some(Reply::Ordinary(len))
     }
+}
 
-    /// The prepared acknowledgment, without its FCS.
-    pub fn ack(&self) -> &[u8] {
-        self.frame.get(..self.frame_len).unwrap_or_default()
+/// The place of an acknowledgment.
+enum Reply {
+    /// with this preparation
+    Prepared(usize),
+    /// in `frame`, of this length
+    Ordinary(usize),
+}
+
+/// Two sums (Fletcher): quick on any CPU. The frames compared are authentic and of one sender.
+fn checksum(payload: &[u8]) -> u32 {
+    let (mut octets, mut sums) = (payload.len() as u16, 0u16);
+    for octet in payload {
+        octets = octets.wrapping_add((*octet).into());
+        sums = sums.wrapping_add(octets);
     }
+    u32::from(octets) << 16 | u32::from(sums)
 }

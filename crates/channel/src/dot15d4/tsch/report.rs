@@ -1,7 +1,5 @@
 //! A node's actions, outcomes and counters.
 
-use alloc::vec::Vec;
-
 use super::super::{ExtendedAddress, FrameType};
 
 /// Counters of a node besides those of its [`Security`](super::super::Security).
@@ -20,7 +18,7 @@ pub struct NodeCounters {
     pub duplicates: u64,
     /// authentic frames for another device
     pub not_ours: u64,
-    /// authentic acknowledgments that did not match the frame sent
+    /// authentic acknowledgments that did not match the frame sent, or answered none
     pub foreign_acks: u64,
     /// prepared security operations, sec1 to sec4
     pub prepared: [u64; 4],
@@ -62,24 +60,23 @@ pub enum Action<'a> {
 }
 
 /// A frame for the layer above.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Delivered {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Delivered<'a> {
     /// the sender
     pub from: Option<ExtendedAddress>,
     /// its frame type
     pub frame_type: FrameType,
     /// its MAC payload
-    pub payload: Vec<u8>,
+    pub payload: &'a [u8],
 }
 
 /// The result of a received frame.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Reaction {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reaction<'a> {
     /// for the layer above, unless it is a duplicate or for another device
-    pub delivered: Option<Delivered>,
-    /// an acknowledgment is ready ([`Node::ack`](super::Node::ack)), to be sent TsTxAckDelay after
-    /// the frame's end
-    pub ack: bool,
+    pub delivered: Option<Delivered<'a>>,
+    /// the acknowledgment without its FCS, to be sent TsTxAckDelay after the frame's end
+    pub ack: Option<&'a [u8]>,
 }
 
 /// The radio's result after transmission.

@@ -86,7 +86,7 @@ impl Schedule {
     /// slotframe.
     pub fn cells(&self, asn: Asn) -> impl Iterator<Item = &Cell> + '_ {
         self.slotframes.iter().flat_map(move |slotframe| {
-            let slot = (asn.number() % u64::from(slotframe.length)) as u16;
+            let slot = asn.modulo(slotframe.length);
             let of =
                 move |kind| slotframe.cells.iter().filter(move |cell| cell.slot == slot && cell.kind == kind);
             of(CellKind::Transmit).chain(of(CellKind::Shared)).chain(of(CellKind::Receive))
@@ -97,11 +97,10 @@ impl Schedule {
     pub fn next(&self, from: Asn, mut wanted: impl FnMut(&Cell) -> bool) -> Option<(Asn, Cell)> {
         let mut best: Option<(Asn, Cell)> = None;
         for slotframe in &self.slotframes {
-            let length = u64::from(slotframe.length);
-            let now = from.number() % length;
+            let (length, now) = (u32::from(slotframe.length), u32::from(from.modulo(slotframe.length)));
             for cell in slotframe.cells.iter().filter(|cell| wanted(cell)) {
-                let wait = (u64::from(cell.slot) + length - now) % length;
-                let Some(asn) = from.after(wait) else { continue };
+                let wait = (u32::from(cell.slot) + length - now) % length;
+                let Some(asn) = from.after(wait.into()) else { continue };
                 if best.is_none_or(|(earliest, _)| asn < earliest) {
                     best = Some((asn, *cell));
                 }
@@ -110,9 +109,16 @@ impl Schedule {
         best
     }
 
+    /// Slots of the longest slotframe.
+    pub(super) fn longest(&self) -> u16 {
+        self.slotframes.iter().map(|slotframe| slotframe.length).max().unwrap_or(0)
+    }
+
     /// The channel of a cell in a slot.
     pub fn channel(&self, asn: Asn, channel_offset: u16) -> u8 {
-        let at = (asn.number() + u64::from(channel_offset)) % self.hopping.len().max(1) as u64;
-        self.hopping.get(at as usize).copied().unwrap_or_default()
+        let channels = self.hopping.len().max(1);
+        let of_slot = u16::try_from(channels).map_or(0, |channels| asn.modulo(channels));
+        let at = (usize::from(of_slot) + usize::from(channel_offset) % channels) % channels;
+        self.hopping.get(at).copied().unwrap_or_default()
     }
 }

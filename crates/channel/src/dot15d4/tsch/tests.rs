@@ -1,14 +1,15 @@
 //! Preparation changes neither octets nor results, for any frame.
 
-use std::vec::Vec;
+use core::iter::once;
 
 use antedate_wire::dot15d4::Frame;
 use proptest::prelude::*;
 
 use super::super::tests::setup::{A, B, PAN};
 use super::super::*;
-use super::prepare::{Inbound, Known, Outbound};
+use super::prepare::{FRAME, Inbound, Known, Outbound};
 
+const LOOKUP: KeyLookup = KeyLookup::Identified(KeyIdentifier::Source4([1, 2, 3, 4], 5));
 const SHORT: [ShortAddress; 2] = [ShortAddress(10), ShortAddress(11)];
 
 fn device(own: usize) -> Security {
@@ -24,8 +25,7 @@ fn device(own: usize) -> Security {
         short: Some(SHORT[peer]),
         exempt: false,
     });
-    let lookup = KeyLookup::Identified(KeyIdentifier::Source4([1, 2, 3, 4], 5));
-    security.install_key(KeyConfig::fresh(lookup, LinkKey::new([7; 16]), NonceKind::Asn)).unwrap();
+    security.install_key(KeyConfig::fresh(LOOKUP, LinkKey::new([7; 16]), NonceKind::Asn)).unwrap();
     security
 }
 
@@ -68,33 +68,43 @@ proptest! {
         ahead.prepare(&header, &[], &predicted, late, protection, asn, &mut outbound.frame);
         outbound.frame.step_and_complete(&ahead, budgets[0].into());
         outbound.frame.step_and_complete(&ahead, 1);
-        let mut frame = [0; 127];
-        let secured = ahead.secure_prepared(&header, &[], &payload, protection, asn, &mut outbound.frame, &mut frame);
-        prop_assert_eq!(secured, Ok((len, true)));
-        prop_assert_eq!(&frame[..len], &expected[..len]);
+        prop_assert!(ahead.release(asn, &payload[at..], &mut outbound.frame));
+        let frame = outbound.frame.frame();
+        prop_assert_eq!(frame, &expected[..len]);
+        prop_assert_eq!((ahead.sent(), ahead.numbers(&LOOKUP)), (plain.sent(), plain.numbers(&LOOKUP)));
 
         // Receiving, also a damaged frame.
-        let mut octets = frame[..len].to_vec();
+        let mut octets = frame.to_vec();
         if damage < len {
             octets[damage] ^= 1;
         }
-        let known = Frame::parse(&frame[..len]).unwrap();
+        let known = Frame::parse(frame).unwrap();
         let front = known.mac_header().to_vec();
         let mut sample = front.clone();
         sample.resize(len, 0);
         let lengths = [known.before_mic().len()];
         let known = Known { level: protection.level, front: &front, open: known.open().len(), lengths: &lengths };
         let mut receivers = [device(1), device(1)];
-        let mut inbound = Inbound::default();
+        let mut inbound = Inbound::<2>::default();
         receivers[1].expect(&sample, None, asn, &known, &mut inbound.frame);
         inbound.frame.step(&receivers[1], budgets[1].into());
-        let mut out = [[0; 127]; 2];
+        let (mut out, mut out_of_prepared) = ([0; 127], [0; FRAME]);
         let [unprepared, prepared] = &mut receivers;
-        let first = unprepared.unsecure(&octets, Some(asn), None, &mut out[0]);
-        let (second, _) = prepared.unsecure_prepared(&octets, asn, None, &mut inbound.frame, &mut out[1]);
-        prop_assert_eq!(first, second);
+        let first = unprepared.unsecure(&octets, Some(asn), None, &mut out);
+        let second = match Frame::parse(&octets) {
+            Ok(frame) => {
+                let expected = once(&mut inbound.frame);
+                prepared.unsecure_prepared(&frame, asn, None, expected, &mut out_of_prepared)
+            }
+            Err(malformed) => {
+                prepared.received.refuse(malformed.into());
+                Err(malformed.into())
+            }
+        };
+        let at = second.as_ref().map_or(0, |unsecured| unsecured.at);
+        prop_assert_eq!(first, second.map(|unsecured| unsecured.received));
         prop_assert_eq!(first.is_ok(), damage >= len);
-        let said: Vec<&[u8]> = out.iter().map(|out| &out[..payload.len()]).collect();
+        let said = [&out[..payload.len()], &out_of_prepared[at..at + payload.len()]];
         prop_assert_eq!(said[0], said[1]);
         prop_assert_eq!(said[0] == &payload[..], first.is_ok());
         prop_assert_eq!(receivers[0].received(), receivers[1].received());

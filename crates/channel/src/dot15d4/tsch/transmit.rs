@@ -1,48 +1,56 @@
 //! Sending in a slot: the frame (sec1) and its acknowledgment (sec4).
 
+use antedate_wire::dot15d4::Frame;
 use antedate_wire::dot15d4::ie::TimeCorrection;
-use antedate_wire::dot15d4::{Frame, MAX_FRAME_LEN};
 
-use super::super::{Address, Asn, ExtendedAddress, FrameType, Status};
-use super::node::Waiting;
+use super::super::{Address, Asn, ExtendedAddress, FrameType, Header, Protection, SecurityLevel, Status};
+use super::headers::protection;
+use super::node::{Sent, Waiting};
+use super::prepare::Unsecured;
 use super::{Action, Cell, CellKind, Heard, Node, Outcome};
 
-impl Node {
+impl<const EXPECTED: usize, const LENGTHS: usize> Node<EXPECTED, LENGTHS> {
     /// sec1.
     pub(super) fn transmit(&mut self, asn: Asn, cell: &Cell, at: usize) -> Action<'_> {
         let Some(waiting) = self.queue.get(at) else { return Action::Sleep };
-        let (header, ticket, ack) =
-            (self.header(waiting.to, waiting.sequence), waiting.ticket, waiting.to.is_some());
-        let secured = self.security.secure_prepared(
-            &header,
-            &[],
-            &waiting.payload,
-            self.config.protection,
-            asn,
-            &mut self.outbound.frame,
-            &mut self.frame,
-        );
-        let Ok((len, prepared)) = secured else { return Action::Sleep };
+        let (ticket, ack) = (waiting.ticket, waiting.to.is_some());
+        let protection = self.config.protection;
+        let prepared = self.outbound.ticket == Some(ticket)
+            && self.security.release(asn, waiting.late_octets(), &mut self.outbound.frame);
+        let len = if prepared {
+            0
+        } else {
+            let header = self.header(waiting.to, waiting.sequence);
+            let payload = waiting.payload();
+            let len = self.security.secure(&header, &[], payload, protection, Some(asn), &mut self.frame);
+            let Ok(len) = len else { return Action::Sleep };
+            len
+        };
         self.count(0, prepared);
         self.counters.sent += 1;
-        self.frame_len = len;
-        self.sending = Some((ticket, cell.kind));
+        self.sending = Some(Sent { ticket, kind: cell.kind, protection });
+        let ordinary = self.frame.get(..len).unwrap_or_default();
         Action::Transmit {
             channel: self.schedule.channel(asn, cell.channel_offset),
             at: self.config.timeslot.tx_offset,
-            frame: self.frame.get(..len).unwrap_or_default(),
+            frame: if prepared { self.outbound.frame.frame() } else { ordinary },
             ack,
         }
     }
 
     /// Processes the reply to the frame sent: sec4. Returns the frame's outcome, and the reason if
     /// an acknowledgment was refused.
+    ///
+    /// A secured frame demands its own level and key of its acknowledgment (clause 6.7.4.2). The
+    /// policy for acknowledgments may be weaker, because a joining device's are unsecured.
     pub fn acknowledged(&mut self, heard: Heard<'_>) -> (Outcome, Option<Status>) {
-        let Some((sent, kind)) = self.sending.take() else { return (Outcome::Nothing, None) };
-        let Some(at) = self.queue.iter().position(|waiting| waiting.ticket == sent) else {
+        let Some(Sent { ticket, kind, protection }) = self.sending.take() else {
             return (Outcome::Nothing, None);
         };
-        let Some(&Waiting { ticket, to, sequence, .. }) = self.queue.get(at) else {
+        let Some(at) = self.queue.iter().position(|waiting| waiting.ticket == ticket) else {
+            return (Outcome::Nothing, None);
+        };
+        let Some(&Waiting { to, sequence, .. }) = self.queue.get(at) else {
             return (Outcome::Nothing, None);
         };
         let Some(to) = to else {
@@ -51,7 +59,10 @@ impl Node {
         };
         let correction = match heard {
             Heard::Silence => Ok(None),
-            Heard::Frame(frame) => self.correction(frame, to, sequence),
+            Heard::Frame(octets) => self.parse(octets).and_then(|reply| {
+                self.demand(protection, &reply.header)?;
+                self.correction(&reply, to, sequence)
+            }),
         };
         match correction {
             Ok(Some(correction)) => {
@@ -68,19 +79,31 @@ impl Node {
         }
     }
 
+    /// Refuses a reply with another level or key than the frame sent.
+    fn demand(&mut self, sent: Protection, reply: &Header) -> Result<(), Status> {
+        let came = protection(reply);
+        let status = match sent.level {
+            SecurityLevel::None => return Ok(()),
+            level if level != came.level => Status::ImproperSecurityLevel,
+            _ if sent.key != came.key => Status::ImproperKeyType,
+            _ => return Ok(()),
+        };
+        self.security.received.refuse(status);
+        Err(status)
+    }
+
     /// The time correction of a matching positive acknowledgment.
     fn correction(
         &mut self,
-        frame: &[u8],
+        reply: &Frame<'_>,
         to: ExtendedAddress,
         sequence: u8,
     ) -> Result<Option<TimeCorrection>, Status> {
-        let mut out = [0; MAX_FRAME_LEN];
-        let (result, prepared) =
-            self.security.unsecure_prepared(frame, self.asn, Some(to), &mut self.outbound.ack, &mut out);
-        let received = result?;
+        let (asn, expected) = (self.asn, core::iter::once(&mut self.outbound.ack));
+        let unsecured = self.security.unsecure_prepared(reply, asn, Some(to), expected, &mut self.plain);
+        let Unsecured { received, served, .. } = unsecured?;
         if received.header.security.is_some() {
-            self.count(3, prepared);
+            self.count(3, served.is_some_and(|(_, foreseen)| foreseen));
         }
         let own = self.security.config();
         let ours = match received.header.addressing.dst {
@@ -92,8 +115,7 @@ impl Node {
             && received.header.sequence.is_none_or(|of| of == sequence)
             && received.device == Some(to)
             && ours;
-        let correction = Frame::parse(frame)?.header_ies().time_correction();
-        match correction {
+        match reply.header_ies().time_correction() {
             Some(correction) if fits && !correction.nack => Ok(Some(correction)),
             _ => {
                 self.counters.foreign_acks += 1;
