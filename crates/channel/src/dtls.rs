@@ -37,7 +37,7 @@ mod tests;
 mod writer;
 
 pub use antedate_wire::dtls::{ConnectionId, ContentType, Record, records};
-pub use counters::{Dropped, Refusals};
+pub use counters::{Cause, Dropped, Failures, Refusals};
 #[cfg(feature = "dtls")]
 pub use handshake::{
     Client, Connection, Cookies, Event, Failure, Greeting, Keyring, Offer, Phase, Psk, SendError, Settings,

@@ -55,7 +55,8 @@ pub(crate) struct Connect {
     /// Our identity, if the key file has several.
     #[arg(long, value_name = "NAME")]
     identity: Option<String>,
-    /// Begin a new session if a server that has answered does not answer for so long. 0: never.
+    /// Begin a new session if a server that has answered does not answer for so long, or for four
+    /// times its usual wait if that is shorter. 0: never.
     #[arg(long, value_name = "MS", default_value_t = 15_000)]
     silence_ms: u64,
     /// Replace a session in which the server never answers after so long. 0: never.

@@ -1,22 +1,24 @@
 //! The devices' side: a DTLS connection with its own socket for each device address.
 //!
 //! A device's datagrams wait while there are no keys. An unprotected alert or a closed port hints
-//! that the server has lost the session. Anyone can forge these, so the old session stays until a
-//! new one is established, and is kept if an authentic record arrives before. Silence tells the
-//! same: of a server that has answered in the session, or for long of one that never did. Only
-//! with [`Options::resend`] does the new session repeat the device's last unanswered datagram,
-//! which may then arrive twice.
+//! that the server has lost the session, and so does silence of a server that usually answers
+//! ([`Liveness`]). None of them is proof, so the old session stays until a new one is established,
+//! and is kept if an authentic record arrives before. A server that never answers gets a new
+//! session now and then. Only with [`Options::resend`] does the new session repeat the device's
+//! last unanswered datagram, which may then arrive twice.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 
-use antedate_channel::dtls::{Client, Connection, Event, Phase, Refusals, SendError};
+use antedate_channel::dtls::{Client, Connection, Event, Failures, Phase, Refusals, SendError};
 use mio::net::UdpSocket;
 use serde_json::Value;
 
 use crate::Options;
 use crate::deadlines::Deadlines;
 use crate::event_loop::{FIRST_SESSION, Io, RECORD_OVERHEAD, Side, random};
+use crate::liveness::Liveness;
 use crate::status::{self, Counters};
 use crate::summary::Summaries;
 
@@ -24,8 +26,9 @@ use crate::summary::Summaries;
 const HINT_MS: u64 = 500;
 /// The greatest age of a datagram that is sent again, in milliseconds.
 const FRESH_MS: u64 = 2000;
-/// The fewest unanswered datagrams of a silence.
-const MIN_UNANSWERED: u32 = 3;
+
+/// The reason of a suspicion.
+const SILENT: &str = "the server has stopped answering";
 
 struct Session {
     device: SocketAddr,
@@ -33,14 +36,20 @@ struct Session {
     established: Option<Connection>,
     handshake: Option<Connection>,
     waiting: VecDeque<Vec<u8>>,
-    /// Time and content of the last unanswered datagram of the established connection.
+    /// Time and content of the last unanswered datagram of the established connection, with
+    /// [`Options::resend`].
     last: Option<(u64, Vec<u8>)>,
-    /// The time of the first unanswered datagram, and their number.
-    unanswered: Option<(u64, u32)>,
+    liveness: Liveness,
     /// Whether the server has answered in the established session.
     answered: bool,
+    /// The time since which the established session seems to be lost.
+    lost: Option<u64>,
+    /// Whether the server's port was reported closed during the handshake.
+    closed: bool,
     /// Whether the handshake in progress replaces a session that still carries datagrams.
     renews: bool,
+    /// Whether silence is the reason of the handshake in progress.
+    for_silence: bool,
     /// The time at which the session was established.
     since: u64,
     /// The time of the last accepted hint.
@@ -55,16 +64,14 @@ impl Session {
         self.handshake.as_ref().and_then(Connection::deadline).map_or(idle, |at| at.min(idle))
     }
 
-    /// Whether the server has been silent for too long.
-    fn is_silent(&self, now: u64, silence_ms: u64) -> bool {
-        let long =
-            |(since, count): (u64, u32)| count >= MIN_UNANSWERED && now.saturating_sub(since) >= silence_ms;
-        silence_ms > 0 && self.answered && self.unanswered.is_some_and(long)
-    }
-
     /// Whether a session without any answer is due for a new one.
     fn is_due(&self, now: u64, renew_ms: u64) -> bool {
         renew_ms > 0 && !self.answered && now.saturating_sub(self.since) >= renew_ms
+    }
+
+    /// Whether datagrams wait for the handshake in progress.
+    const fn holds(&self) -> bool {
+        self.handshake.is_some() && !self.renews
     }
 
     /// Whether a hint may be accepted.
@@ -104,6 +111,7 @@ pub(crate) struct Connect {
     stale: BTreeSet<usize>,
     deadlines: Deadlines,
     counters: Counters,
+    failures: Failures,
     refused: Refusals,
     summaries: Summaries,
     out: Vec<u8>,
@@ -120,6 +128,7 @@ impl Connect {
             stale: BTreeSet::new(),
             deadlines: Deadlines::default(),
             counters: Counters::default(),
+            failures: Failures::default(),
             refused: Refusals::default(),
             summaries: Summaries::default(),
             out: Vec::new(),
@@ -152,9 +161,12 @@ impl Connect {
             handshake: None,
             waiting: VecDeque::new(),
             last: None,
-            unanswered: None,
+            liveness: Liveness::default(),
             answered: false,
+            lost: None,
+            closed: false,
             renews: false,
+            for_silence: false,
             since: io.now(),
             heeded: None,
             touched: io.now(),
@@ -184,6 +196,7 @@ impl Connect {
             let mut connection = Connection::connect(settings, client, now, &mut random);
             transmit(&session.socket, &mut connection);
             session.handshake = Some(connection);
+            session.closed = false;
         }
         self.schedule(id);
     }
@@ -201,16 +214,16 @@ impl Connect {
         let connection = session.established.as_mut().ok_or(SendError::NotEstablished)?;
         self.out.resize(datagram.len() + RECORD_OVERHEAD, 0);
         let len = connection.seal(datagram, &mut self.out)?;
-        if let Err(error) = session.socket.send(self.out.get(..len).unwrap_or_default()) {
-            tracing::debug!(%error, "not sent");
-        }
+        let closed = send(&session.socket, self.out.get(..len).unwrap_or_default());
         self.stale.insert(id);
         if self.options.resend {
             session.last = Some((now, datagram.to_vec()));
         }
-        let (since, count) = session.unanswered.unwrap_or((now, 0));
-        session.unanswered = Some((since, count.saturating_add(1)));
+        session.liveness.sent(now);
         self.counters.protected += 1;
+        if closed {
+            self.is_closed(id, now);
+        }
         Ok(())
     }
 
@@ -226,8 +239,8 @@ impl Connect {
     }
 
     fn flush(&mut self, id: usize, now: u64) {
-        while let Some(datagram) = self.sessions.get_mut(&id).and_then(|session| session.waiting.pop_front())
-        {
+        let next = |session: &mut Session| if session.holds() { None } else { session.waiting.pop_front() };
+        while let Some(datagram) = self.sessions.get_mut(&id).and_then(next) {
             match self.protect(id, &datagram, now) {
                 Ok(()) => self.counters.held += 1,
                 Err(_) => self.counters.dropped += 1,
@@ -236,25 +249,62 @@ impl Connect {
     }
 
     /// Begins a new session in place of one that seems lost, for this reason.
-    fn lost(&mut self, id: usize, now: u64, reason: &str) {
+    fn lost(&mut self, id: usize, now: u64, reason: &'static str) {
         let Some(session) = self.sessions.get_mut(&id) else { return };
         if session.handshake.is_some() {
             return;
         }
-        if let Some(count) = self.summaries.note(reason, now) {
-            tracing::warn!(device = %session.device, count, "the session seems to be lost, a new one is begun: {reason}");
-        }
-        session.renews = false;
+        (session.renews, session.for_silence) = (false, reason == SILENT);
         session.heeded = Some(now);
-        session.unanswered = None;
+        session.lost.get_or_insert(now);
         self.counters.lost_sessions += 1;
-        if let Some((when, datagram)) = session.last.take()
-            && now.saturating_sub(when) <= FRESH_MS
-        {
-            session.waiting.push_front(datagram);
-            self.counters.resent += 1;
+        session.last.take_if(|(when, _)| now.saturating_sub(*when) > FRESH_MS);
+        if let Some(count) = self.summaries.note(reason, now) {
+            tracing::warn!(
+                device = %session.device, to = %self.options.to, count,
+                "the session seems to be lost, and a new one is begun: {reason}; if this lasts, see whether the \
+                 server runs and is reachable"
+            );
         }
         self.begin(id, now);
+    }
+
+    /// Begins a new session if one is due: beside an old one that was suspected before, or that
+    /// never carried an answer, or instead of one that falls silent.
+    fn renew(&mut self, id: usize, now: u64) {
+        let Some(session) = self.sessions.get_mut(&id) else { return };
+        let silent = session.liveness.silence(now, self.options.silence_ms).is_some();
+        if silent && !session.liveness.in_vain() && session.lost.is_none() {
+            self.lost(id, now, SILENT);
+        } else if silent || session.lost.is_some() || session.is_due(now, self.options.renew_ms) {
+            (session.renews, session.for_silence) = (true, silent);
+            self.begin(id, now);
+        }
+    }
+
+    /// Takes a report that the server's port is closed. Anyone can forge it.
+    fn is_closed(&mut self, id: usize, now: u64) {
+        self.counters.unreachable += 1;
+        let Some(session) = self.sessions.get_mut(&id) else { return };
+        session.closed = true;
+        if session.handshake.is_some() && session.renews {
+            // Nothing arrives there; datagrams wait from now on.
+            session.renews = false;
+            session.lost.get_or_insert(now);
+        } else if session.established.is_some() && session.liveness.awaits() && session.heeds(now) {
+            self.lost(id, now, "the server's port is closed");
+        }
+    }
+
+    /// Notes that the server answers a device again.
+    fn found(&mut self, id: usize, now: u64, how: &'static str) {
+        let Some(since) = self.sessions.get_mut(&id).and_then(|session| session.lost.take()) else { return };
+        if let Some(count) = self.summaries.note(how, now)
+            && let Some(session) = self.sessions.get(&id)
+        {
+            let ms = now.saturating_sub(since);
+            tracing::info!(device = %session.device, to = %self.options.to, ms, count, "the server answers again: {how}");
+        }
     }
 
     fn settle(&mut self, id: usize, now: u64) {
@@ -262,15 +312,23 @@ impl Connect {
         if let Some(Phase::Failed(failure)) = session.handshake.as_ref().map(Connection::phase) {
             let reason = failure.to_string();
             if let Some(count) = self.summaries.note(&reason, now) {
-                tracing::warn!(device = %session.device, count, "the handshake failed: {reason}");
+                tracing::warn!(device = %session.device, to = %self.options.to, count, "the handshake failed: {reason}");
             }
             self.counters.failed_handshakes += 1;
+            self.failures.count(failure.cause());
             if let Some(connection) = session.handshake.take() {
                 self.refused.add(connection.refusals());
             }
-            if session.established.is_some() {
+            let closed = std::mem::take(&mut session.closed);
+            let lost = session.lost.is_some() || session.established.is_none();
+            // The server may know the old session, and refuse a second one. Datagrams for a closed
+            // port wait on.
+            session.renews = session.established.is_some() && !closed;
+            let again = lost && !session.waiting.is_empty();
+            if session.renews {
                 self.flush(id, now);
-            } else if !session.waiting.is_empty() {
+            }
+            if again {
                 self.begin(id, now);
             }
         }
@@ -280,10 +338,25 @@ impl Connect {
 
 fn transmit(socket: &UdpSocket, connection: &mut Connection) {
     while let Some(datagram) = connection.transmit() {
-        if let Err(error) = socket.send(&datagram) {
-            tracing::debug!(%error, "not sent");
+        send(socket, &datagram);
+    }
+}
+
+/// Sends a datagram. Returns true if the server's port was reported closed. The kernel reports that
+/// of an earlier datagram in place of sending this one, which is therefore sent again.
+fn send(socket: &UdpSocket, datagram: &[u8]) -> bool {
+    let mut closed = false;
+    for _ in 0..2 {
+        match socket.send(datagram) {
+            Err(error) if error.kind() == ErrorKind::ConnectionRefused => closed = true,
+            Err(error) => {
+                tracing::debug!(%error, "not sent");
+                break;
+            }
+            Ok(_) => break,
         }
     }
+    closed
 }
 
 impl Side for Connect {
@@ -295,15 +368,12 @@ impl Side for Connect {
         };
         let Some(session) = self.sessions.get_mut(&id) else { return };
         session.touched = now;
-        if session.established.is_some() && (session.handshake.is_none() || session.renews) {
-            if session.handshake.is_none() && session.is_silent(now, self.options.silence_ms) {
-                self.lost(id, now, "the server has not answered for long");
-                self.hold(id, datagram);
-                return;
+        if session.established.is_some() && !session.holds() {
+            if session.handshake.is_none() {
+                self.renew(id, now);
             }
-            if session.handshake.is_none() && session.is_due(now, self.options.renew_ms) {
-                session.renews = true;
-                self.begin(id, now);
+            if self.sessions.get(&id).is_some_and(Session::holds) {
+                return self.hold(id, datagram);
             }
             match self.protect(id, datagram, now) {
                 Ok(()) => return,
@@ -346,7 +416,13 @@ impl Side for Connect {
                     self.refused.add(old.refusals());
                 }
                 session.established = session.handshake.take();
-                session.unanswered = None;
+                session.liveness.renewed(std::mem::take(&mut session.for_silence));
+                // The old session has ended, so its last datagram may be sent again.
+                if let (Some(_), Some((_, datagram))) = (session.lost, session.last.take()) {
+                    session.waiting.push_front(datagram);
+                    self.counters.resent += 1;
+                }
+                self.found(id, now, "a new session is established");
                 self.flush(id, now);
                 self.schedule(id);
                 return;
@@ -364,7 +440,8 @@ impl Side for Connect {
                 self.counters.opened += 1;
             }
             if came.authentic {
-                (session.touched, session.unanswered, session.last) = (now, None, None);
+                (session.touched, session.last) = (now, None);
+                session.liveness.heard(now);
                 session.answered = true;
                 kept = session.handshake.is_some();
             }
@@ -377,20 +454,16 @@ impl Side for Connect {
         if kept && let Some(connection) = session.handshake.take() {
             // The session is not lost; the hint was wrong or forged.
             self.refused.add(connection.refusals());
+            self.found(id, now, "the session was not lost");
             self.flush(id, now);
-        } else if hinted && session.heeds(now) && session.unanswered.is_some() {
+        } else if hinted && session.heeds(now) && session.liveness.awaits() {
             self.lost(id, now, "an alert says that the server does not know it");
         }
         self.settle(id, now);
     }
 
     fn unreachable(&mut self, io: &Io, id: usize) {
-        let now = io.now();
-        self.counters.unreachable += 1;
-        let Some(session) = self.sessions.get(&id) else { return };
-        if session.established.is_some() && session.unanswered.is_some() && session.heeds(now) {
-            self.lost(id, now, "the server's port is closed");
-        }
+        self.is_closed(id, io.now());
     }
 
     fn socket(&self, session: usize) -> Option<&UdpSocket> {
@@ -448,9 +521,13 @@ impl Side for Connect {
         let sessions: Vec<_> = self
             .sessions
             .values()
-            .map(|s| status::Session::of(s.device.to_string(), s.established.as_ref(), s.handshake.as_ref()))
+            .map(|s| {
+                let (established, handshake) = (s.established.as_ref(), s.handshake.as_ref());
+                let shown = status::Session::of(s.device.to_string(), established, handshake);
+                if s.lost.is_some() { status::Session { phase: "lost", ..shown } } else { shown }
+            })
             .collect();
-        status::document(&self.counters, &refused, &sessions)
+        status::document(&self.counters, &self.failures, &refused, &sessions)
     }
 
     fn end(&mut self, io: &Io) {

@@ -15,6 +15,7 @@
 //! - [`status`]: counters and sessions, and the socket that answers with them
 //! - `event_loop`: sockets, time and preparation, common to both sides; `deadlines`: their times
 //! - `connect`, `listen`: the two sides
+//! - `liveness`: silence of a server
 //! - `half_open`: the bounds of handshakes; `route`: the proof of a peer's address
 //! - `summary`: log lines that strangers can cause
 //! - [`certified`]: handshakes with certificates by a library, without the proxy
@@ -27,6 +28,7 @@ mod deadlines;
 mod event_loop;
 mod half_open;
 mod listen;
+mod liveness;
 pub mod psk;
 mod route;
 pub mod status;
@@ -54,8 +56,8 @@ pub struct Options {
     pub max_handshakes: usize,
     /// milliseconds without a datagram after which a session ends
     pub idle_ms: u64,
-    /// milliseconds of unanswered datagrams after which a session with answers counts as lost; 0:
-    /// never
+    /// the most milliseconds without an answer, of a server that has answered, until a session
+    /// counts as lost, unless the server usually takes longer; 0: never
     pub silence_ms: u64,
     /// milliseconds after which a session without any answer is replaced by a new one; 0: never
     pub renew_ms: u64,

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::SocketAddr;
 
 use antedate_channel::dtls::{
-    Connection, ConnectionId, Cookies, Dropped, Event, Greeting, Offer, Phase, Refusals, Settings,
+    Connection, ConnectionId, Cookies, Dropped, Event, Failures, Greeting, Offer, Phase, Refusals, Settings,
 };
 use antedate_wire::dtls::handshake::HandshakeType;
 use antedate_wire::dtls::{ContentType, HEADER_LEN};
@@ -85,6 +85,7 @@ pub(crate) struct Listen {
     /// Sessions with records to prepare.
     stale: BTreeSet<usize>,
     counters: Counters,
+    failures: Failures,
     refused: Refusals,
     /// A second, and the hints sent in it.
     hints: (u64, u64),
@@ -109,6 +110,7 @@ impl Listen {
             deadlines: Deadlines::default(),
             stale: BTreeSet::new(),
             counters: Counters::default(),
+            failures: Failures::default(),
             refused: Refusals::default(),
             hints: (0, 0),
             summaries: Summaries::default(),
@@ -156,7 +158,8 @@ impl Listen {
                     io.send(&alert, from);
                 }
                 if let Some(offer) = Offer::of(datagram) {
-                    let reason = offer.mismatch(&self.options.settings);
+                    let (cause, reason) = offer.mismatch(&self.options.settings);
+                    self.failures.count(cause);
                     if let Some(count) = self.summaries.note(reason, now) {
                         tracing::warn!(peer = %from, count, "a handshake was refused: {reason}; offered {offer}");
                     }
@@ -474,6 +477,7 @@ impl Side for Listen {
                         tracing::warn!(%peer, identity, count, "the handshake failed: {reason}");
                     }
                     self.counters.failed_handshakes += 1;
+                    self.failures.count(failure.cause());
                     self.end_handshake(id);
                 }
             }
@@ -528,7 +532,7 @@ impl Side for Listen {
                 status::Session::of(s.route.peer().to_string(), established, handshake)
             })
             .collect();
-        status::document(&self.counters, &refused, &sessions)
+        status::document(&self.counters, &self.failures, &refused, &sessions)
     }
 
     fn end(&mut self, io: &Io) {

@@ -29,10 +29,11 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use antedate_wire::dtls::ConnectionId;
-use antedate_wire::dtls::handshake::Alert;
+use antedate_wire::dtls::handshake::{Alert, AlertDescription};
 use zeroize::Zeroizing;
 
-use super::{CipherSuite, PREPARED_LEN, ProtectError};
+use super::{Cause, CipherSuite, PREPARED_LEN, ProtectError};
+use connection::{OTHER_KEY, UNKNOWN_IDENTITY, WRONG_FINISHED};
 
 pub use connection::Connection;
 pub use cookie::{Cookies, Greeting};
@@ -131,6 +132,25 @@ pub enum Failure {
     },
     /// the peer ended the connection with an alert under its keys
     Alert(Alert),
+}
+
+impl Failure {
+    /// The cause, as far as it is known.
+    pub fn cause(&self) -> Cause {
+        let alert = match self {
+            Self::TimedOut { reason: Some(UNKNOWN_IDENTITY), .. } => return Cause::Identity,
+            Self::TimedOut { reason: Some(OTHER_KEY | WRONG_FINISHED), .. } => return Cause::Key,
+            Self::TimedOut { reason: Some(_), .. } => return Cause::Message,
+            Self::TimedOut { alert: None, .. } => return Cause::Silence,
+            Self::TimedOut { alert: Some(alert), .. } | Self::Alert(alert) => alert,
+        };
+        match alert.description {
+            AlertDescription::UnknownPskIdentity => Cause::Identity,
+            AlertDescription::BadRecordMac | AlertDescription::DecryptError => Cause::Key,
+            AlertDescription::ProtocolVersion => Cause::Version,
+            _ => Cause::Alert,
+        }
+    }
 }
 
 impl fmt::Display for Failure {

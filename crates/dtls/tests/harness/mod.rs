@@ -1,6 +1,7 @@
 //! Sides of the proxy, devices and servers on the loopback interface.
 #![allow(dead_code, reason = "each test program uses a part")]
 
+use std::collections::HashMap;
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,7 +9,7 @@ use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use antedate_channel::dtls::{Connection, ConnectionId, Phase, Settings};
+use antedate_channel::dtls::{Connection, ConnectionId, Cookies, Event, Greeting, Phase, Settings};
 use antedate_dtls::psk::PskFile;
 use antedate_dtls::{Options, connect, listen};
 
@@ -83,6 +84,42 @@ pub(crate) fn echo() -> Running {
         while !stop.load(Ordering::Acquire) {
             if let Ok((len, from)) = socket.recv_from(&mut buffer) {
                 let _ = socket.send_to(&buffer[..len], from);
+            }
+        }
+    })
+}
+
+/// An echoing DTLS server of another make: records of unknown sessions get no answer, and it ends
+/// without a word.
+pub(crate) fn foreign(at: SocketAddr) -> Running {
+    run(move |stop, ready| {
+        let place = UdpSocket::bind(at).expect("a socket");
+        place.set_read_timeout(Some(Duration::from_millis(5))).expect("an option");
+        let _ = ready.send(place.local_addr().expect("bound"));
+        let (keys, cookies) = (PskFile::parse(KEYS).expect("good keys"), Cookies::new([7; 32]));
+        let mut sessions: HashMap<SocketAddr, Connection> = HashMap::new();
+        let (mut buffer, mut out) = ([0; 2000], [0; 2000]);
+        while !stop.load(Ordering::Acquire) {
+            let Ok((len, from)) = place.recv_from(&mut buffer) else { continue };
+            match cookies.greet(&buffer[..len], from.to_string().as_bytes(), 0, |_| ()) {
+                Greeting::Reply(reply) => _ = place.send_to(&reply, from),
+                Greeting::Accept => {
+                    let fresh = Connection::accept(Settings::default(), &buffer[..len], 0, &mut random);
+                    sessions.extend(fresh.ok().map(|fresh| (from, fresh)));
+                }
+                Greeting::Refused(_) => {}
+            }
+            let Some(session) = sessions.get_mut(&from) else { continue };
+            let mut data = Vec::new();
+            session.handle(&buffer[..len], 0, &keys, &mut |event| {
+                data.extend(if let Event::Data(octets) = event { Some(octets.to_vec()) } else { None });
+            });
+            while let Some(datagram) = session.transmit() {
+                let _ = place.send_to(&datagram, from);
+            }
+            for octets in data {
+                let len = session.seal(&octets, &mut out).expect("keys");
+                let _ = place.send_to(&out[..len], from);
             }
         }
     })

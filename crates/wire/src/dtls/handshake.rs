@@ -45,6 +45,8 @@ wire_enum! {
         EcPointFormats = 11,
         /// the master secret depends on the whole handshake (RFC 7627)
         ExtendedMasterSecret = 23,
+        /// the client's versions (RFC 8446 section 4.2.1)
+        SupportedVersions = 43,
         /// connection IDs (RFC 9146)
         ConnectionId = 54,
         /// secure renegotiation (RFC 5746)

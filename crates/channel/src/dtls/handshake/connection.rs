@@ -42,6 +42,9 @@ pub(super) enum Step {
 
 /// The reason why a message did not fit. It is counted, and kept for reports.
 pub(super) type Misfit = &'static str;
+pub(super) const UNKNOWN_IDENTITY: Misfit = "nobody has the client's identity";
+pub(super) const WRONG_FINISHED: Misfit = "the Finished is wrong";
+pub(super) const OTHER_KEY: Misfit = "the peer's records do not verify: it has another key for this identity";
 
 /// One side of a connection, client or server.
 pub struct Connection {
@@ -378,7 +381,7 @@ impl Connection {
         let expected = prf::verify_data(self.master.as_ref().ok_or("no keys")?, by_client, &self.hash());
         let same: bool = subtle::ConstantTimeEq::ct_eq(&expected[..], &message.body[..]).into();
         if message.kind != HandshakeType::Finished || !same {
-            return Err("the Finished is wrong");
+            return Err(WRONG_FINISHED);
         }
         self.hash_message(message);
         Ok(())
@@ -455,7 +458,10 @@ impl Connection {
             return;
         }
         if now >= self.began.saturating_add(self.settings.give_up_ms) {
-            let failure = Failure::TimedOut { alert: self.alert, reason: self.misfit };
+            // Each side's first protected record is its Finished.
+            let other_key = self.refusals.forged > 0 && self.step == Step::Finished;
+            let reason = if other_key { Some(OTHER_KEY) } else { self.misfit };
+            let failure = Failure::TimedOut { alert: self.alert, reason };
             self.end(Phase::Failed(failure));
         } else if self.deadline.is_some_and(|deadline| now >= deadline) {
             self.retransmitted += 1;

@@ -8,9 +8,9 @@ use antedate_wire::dtls::{ConnectionId, VERSION_1_2};
 use super::super::Dropped;
 use super::assembly::Message;
 use super::client::{NO_RENEGOTIATION, ROOM, X25519};
-use super::connection::{Connection, Misfit, Step};
+use super::connection::{Connection, Misfit, Step, UNKNOWN_IDENTITY};
 use super::cookie::client_hello;
-use super::{Keyring, Settings};
+use super::{Keyring, Offer, Settings};
 
 impl Connection {
     /// Begins a connection as its server, with a ClientHello that showed a cookie
@@ -33,8 +33,7 @@ impl Connection {
             this.say(Alert { fatal: true, description });
             Err((Dropped::Handshake, this.transmit()))
         };
-        // DTLS counts down: a later version is a smaller number.
-        if hello.version > VERSION_1_2 {
+        if !Offer::in_hello(&hello).has_version() {
             return refuse(this, AlertDescription::ProtocolVersion);
         }
         let groups = hello.extensions.get(ExtensionType::SupportedGroups);
@@ -128,7 +127,7 @@ impl Connection {
                 let Some(key) = keyring.key(exchange.identity) else {
                     self.identity = exchange.identity.to_vec();
                     self.say(Alert { fatal: true, description: AlertDescription::UnknownPskIdentity });
-                    return Err("nobody has the client's identity");
+                    return Err(UNKNOWN_IDENTITY);
                 };
                 self.hash_message(message);
                 self.make_keys(&key)?;
