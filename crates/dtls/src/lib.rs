@@ -16,6 +16,7 @@
 //! - `event_loop`: sockets, time and preparation, common to both sides; `deadlines`: their times
 //! - `connect`, `listen`: the two sides
 //! - `liveness`: silence of a server
+//! - `partial_hellos`: ClientHellos in fragments
 //! - `half_open`: the bounds of handshakes; `route`: the proof of a peer's address
 //! - `summary`: log lines that strangers can cause
 //! - [`certified`]: handshakes with certificates by a library, without the proxy
@@ -29,6 +30,7 @@ mod event_loop;
 mod half_open;
 mod listen;
 mod liveness;
+mod partial_hellos;
 pub mod psk;
 mod route;
 pub mod status;

@@ -21,6 +21,7 @@ use crate::Options;
 use crate::deadlines::Deadlines;
 use crate::event_loop::{FIRST_SESSION, Io, RECORD_OVERHEAD, Side, random};
 use crate::half_open::HalfOpen;
+use crate::partial_hellos::PartialHellos;
 use crate::psk::PskFile;
 use crate::route::Route;
 use crate::status::{self, Counters};
@@ -81,6 +82,7 @@ pub(crate) struct Listen {
     /// The number of established sessions.
     established: usize,
     half_open: HalfOpen,
+    partial_hellos: PartialHellos,
     deadlines: Deadlines,
     /// Sessions with records to prepare.
     stale: BTreeSet<usize>,
@@ -107,6 +109,7 @@ impl Listen {
             next: FIRST_SESSION,
             established: 0,
             half_open: HalfOpen::new(options.max_handshakes),
+            partial_hellos: PartialHellos::new(),
             deadlines: Deadlines::default(),
             stale: BTreeSet::new(),
             counters: Counters::default(),
@@ -130,6 +133,14 @@ impl Listen {
             }
             Greeting::Refused(refusal) => self.refused.count(refusal),
             Greeting::Accept => self.accept(io, datagram, from, now),
+            greeting @ (Greeting::Begin | Greeting::Continue) => {
+                if greeting == Greeting::Begin {
+                    self.partial_hellos.begin(datagram, from, now);
+                }
+                if let Some(whole) = self.partial_hellos.take(datagram, from, now) {
+                    self.accept(io, &whole, from, now);
+                }
+            }
         }
     }
 

@@ -12,6 +12,7 @@
 //! - `cookie`: the stateless answer to a first ClientHello.
 //! - `assembly`: messages from fragments, in order. `flight`: fragmenting and retransmitting.
 //! - `connection`: datagrams in and out. `client` and `server`: the handling of each message.
+//! - `partial`: a ClientHello in fragments.
 //! - `offer`: the contents of a ClientHello, for the log.
 
 mod assembly;
@@ -20,6 +21,7 @@ mod connection;
 mod cookie;
 mod flight;
 mod offer;
+mod partial;
 mod prf;
 mod server;
 #[cfg(test)]
@@ -38,6 +40,7 @@ use connection::{OTHER_KEY, UNKNOWN_IDENTITY, WRONG_FINISHED};
 pub use connection::Connection;
 pub use cookie::{Cookies, Greeting};
 pub use offer::Offer;
+pub use partial::PartialHello;
 
 /// A pre-shared key.
 pub type Psk = Zeroizing<Vec<u8>>;

@@ -107,7 +107,7 @@ pub(crate) fn foreign(at: SocketAddr) -> Running {
                     let fresh = Connection::accept(Settings::default(), &buffer[..len], 0, &mut random);
                     sessions.extend(fresh.ok().map(|fresh| (from, fresh)));
                 }
-                Greeting::Refused(_) => {}
+                _ => {}
             }
             let Some(session) = sessions.get_mut(&from) else { continue };
             let mut data = Vec::new();
