@@ -8,7 +8,7 @@
 //! messages without certificates, so this code handles order, timers and fragments. Libraries
 //! provide all primitives.
 //!
-//! - `prf`: from the pre-shared key to the record keys.
+//! - `group`: ephemeral keys. `prf`: from the pre-shared key to the record keys.
 //! - `cookie`: the stateless answer to a first ClientHello.
 //! - `assembly`: messages from fragments, in order. `flight`: fragmenting and retransmitting.
 //! - `connection`: datagrams in and out. `client` and `server`: the handling of each message.
@@ -20,6 +20,7 @@ mod client;
 mod connection;
 mod cookie;
 mod flight;
+mod group;
 mod offer;
 mod partial;
 mod prf;

@@ -8,12 +8,11 @@ use core::fmt;
 use antedate_wire::dtls::handshake::{Alert, AlertDescription, Fragment, HandshakeType};
 use antedate_wire::dtls::{ContentType, Record, VERSION_1_2, records};
 use sha2::{Digest, Sha256};
-use x25519_dalek::{PublicKey, StaticSecret};
-use zeroize::Zeroizing;
 
 use super::super::{CipherSuite, ConnectionId, DirectionKeys, Dropped, Reader, Refusals, Writer};
 use super::assembly::{Assembly, Message};
 use super::flight::{Flight, Piece, record};
+use super::group::Group;
 use super::prf::{self, Binding, Master};
 use super::{Client, Event, Failure, Keyring, Phase, SendError, Settings};
 use crate::secret::Boxed;
@@ -58,7 +57,9 @@ pub struct Connection {
     pub(super) randoms: [[u8; 32]; 2],
     pub(super) ephemeral: Boxed<32>,
     /// The peer's ephemeral key.
-    pub(super) peer_share: Option<[u8; 32]>,
+    pub(super) peer_share: Option<Vec<u8>>,
+    /// The group of the ephemeral keys, if the suite has some.
+    pub(super) group: Option<Group>,
     pub(super) suite: Option<CipherSuite>,
     pub(super) extended_master_secret: bool,
     /// Our connection ID, if agreed on, and the peer's.
@@ -106,6 +107,7 @@ impl Connection {
             randoms,
             ephemeral,
             peer_share: None,
+            group: None,
             suite: None,
             extended_master_secret: false,
             cids: [ConnectionId::EMPTY; 2],
@@ -387,23 +389,12 @@ impl Connection {
         Ok(())
     }
 
-    /// Our ephemeral public key.
-    pub(super) fn share(&self) -> [u8; 32] {
-        PublicKey::from(&StaticSecret::from(*self.ephemeral)).to_bytes()
-    }
-
     /// Makes the keys after everything up to the ClientKeyExchange is hashed.
     pub(super) fn make_keys(&mut self, psk: &[u8]) -> Result<(), Misfit> {
         let suite = self.suite.ok_or("no cipher suite")?;
-        let shared = match self.peer_share {
-            Some(share) => {
-                let secret = StaticSecret::from(*self.ephemeral).diffie_hellman(&PublicKey::from(share));
-                if !secret.was_contributory() {
-                    return Err("the ephemeral key is of low order");
-                }
-                Some(Zeroizing::new(secret.to_bytes()))
-            }
-            None => None,
+        let shared = match (self.group, &self.peer_share) {
+            (Some(group), Some(share)) => Some(group.agree(&self.ephemeral, share)?),
+            _ => None,
         };
         let premaster = prf::premaster(psk, shared.as_deref());
         let [client, server] = self.randoms;

@@ -8,8 +8,8 @@ use antedate_wire::dtls::handshake::{ClientHello, ExtensionType};
 
 use super::super::{Cause, CipherSuite};
 use super::Settings;
-use super::client::X25519;
 use super::cookie::client_hello;
+use super::group::Group;
 
 /// The most suites, and the most groups, in a line.
 const MAX_SHOWN: usize = 32;
@@ -51,6 +51,11 @@ impl Offer {
         self.version <= VERSION_1_2 && (self.versions.is_empty() || self.versions.contains(&VERSION_1_2))
     }
 
+    /// The group that a server chooses.
+    pub(super) fn group(&self) -> Option<Group> {
+        Group::choose(&self.groups)
+    }
+
     /// The reason why a server with these settings refuses it.
     pub fn mismatch(&self, settings: &Settings) -> (Cause, &'static str) {
         let common = |suite: &&CipherSuite| self.suites.contains(&suite.number());
@@ -61,8 +66,8 @@ impl Offer {
             (Cause::Version, "the client speaks DTLS 1.3 only; allow DTLS 1.2 there")
         } else if common.peek().is_none() {
             (Cause::Suite, "no cipher suite of the client is enabled here; see --suite")
-        } else if common.all(|suite| suite.is_ecdhe()) && !self.groups.contains(&X25519) {
-            (Cause::Group, "the common cipher suites need the group X25519, which the client lacks")
+        } else if common.all(|suite| suite.is_ecdhe()) && self.group().is_none() {
+            (Cause::Group, "the common cipher suites need X25519 or P-256, which the client lacks")
         } else if settings.require_extended_master_secret && !self.extended_master_secret {
             let what = "the client lacks the extended master secret (RFC 7627); see --allow-plain-master-secret";
             (Cause::MasterSecret, what)

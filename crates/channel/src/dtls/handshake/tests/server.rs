@@ -2,6 +2,7 @@
 
 use antedate_wire::dtls::handshake::{AlertDescription, ServerHello, ServerKeyExchange};
 
+use super::super::group::Group;
 use super::*;
 
 const EMS: ExtensionType = ExtensionType::ExtendedMasterSecret;
@@ -78,13 +79,14 @@ fn unacceptable_hello_is_answered_by_alert() {
         (Hello { suites: [ECDHE.number()].into(), ..good.clone() }, settings(PSK), Some(HandshakeFailure)),
         (Hello { suites: [ECDHE.number()].into(), ..with(&[]) }, both(), Some(HandshakeFailure)),
         (
-            Hello { suites: [ECDHE.number()].into(), ..with(&[(GROUPS, &[0, 2, 0, 23])]) },
+            Hello { suites: [ECDHE.number()].into(), ..with(&[(GROUPS, &[0, 2, 0, 24])]) },
             both(),
             Some(HandshakeFailure),
         ),
+        (Hello { suites: [ECDHE.number()].into(), ..with(&[(GROUPS, &[0, 2, 0, 23])]) }, both(), None),
         // The length of the list is no group.
         (
-            Hello { suites: [ECDHE.number()].into(), ..with(&[(GROUPS, &[0, 29, 0, 23])]) },
+            Hello { suites: [ECDHE.number()].into(), ..with(&[(GROUPS, &[0, 29, 0, 24])]) },
             both(),
             Some(HandshakeFailure),
         ),
@@ -240,7 +242,7 @@ fn server_hello_says_what_was_agreed() {
         if suite.is_ecdhe() {
             assert_eq!(kinds[1..], [(Exchange, 1), (ServerHelloDone, 2)]);
             let exchange = ServerKeyExchange::parse(fragments[1].octets, true).unwrap();
-            assert_eq!((exchange.hint, exchange.share), (&[][..], Some((29, &server.share()[..]))));
+            assert_eq!((exchange.hint, exchange.share), (&[][..], Some((29, &Group::X25519.public(&server.ephemeral).unwrap()[..]))));
         } else {
             assert_eq!(kinds[1..], [(ServerHelloDone, 1)]);
         }
