@@ -16,6 +16,7 @@ use mio::net::UdpSocket;
 use serde_json::Value;
 
 use crate::Options;
+use crate::ahead::{Ahead, small};
 use crate::deadlines::Deadlines;
 use crate::event_loop::{FIRST_SESSION, Io, RECORD_OVERHEAD, Side, random};
 use crate::liveness::Liveness;
@@ -33,8 +34,8 @@ const SILENT: &str = "the server has stopped answering";
 struct Session {
     device: SocketAddr,
     socket: UdpSocket,
-    established: Option<Connection>,
-    handshake: Option<Connection>,
+    established: Option<Box<Connection>>,
+    handshake: Option<Box<Connection>>,
     waiting: VecDeque<Vec<u8>>,
     /// Time and content of the last unanswered datagram of the established connection, with
     /// [`Options::resend`].
@@ -61,7 +62,7 @@ impl Session {
     /// The time at which something is due, in milliseconds.
     fn deadline(&self, idle_ms: u64) -> u64 {
         let idle = self.touched.saturating_add(idle_ms);
-        self.handshake.as_ref().and_then(Connection::deadline).map_or(idle, |at| at.min(idle))
+        self.handshake.as_deref().and_then(Connection::deadline).map_or(idle, |at| at.min(idle))
     }
 
     /// Whether a session without any answer is due for a new one.
@@ -109,6 +110,7 @@ pub(crate) struct Connect {
     next: usize,
     /// Sessions with records to prepare.
     stale: BTreeSet<usize>,
+    ahead: Ahead,
     deadlines: Deadlines,
     counters: Counters,
     failures: Failures,
@@ -120,12 +122,13 @@ pub(crate) struct Connect {
 impl Connect {
     pub(crate) fn new(options: &Options, client: Client) -> Self {
         Self {
-            options: options.clone(),
+            options: small(options),
             client,
             sessions: BTreeMap::new(),
             by_device: HashMap::new(),
             next: FIRST_SESSION,
             stale: BTreeSet::new(),
+            ahead: Ahead::default(),
             deadlines: Deadlines::default(),
             counters: Counters::default(),
             failures: Failures::default(),
@@ -181,6 +184,7 @@ impl Connect {
         if let Some(session) = self.sessions.remove(&id) {
             self.by_device.remove(&session.device);
             self.deadlines.remove(id);
+            self.ahead.remove(id);
             for connection in [&session.established, &session.handshake].into_iter().flatten() {
                 self.refused.add(connection.refusals());
             }
@@ -195,7 +199,7 @@ impl Connect {
             let (settings, client) = (self.options.settings.clone(), self.client.clone());
             let mut connection = Connection::connect(settings, client, now, &mut random);
             transmit(&session.socket, &mut connection);
-            session.handshake = Some(connection);
+            session.handshake = Some(Box::new(connection));
             session.closed = false;
         }
         self.schedule(id);
@@ -215,16 +219,32 @@ impl Connect {
         self.out.resize(datagram.len() + RECORD_OVERHEAD, 0);
         let len = connection.seal(datagram, &mut self.out)?;
         let closed = send(&session.socket, self.out.get(..len).unwrap_or_default());
-        self.stale.insert(id);
         if self.options.resend {
             session.last = Some((now, datagram.to_vec()));
         }
         session.liveness.sent(now);
         self.counters.protected += 1;
+        self.speaks(id, now);
         if closed {
             self.is_closed(id, now);
         }
         Ok(())
+    }
+
+    /// Notes a datagram of a session: it has records to prepare.
+    fn speaks(&mut self, id: usize, now: u64) {
+        self.stale.insert(id);
+        // A stranger's handshake takes no place.
+        if self.sessions.get(&id).is_none_or(|session| session.established.is_none()) {
+            return;
+        }
+        let Some(change) = self.ahead.speaks(id, now) else { return };
+        for (id, large) in [(change.loses, false), (Some(change.gets), true)] {
+            let session = id.and_then(|id| self.sessions.get_mut(&id));
+            if let Some(connection) = session.and_then(|session| session.established.as_mut()) {
+                connection.set_large(large);
+            }
+        }
     }
 
     /// Queues a datagram until there are keys. The oldest goes first: on a link with deadlines the
@@ -309,7 +329,7 @@ impl Connect {
 
     fn settle(&mut self, id: usize, now: u64) {
         let Some(session) = self.sessions.get_mut(&id) else { return };
-        if let Some(Phase::Failed(failure)) = session.handshake.as_ref().map(Connection::phase) {
+        if let Some(Phase::Failed(failure)) = session.handshake.as_deref().map(Connection::phase) {
             let reason = failure.to_string();
             if let Some(count) = self.summaries.note(&reason, now) {
                 tracing::warn!(device = %session.device, to = %self.options.to, count, "the handshake failed: {reason}");
@@ -393,7 +413,7 @@ impl Side for Connect {
 
     fn inside(&mut self, io: &Io, id: usize, datagram: &mut [u8]) {
         let now = io.now();
-        self.stale.insert(id);
+        self.speaks(id, now);
         let Some(session) = self.sessions.get_mut(&id) else { return };
         if let Some(connection) = &mut session.handshake {
             let came = handle(connection, datagram, now);
@@ -416,6 +436,7 @@ impl Side for Connect {
                     self.refused.add(old.refusals());
                 }
                 session.established = session.handshake.take();
+                self.ahead.remove(id);
                 session.liveness.renewed(std::mem::take(&mut session.for_silence));
                 // The old session has ended, so its last datagram may be sent again.
                 if let (Some(_), Some((_, datagram))) = (session.lost, session.last.take()) {
@@ -522,7 +543,7 @@ impl Side for Connect {
             .sessions
             .values()
             .map(|s| {
-                let (established, handshake) = (s.established.as_ref(), s.handshake.as_ref());
+                let (established, handshake) = (s.established.as_deref(), s.handshake.as_deref());
                 let shown = status::Session::of(s.device.to_string(), established, handshake);
                 if s.lost.is_some() { status::Session { phase: "lost", ..shown } } else { shown }
             })

@@ -17,12 +17,14 @@
 //! - `connect`, `listen`: the two sides
 //! - `liveness`: silence of a server
 //! - `partial_hellos`: ClientHellos in fragments
+//! - `ahead`: which sessions prepare several records
 //! - `half_open`: the bounds of handshakes; `route`: the proof of a peer's address
 //! - `summary`: log lines that strangers can cause
 //! - [`certified`]: handshakes with certificates by a library, without the proxy
 
 #![forbid(unsafe_code)]
 
+mod ahead;
 pub mod certified;
 mod connect;
 mod deadlines;

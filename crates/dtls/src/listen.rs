@@ -18,6 +18,7 @@ use mio::net::UdpSocket;
 use serde_json::Value;
 
 use crate::Options;
+use crate::ahead::{Ahead, small};
 use crate::deadlines::Deadlines;
 use crate::event_loop::{FIRST_SESSION, Io, RECORD_OVERHEAD, Side, random};
 use crate::half_open::HalfOpen;
@@ -54,11 +55,11 @@ struct Session {
     route: Route,
     /// The socket to the devices' server, once there were keys.
     socket: Option<UdpSocket>,
-    established: Option<Begun>,
-    handshake: Option<Begun>,
+    established: Option<Box<Begun>>,
+    handshake: Option<Box<Begun>>,
     /// The connection before the established one, for the datagrams that are still on the way. It
     /// ends with the first data of the new one.
-    former: Option<Begun>,
+    former: Option<Box<Begun>>,
     touched: u64,
 }
 
@@ -83,6 +84,7 @@ pub(crate) struct Listen {
     established: usize,
     half_open: HalfOpen,
     partial_hellos: PartialHellos,
+    ahead: Ahead,
     deadlines: Deadlines,
     /// Sessions with records to prepare.
     stale: BTreeSet<usize>,
@@ -100,7 +102,7 @@ impl Listen {
         let mut secret = [0; 32];
         random(&mut secret);
         Self {
-            options: options.clone(),
+            options: small(options),
             keys,
             cookies: Cookies::new(secret),
             sessions: BTreeMap::new(),
@@ -110,6 +112,7 @@ impl Listen {
             established: 0,
             half_open: HalfOpen::new(options.max_handshakes),
             partial_hellos: PartialHellos::new(),
+            ahead: Ahead::default(),
             deadlines: Deadlines::default(),
             stale: BTreeSet::new(),
             counters: Counters::default(),
@@ -185,7 +188,7 @@ impl Listen {
         if let Some(oldest) = self.half_open.oldest_beyond(from) {
             self.give_way(oldest, now);
         }
-        let begun = Begun { connection, hello: hello.to_vec(), cid: cid.unwrap_or_default() };
+        let begun = Box::new(Begun { connection, hello: hello.to_vec(), cid: cid.unwrap_or_default() });
         let id = known.unwrap_or_else(|| {
             self.next += 1;
             self.next - 1
@@ -265,6 +268,7 @@ impl Listen {
             self.established -= usize::from(session.established.is_some());
             self.half_open.end(id);
             self.deadlines.remove(id);
+            self.ahead.remove(id);
             for begun in [&session.established, &session.handshake, &session.former].into_iter().flatten() {
                 self.refused.add(begun.connection.refusals());
                 self.by_cid.remove(&begun.cid);
@@ -321,7 +325,7 @@ impl Listen {
         self.counters.handshakes += 1;
         self.established += usize::from(!known);
         let same = |old: &Begun| old.connection.identity() == begun.connection.identity();
-        let is_same = session.established.as_ref().is_none_or(same);
+        let is_same = session.established.as_deref().is_none_or(same);
         if !is_same {
             // Another device has this address now, so the server's answers to the former one are
             // not for it.
@@ -339,9 +343,26 @@ impl Listen {
             }
         }
         let old = session.established.replace(begun);
+        self.ahead.remove(id);
         let (kept, ended) = if is_same { (old, None) } else { (None, old) };
         let older = std::mem::replace(&mut session.former, kept);
         [ended, older].into_iter().flatten().for_each(|begun| self.end_connection(&begun));
+    }
+
+    /// Notes a datagram of a session: it has records to prepare.
+    fn speaks(&mut self, id: usize, now: u64) {
+        self.stale.insert(id);
+        // A stranger's handshake takes no place.
+        if self.sessions.get(&id).is_none_or(|session| session.established.is_none()) {
+            return;
+        }
+        let Some(change) = self.ahead.speaks(id, now) else { return };
+        for (id, large) in [(change.loses, false), (Some(change.gets), true)] {
+            let session = id.and_then(|id| self.sessions.get_mut(&id));
+            if let Some(begun) = session.and_then(|session| session.established.as_mut()) {
+                begun.connection.set_large(large);
+            }
+        }
     }
 
     /// Keeps the counters of a connection that has ended, and frees its ID.
@@ -352,7 +373,7 @@ impl Listen {
 
     fn session(&mut self, io: &Io, id: usize, datagram: &[u8], from: SocketAddr) {
         let now = io.now();
-        self.stale.insert(id);
+        self.speaks(id, now);
         let Some(session) = self.sessions.get_mut(&id) else { return };
         let mut data: Vec<Vec<u8>> = Vec::new();
         let (mut established, mut closed, mut newest, mut switched) = (false, false, false, false);
@@ -450,13 +471,13 @@ impl Side for Listen {
             self.counters.dropped += 1;
             return;
         };
-        self.stale.insert(id);
         self.out.resize(datagram.len() + RECORD_OVERHEAD, 0);
         match begun.connection.seal(datagram, &mut self.out) {
             Ok(len) => {
                 io.send(self.out.get(..len).unwrap_or_default(), session.route.destination(len));
                 session.touched = io.now();
                 self.counters.protected += 1;
+                self.speaks(id, io.now());
             }
             Err(error) => {
                 if let Some(count) = self.summaries.note("not protected", io.now()) {

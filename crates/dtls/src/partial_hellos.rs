@@ -37,7 +37,9 @@ impl PartialHellos {
     pub(crate) fn begin(&mut self, datagram: &[u8], from: SocketAddr, now: u64) {
         self.end(from);
         let Some(hello) = PartialHello::new(datagram) else { return };
-        if let Some(peer) = self.places.oldest_beyond(from).and_then(|oldest| self.peers.get(&oldest).copied()) {
+        if let Some(peer) =
+            self.places.oldest_beyond(from).and_then(|oldest| self.peers.get(&oldest).copied())
+        {
             self.end(peer);
         }
         let place = self.next;

@@ -93,6 +93,9 @@ pub struct Settings {
     /// octets of each record's plaintext to prepare, at most [`PREPARED_LEN`]; 0 disables
     /// preparation
     pub reach: usize,
+    /// memory for [`SLOTS`](super::SLOTS) prepared records in each direction from the beginning
+    /// ([`Connection::set_large`])
+    pub large: bool,
     /// refuses a peer without the extended master secret (RFC 7627); the default
     pub require_extended_master_secret: bool,
 }
@@ -106,6 +109,7 @@ impl Default for Settings {
             give_up_ms: 60_000,
             mtu: 1200,
             reach: PREPARED_LEN,
+            large: true,
             require_extended_master_secret: true,
         }
     }

@@ -94,6 +94,12 @@ impl Reader {
         self.pool.idle(budget)
     }
 
+    /// Changes the memory for prepared records: for [`SLOTS`](super::SLOTS) of them, 13 KiB, or for
+    /// the first octets of one. What was prepared is wiped.
+    pub fn set_large(&mut self, large: bool) {
+        self.pool.set_large(large);
+    }
+
     /// Sets the length of plaintexts to prepare for.
     pub fn set_reach(&mut self, octets: usize) {
         self.pool.set_reach(octets.saturating_add(1));

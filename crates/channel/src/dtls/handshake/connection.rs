@@ -413,6 +413,8 @@ impl Connection {
         let mut reader = Reader::new(&theirs, EPOCH, local).ok_or(none)?;
         writer.set_reach(self.settings.reach);
         reader.set_reach(self.settings.reach);
+        writer.set_large(self.settings.large);
+        reader.set_large(self.settings.large);
         (self.writer, self.reader, self.master) = (Some(writer), Some(reader), Some(master));
         Ok(())
     }
@@ -482,6 +484,17 @@ impl Connection {
         }
         let done = self.writer.as_mut().map_or(0, |writer| writer.idle(budget));
         done + self.reader.as_mut().map_or(0, |reader| reader.idle(budget - done))
+    }
+
+    /// Changes the memory for prepared records, as [`Writer::set_large`].
+    pub fn set_large(&mut self, large: bool) {
+        self.settings.large = large;
+        if let Some(writer) = &mut self.writer {
+            writer.set_large(large);
+        }
+        if let Some(reader) = &mut self.reader {
+            reader.set_large(large);
+        }
     }
 
     /// Ends the connection. The peer is told if there are keys.

@@ -83,8 +83,7 @@ impl Cookies {
         let len = |octets: &[u8]| (octets.len() as u32).to_be_bytes();
         let lengths = [len(peer), len(hello.session)].concat();
         let version = hello.version.to_be_bytes();
-        let parts =
-            [&period.to_be_bytes()[..], &lengths, peer, &version, &hello.random, hello.session];
+        let parts = [&period.to_be_bytes()[..], &lengths, peer, &version, &hello.random, hello.session];
         let mut out = [0; COOKIE_LEN];
         out.copy_from_slice(&hmac(&self.secret[..], &parts)[..COOKIE_LEN]);
         out

@@ -69,7 +69,8 @@ impl Offer {
         } else if common.all(|suite| suite.is_ecdhe()) && self.group().is_none() {
             (Cause::Group, "the common cipher suites need X25519 or P-256, which the client lacks")
         } else if settings.require_extended_master_secret && !self.extended_master_secret {
-            let what = "the client lacks the extended master secret (RFC 7627); see --allow-plain-master-secret";
+            let what =
+                "the client lacks the extended master secret (RFC 7627); see --allow-plain-master-secret";
             (Cause::MasterSecret, what)
         } else {
             (Cause::Message, "the ClientHello breaks a rule")
@@ -80,7 +81,8 @@ impl Offer {
 impl fmt::Display for Offer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("versions")?;
-        let versions = if self.versions.is_empty() { core::slice::from_ref(&self.version) } else { &self.versions };
+        let versions =
+            if self.versions.is_empty() { core::slice::from_ref(&self.version) } else { &self.versions };
         for version in versions.iter().take(MAX_SHOWN) {
             match version {
                 0xfeff => f.write_str(" 1.0")?,

@@ -128,5 +128,8 @@ fn hello_in_fragments_is_put_together() {
     // A hello longer than any is kept by nobody.
     let mut partial = PartialHello::new(&first).unwrap();
     let long = std::vec![0; 4000];
-    assert_eq!((partial.take(&fragment_of(&long, 0, 2000)), partial.take(&fragment_of(&long, 2000, 4000))), (None, None));
+    assert_eq!(
+        (partial.take(&fragment_of(&long, 0, 2000)), partial.take(&fragment_of(&long, 2000, 4000))),
+        (None, None)
+    );
 }

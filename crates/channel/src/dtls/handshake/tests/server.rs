@@ -242,7 +242,10 @@ fn server_hello_says_what_was_agreed() {
         if suite.is_ecdhe() {
             assert_eq!(kinds[1..], [(Exchange, 1), (ServerHelloDone, 2)]);
             let exchange = ServerKeyExchange::parse(fragments[1].octets, true).unwrap();
-            assert_eq!((exchange.hint, exchange.share), (&[][..], Some((29, &Group::X25519.public(&server.ephemeral).unwrap()[..]))));
+            assert_eq!(
+                (exchange.hint, exchange.share),
+                (&[][..], Some((29, &Group::X25519.public(&server.ephemeral).unwrap()[..])))
+            );
         } else {
             assert_eq!(kinds[1..], [(ServerHelloDone, 1)]);
         }
