@@ -10,6 +10,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::io::ErrorKind;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use antedate_channel::dtls::{Client, Connection, Event, Failures, Phase, Refusals, SendError};
 use mio::net::UdpSocket;
@@ -20,6 +21,7 @@ use crate::ahead::{Ahead, small};
 use crate::deadlines::Deadlines;
 use crate::event_loop::{FIRST_SESSION, Io, RECORD_OVERHEAD, Side, random};
 use crate::liveness::Liveness;
+use crate::service::{Keys, News};
 use crate::status::{self, Counters};
 use crate::summary::Summaries;
 
@@ -33,7 +35,10 @@ const SILENT: &str = "the server has stopped answering";
 
 struct Session {
     device: SocketAddr,
+    client: Client,
+    /// The socket, and the server's address to which it is connected.
     socket: UdpSocket,
+    to: SocketAddr,
     established: Option<Box<Connection>>,
     handshake: Option<Box<Connection>>,
     waiting: VecDeque<Vec<u8>>,
@@ -104,7 +109,10 @@ fn handle(connection: &mut Connection, datagram: &[u8], now: u64) -> Came {
 
 pub(crate) struct Connect {
     options: Options,
-    client: Client,
+    keys: Keys,
+    /// The server, once its name has an address.
+    to: Option<SocketAddr>,
+    news: Arc<News>,
     sessions: BTreeMap<usize, Session>,
     by_device: HashMap<SocketAddr, usize>,
     next: usize,
@@ -120,10 +128,12 @@ pub(crate) struct Connect {
 }
 
 impl Connect {
-    pub(crate) fn new(options: &Options, client: Client) -> Self {
+    pub(crate) fn new(options: &Options, keys: Keys, news: &Arc<News>) -> Self {
         Self {
             options: small(options),
-            client,
+            keys,
+            to: options.to.address(),
+            news: Arc::clone(news),
             sessions: BTreeMap::new(),
             by_device: HashMap::new(),
             next: FIRST_SESSION,
@@ -145,8 +155,17 @@ impl Connect {
         if self.sessions.len() >= self.options.max_sessions {
             return None;
         }
+        let Some(client) = self.keys.client(device) else {
+            let unknown = "no identity for this device";
+            if let Some(count) = self.summaries.note(unknown, io.now()) {
+                tracing::warn!(%device, count, "{unknown}; name it in the file of --devices, or give --identity for all others");
+            }
+            return None;
+        };
+        // The name of the server has no address yet.
+        let to = self.to?;
         let id = self.next;
-        let socket = match io.socket(self.options.to, id) {
+        let socket = match io.socket(to, id) {
             Ok(socket) => socket,
             Err(error) => {
                 if let Some(count) = self.summaries.note("no socket", io.now()) {
@@ -159,7 +178,9 @@ impl Connect {
         tracing::info!(%device, "a device speaks for the first time");
         let session = Session {
             device,
+            client,
             socket,
+            to,
             established: None,
             handshake: None,
             waiting: VecDeque::new(),
@@ -196,7 +217,7 @@ impl Connect {
     fn begin(&mut self, id: usize, now: u64) {
         let Some(session) = self.sessions.get_mut(&id) else { return };
         if session.handshake.is_none() {
-            let (settings, client) = (self.options.settings.clone(), self.client.clone());
+            let (settings, client) = (self.options.settings.clone(), session.client.clone());
             let mut connection = Connection::connect(settings, client, now, &mut random);
             transmit(&session.socket, &mut connection);
             session.handshake = Some(Box::new(connection));
@@ -277,6 +298,7 @@ impl Connect {
         (session.renews, session.for_silence) = (false, reason == SILENT);
         session.heeded = Some(now);
         session.lost.get_or_insert(now);
+        self.news.ask();
         self.counters.lost_sessions += 1;
         session.last.take_if(|(when, _)| now.saturating_sub(*when) > FRESH_MS);
         if let Some(count) = self.summaries.note(reason, now) {
@@ -336,6 +358,7 @@ impl Connect {
             }
             self.counters.failed_handshakes += 1;
             self.failures.count(failure.cause());
+            self.news.ask();
             if let Some(connection) = session.handshake.take() {
                 self.refused.add(connection.refusals());
             }
@@ -386,6 +409,12 @@ impl Side for Connect {
             self.counters.dropped += 1;
             return;
         };
+        if let (Some(to), Some(session)) = (self.to, self.sessions.get(&id))
+            && session.to != to
+            && session.lost.is_some()
+        {
+            self.target(io, to);
+        }
         let Some(session) = self.sessions.get_mut(&id) else { return };
         session.touched = now;
         if session.established.is_some() && !session.holds() {
@@ -485,6 +514,50 @@ impl Side for Connect {
 
     fn unreachable(&mut self, io: &Io, id: usize) {
         self.is_closed(id, io.now());
+    }
+
+    fn keys(&mut self, _: &Io, keys: Keys) {
+        self.keys = keys;
+        let other = |session: &Session| {
+            let client = self.keys.client(session.device);
+            let same = |client: Client| {
+                client.identity == session.client.identity && client.key == session.client.key
+            };
+            !client.is_some_and(same)
+        };
+        let ended: Vec<usize> =
+            self.sessions.iter().filter(|(_, session)| other(session)).map(|(id, _)| *id).collect();
+        for id in &ended {
+            if let Some(session) = self.sessions.get_mut(id)
+                && let Some(connection) = &mut session.established
+            {
+                connection.close();
+                transmit(&session.socket, connection);
+            }
+            self.forget(*id);
+        }
+        if !ended.is_empty() {
+            tracing::info!(sessions = ended.len(), "sessions of revoked or changed keys are ended");
+        }
+    }
+
+    fn target(&mut self, io: &Io, at: SocketAddr) {
+        self.to = Some(at);
+        let now = io.now();
+        // Sessions in use stay where they are.
+        let moves =
+            |session: &Session| session.to != at && (session.lost.is_some() || session.established.is_none());
+        let moved: Vec<usize> =
+            self.sessions.iter().filter(|(_, session)| moves(session)).map(|(id, _)| *id).collect();
+        for id in moved {
+            let Ok(socket) = io.socket(at, id) else { continue };
+            let Some(session) = self.sessions.get_mut(&id) else { continue };
+            (session.socket, session.to, session.renews) = (socket, at, false);
+            if let Some(connection) = session.handshake.take() {
+                self.refused.add(connection.refusals());
+                self.begin(id, now);
+            }
+        }
     }
 
     fn socket(&self, session: usize) -> Option<&UdpSocket> {

@@ -8,9 +8,11 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use antedate_channel::dtls::{
-    Connection, ConnectionId, Cookies, Dropped, Event, Failures, Greeting, Offer, Phase, Refusals, Settings,
+    Connection, ConnectionId, Cookies, Dropped, Event, Failures, Greeting, Keyring, Offer, Phase, Refusals,
+    Settings,
 };
 use antedate_wire::dtls::handshake::HandshakeType;
 use antedate_wire::dtls::{ContentType, HEADER_LEN};
@@ -23,8 +25,8 @@ use crate::deadlines::Deadlines;
 use crate::event_loop::{FIRST_SESSION, Io, RECORD_OVERHEAD, Side, random};
 use crate::half_open::HalfOpen;
 use crate::partial_hellos::PartialHellos;
-use crate::psk::PskFile;
 use crate::route::Route;
+use crate::service::{Keys, News};
 use crate::status::{self, Counters};
 use crate::summary::Summaries;
 
@@ -74,7 +76,10 @@ impl Session {
 
 pub(crate) struct Listen {
     options: Options,
-    keys: PskFile,
+    keys: Keys,
+    /// The devices' server, once its name has an address.
+    to: Option<SocketAddr>,
+    news: Arc<News>,
     cookies: Cookies,
     sessions: BTreeMap<usize, Session>,
     by_peer: HashMap<SocketAddr, usize>,
@@ -98,12 +103,14 @@ pub(crate) struct Listen {
 }
 
 impl Listen {
-    pub(crate) fn new(options: &Options, keys: PskFile) -> Self {
+    pub(crate) fn new(options: &Options, keys: Keys, news: &Arc<News>) -> Self {
         let mut secret = [0; 32];
         random(&mut secret);
         Self {
             options: small(options),
             keys,
+            to: options.to.address(),
+            news: Arc::clone(news),
             cookies: Cookies::new(secret),
             sessions: BTreeMap::new(),
             by_peer: HashMap::new(),
@@ -331,22 +338,31 @@ impl Listen {
             // not for it.
             session.socket = None;
         }
-        if session.socket.is_none() {
-            match io.socket(self.options.to, id) {
-                Ok(socket) => session.socket = Some(socket),
-                Err(error) => {
-                    let none = "no socket to the devices' server";
-                    if let Some(count) = self.summaries.note(none, io.now()) {
-                        tracing::warn!(%error, count, "{none}");
-                    }
-                }
-            }
-        }
         let old = session.established.replace(begun);
         self.ahead.remove(id);
+        self.open_socket(io, id);
+        let Some(session) = self.sessions.get_mut(&id) else { return };
         let (kept, ended) = if is_same { (old, None) } else { (None, old) };
         let older = std::mem::replace(&mut session.former, kept);
         [ended, older].into_iter().flatten().for_each(|begun| self.end_connection(&begun));
+    }
+
+    /// Gives a session a socket to the devices' server, if it has none and the server's address is
+    /// known.
+    fn open_socket(&mut self, io: &Io, id: usize) {
+        let (Some(session), Some(to)) = (self.sessions.get_mut(&id), self.to) else { return };
+        if session.socket.is_some() {
+            return;
+        }
+        match io.socket(to, id) {
+            Ok(socket) => session.socket = Some(socket),
+            Err(error) => {
+                let none = "no socket to the devices' server";
+                if let Some(count) = self.summaries.note(none, io.now()) {
+                    tracing::warn!(%error, count, "{none}");
+                }
+            }
+        }
     }
 
     /// Notes a datagram of a session: it has records to prepare.
@@ -413,6 +429,9 @@ impl Listen {
         }
         if established {
             self.promote(io, id);
+        }
+        if !data.is_empty() {
+            self.open_socket(io, id);
         }
         let Some(session) = self.sessions.get_mut(&id) else { return };
         for octets in &data {
@@ -486,6 +505,45 @@ impl Side for Listen {
                 self.counters.dropped += 1;
             }
         }
+    }
+
+    fn unreachable(&mut self, _: &Io, _: usize) {
+        self.counters.unreachable += 1;
+        // The devices' server may have moved.
+        self.news.ask();
+    }
+
+    fn keys(&mut self, io: &Io, keys: Keys) {
+        let old = std::mem::replace(&mut self.keys, keys);
+        let revoked = |begun: &Begun| {
+            let identity = begun.connection.identity();
+            // A handshake without an identity or a key so far asks for the new key.
+            let before = old.key(identity);
+            before.is_some() && self.keys.key(identity) != before
+        };
+        let of = |session: &Session| {
+            [&session.established, &session.handshake].into_iter().flatten().any(|begun| revoked(begun))
+        };
+        let ended: Vec<usize> =
+            self.sessions.iter().filter(|(_, session)| of(session)).map(|(id, _)| *id).collect();
+        for id in &ended {
+            if let Some(session) = self.sessions.get_mut(id)
+                && let Some(begun) = &mut session.established
+            {
+                begun.connection.close();
+                transmit(io, &mut begun.connection, session.route.peer());
+            }
+            self.forget(*id);
+        }
+        if !ended.is_empty() {
+            tracing::info!(sessions = ended.len(), "sessions of revoked or changed keys are ended");
+        }
+    }
+
+    fn target(&mut self, _: &Io, at: SocketAddr) {
+        self.to = Some(at);
+        // Each session opens another socket with its next datagram.
+        self.sessions.values_mut().for_each(|session| session.socket = None);
     }
 
     fn socket(&self, session: usize) -> Option<&UdpSocket> {

@@ -10,7 +10,9 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use antedate_channel::dtls::{Connection, ConnectionId, Cookies, Event, Greeting, Phase, Settings};
+use antedate_dtls::devices::Devices;
 use antedate_dtls::psk::PskFile;
+use antedate_dtls::service::{Keys, News};
 use antedate_dtls::{Options, connect, listen};
 
 pub(crate) const KEYS: &str =
@@ -34,7 +36,7 @@ impl Drop for Running {
 pub(crate) fn options(listen: SocketAddr, to: SocketAddr) -> Options {
     Options {
         listen,
-        to,
+        to: to.into(),
         settings: Settings { retransmit_ms: 50, cid: Some(ConnectionId::EMPTY), ..Settings::default() },
         max_sessions: 3,
         max_handshakes: 16,
@@ -62,16 +64,28 @@ pub(crate) fn run(side: impl FnOnce(&AtomicBool, mpsc::Sender<SocketAddr>) + Sen
 }
 
 pub(crate) fn server_side(options: Options) -> Running {
-    let keys = PskFile::parse(KEYS).expect("good keys");
+    serving(options, &Arc::default())
+}
+
+/// Runs the server's side with news from the test.
+pub(crate) fn serving(options: Options, news: &Arc<News>) -> Running {
+    let (keys, news) = (PskFile::parse(KEYS).expect("good keys"), Arc::clone(news));
     run(move |stop, ready| {
-        listen(&options, keys, stop, |at| _ = ready.send(at)).expect("it runs");
+        listen(&options, keys.into(), &news, stop, |at| _ = ready.send(at)).expect("it runs");
     })
 }
 
 pub(crate) fn device_side(options: Options, identity: &'static str) -> Running {
-    let client = PskFile::parse(KEYS).expect("good keys").client(Some(identity)).expect("known");
+    let keys =
+        Keys { psk: PskFile::parse(KEYS).expect("good keys"), devices: Devices::all(identity.to_owned()) };
+    served(options, keys, &Arc::default())
+}
+
+/// Runs the devices' side with news from the test.
+pub(crate) fn served(options: Options, keys: Keys, news: &Arc<News>) -> Running {
+    let news = Arc::clone(news);
     run(move |stop, ready| {
-        connect(&options, client, stop, |at| _ = ready.send(at)).expect("it runs");
+        connect(&options, keys, &news, stop, |at| _ = ready.send(at)).expect("it runs");
     })
 }
 
