@@ -222,10 +222,9 @@ pub(super) struct Seal {
 }
 
 impl Seal {
-    /// A large pool.
-    pub(super) fn new(keys: &DirectionKeys, epoch: u16, first: u64) -> Option<Self> {
-        let pool = Seals::new(keys, Numbers::new(keys.rule(), epoch, first), true)?;
-        Some(Self { keys: keys.clone(), pool, reach: PREPARED_LEN, large: true })
+    pub(super) fn new(keys: &DirectionKeys, epoch: u16, first: u64, large: bool) -> Option<Self> {
+        let pool = Seals::new(keys, Numbers::new(keys.rule(), epoch, first), large)?;
+        Some(Self { keys: keys.clone(), pool, reach: PREPARED_LEN, large })
     }
 
     /// Changes the size. What was prepared is burnt.
@@ -279,10 +278,9 @@ pub(super) struct Open {
 }
 
 impl Open {
-    /// A large pool.
-    pub(super) fn new(keys: &DirectionKeys) -> Option<Self> {
-        let pool = Opens::new(keys, true)?;
-        Some(Self { keys: keys.clone(), pool, expected: 0, reach: PREPARED_LEN, large: true })
+    pub(super) fn new(keys: &DirectionKeys, large: bool) -> Option<Self> {
+        let pool = Opens::new(keys, large)?;
+        Some(Self { keys: keys.clone(), pool, expected: 0, reach: PREPARED_LEN, large })
     }
 
     /// Changes the size. What was prepared is wiped.

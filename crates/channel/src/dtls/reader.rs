@@ -33,8 +33,13 @@ impl Reader {
     /// Opens records of an epoch. `cid` is our connection ID. `None` if the keys do not fit their
     /// cipher, which [`DirectionKeys`] rules out.
     pub fn new(keys: &DirectionKeys, epoch: u16, cid: ConnectionId) -> Option<Self> {
+        Self::sized(keys, epoch, cid, true)
+    }
+
+    /// As [`new`](Self::new), with the memory of [`set_large`](Self::set_large).
+    pub(super) fn sized(keys: &DirectionKeys, epoch: u16, cid: ConnectionId, large: bool) -> Option<Self> {
         let first = u64::from(epoch) << 48;
-        let mut pool = Open::new(keys)?;
+        let mut pool = Open::new(keys, large)?;
         pool.expect_from(first);
         Some(Self { pool, aead: keys.aead(), epoch, cid, window: ReplayWindow::new(first, MAX_WINDOW) })
     }

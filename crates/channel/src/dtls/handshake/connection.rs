@@ -409,12 +409,10 @@ impl Connection {
         let (ours, theirs): (DirectionKeys, _) =
             if self.client.is_some() { (by_client, by_server) } else { (by_server, by_client) };
         let [local, remote] = self.cids;
-        let mut writer = Writer::new(&ours, EPOCH, 0, remote).ok_or(none)?;
-        let mut reader = Reader::new(&theirs, EPOCH, local).ok_or(none)?;
+        let mut writer = Writer::sized(&ours, EPOCH, 0, remote, self.settings.large).ok_or(none)?;
+        let mut reader = Reader::sized(&theirs, EPOCH, local, self.settings.large).ok_or(none)?;
         writer.set_reach(self.settings.reach);
         reader.set_reach(self.settings.reach);
-        writer.set_large(self.settings.large);
-        reader.set_large(self.settings.large);
         (self.writer, self.reader, self.master) = (Some(writer), Some(reader), Some(master));
         Ok(())
     }
