@@ -2,11 +2,11 @@
 //! server that receive datagrams from strangers.
 
 use antedate_channel::dtls::{
-    Aead, Client, Connection, ConnectionId, ContentType, Cookies, DirectionKeys, Greeting, Keyring, Phase,
-    Psk, Reader, Settings, Writer,
+    Aead, Client, Connection, ConnectionId, ContentType, Cookies, DirectionKeys, Greeting, Keyring, PartialHello,
+    Phase, Psk, Reader, Settings, Writer,
 };
 use antedate_wire::dtls::handshake::{
-    Alert, ClientHello, ClientKeyExchange, Fragment, HelloVerifyRequest, ServerHello, ServerKeyExchange,
+    Alert, ClientHello, ClientHelloFront, ClientKeyExchange, Fragment, HelloVerifyRequest, ServerHello, ServerKeyExchange,
 };
 use antedate_wire::dtls::{MAX_CID, Record, inner, records};
 
@@ -39,7 +39,10 @@ pub fn dtls_handshake(data: &[u8]) {
 }
 
 fn body(octets: &[u8]) {
+    let front = ClientHelloFront::parse(octets);
     if let Ok(hello) = ClientHello::parse(octets) {
+        let of_hello = (hello.version, hello.random, hello.session, hello.cookie);
+        assert_eq!(front.map(|f| (f.version, f.random, f.session, f.cookie)), Ok(of_hello));
         assert_eq!(hello.suites().count(), hello.suite_octets().len() / 2);
         let walked: usize = hello.extensions.iter().map(|(_, says)| 4 + says.len()).sum();
         assert_eq!(walked, hello.extensions.octets().len());
@@ -94,7 +97,12 @@ pub fn dtls_connection(data: &[u8]) {
     let random = &mut |out: &mut [u8]| out.fill(5);
     let settings = Settings { cid: ConnectionId::new(b"c").ok(), ..Settings::default() };
     let cookies = Cookies::new([3; 32]);
-    let _ = cookies.greet(data, b"stranger", 0, |_| {});
+    assert!(!matches!(cookies.greet(data, b"stranger", 0, |_| {}), Greeting::Accept | Greeting::Begin));
+    if let Some(mut partial) = PartialHello::new(data)
+        && let Some(whole) = partial.take(data)
+    {
+        assert!(whole.len() <= data.len());
+    }
     let stranger = |connection: &mut Connection| {
         connection.handle(data, 0, &OneKey, &mut |event| panic!("{event:?} from a stranger"));
         while connection.transmit().is_some() {}

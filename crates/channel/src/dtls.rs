@@ -37,10 +37,11 @@ mod tests;
 mod writer;
 
 pub use antedate_wire::dtls::{ConnectionId, ContentType, Record, records};
-pub use counters::{Dropped, Refusals};
+pub use counters::{Cause, Dropped, Failures, Refusals};
 #[cfg(feature = "dtls")]
 pub use handshake::{
-    Client, Connection, Cookies, Event, Failure, Greeting, Keyring, Offer, Phase, Psk, SendError, Settings,
+    Client, Connection, Cookies, Event, Failure, Greeting, Keyring, Offer, PartialHello, Phase, Psk,
+    SendError, Settings,
 };
 pub use keys::DirectionKeys;
 pub use pool::{PREPARED_LEN, SLOTS};

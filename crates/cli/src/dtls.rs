@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use antedate_channel::dtls::{CipherSuite, ConnectionId, PREPARED_LEN, Settings};
-use antedate_dtls::psk::PskFile;
+use antedate_dtls::service::{Keys, News, Service, Target};
 use antedate_dtls::{Options, status};
 use antedate_hardening::confine::{self, Capability, Needs};
 use antedate_hardening::stack;
@@ -52,10 +52,15 @@ pub(crate) enum Verb {
 pub(crate) struct Connect {
     #[command(flatten)]
     common: Common,
-    /// Our identity, if the key file has several.
+    /// Our identity, if the key file has several; with --devices, that of devices not in the file.
     #[arg(long, value_name = "NAME")]
     identity: Option<String>,
-    /// Begin a new session if a server that has answered does not answer for so long. 0: never.
+    /// The file with the identity of each device: lines of `ADDRESS IDENTITY`, where ADDRESS is
+    /// 10.0.0.5, 10.0.0.5:5000 or *:5000. SIGHUP reads it again.
+    #[arg(long, value_name = "FILE")]
+    devices: Option<PathBuf>,
+    /// Begin a new session if a server that has answered does not answer for so long, or for four
+    /// times its usual wait if that is shorter. 0: never.
     #[arg(long, value_name = "MS", default_value_t = 15_000)]
     silence_ms: u64,
     /// Replace a session in which the server never answers after so long. 0: never.
@@ -85,10 +90,11 @@ pub(crate) struct Common {
     /// The address to receive datagrams at.
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = address)]
     listen: SocketAddr,
-    /// The address to send them to.
-    #[arg(long, value_name = "HOST:PORT", value_parser = address)]
-    to: SocketAddr,
-    /// The file with identities and keys (`antedate keygen dtls`), readable by its owner only.
+    /// The address to send them to. A name is resolved in the background, again when the peer is lost.
+    #[arg(long, value_name = "HOST:PORT", value_parser = target)]
+    to: Target,
+    /// The file with identities and keys (`antedate keygen dtls`), readable by its owner only. SIGHUP
+    /// reads it again, and ends the sessions of keys that are gone.
     #[arg(long, value_name = "FILE")]
     psk: PathBuf,
     /// Cipher suites by their IANA names, the favourite first. [default: all, those with forward
@@ -147,11 +153,13 @@ impl Common {
             give_up_ms: self.give_up_ms,
             mtu: self.mtu,
             reach: self.prepare.min(PREPARED_LEN),
+            // The proxy gives this memory to the sessions that speak.
+            large: false,
             require_extended_master_secret: !self.allow_plain_master_secret,
         };
         Options {
             listen: self.listen,
-            to: self.to,
+            to: self.to.clone(),
             settings,
             max_sessions: self.max_sessions.get(),
             max_handshakes: 0,
@@ -164,29 +172,46 @@ impl Common {
         }
     }
 
-    /// Starts the log, reads the keys and installs the signal handler.
-    fn start(&self) -> Result<(PskFile, Arc<AtomicBool>), Failure> {
+    /// Starts the log, reads the keys and installs the signal handler. Starts the thread that reads
+    /// them again.
+    fn start(&self, service: Service) -> Result<Started, Failure> {
         log(self.log.clone())?;
         hardened::close_memory_of_daemon();
-        let keys = stack::wiped(|| PskFile::load(&self.psk))?;
+        let keys = stack::wiped(|| service.load())?;
+        let reads = [Some(&service.psk), service.devices.as_ref()].into_iter().flatten().cloned().collect();
         hardened::confine_daemon(&Needs {
             // Until the address is bound.
             capabilities: vec![Capability::NetBindService],
             writes: self.status.iter().filter_map(|path| path.parent().map(Path::to_owned)).collect(),
-            ..Needs::default()
+            reads,
+            names: self.to.address().is_none(),
         });
         let stop = Arc::new(AtomicBool::new(false));
-        watch_signals(Arc::clone(&stop), Arc::default())?;
-        Ok((keys, stop))
+        watch_signals(Arc::clone(&stop), Arc::clone(&service.hangup))?;
+        let news = Arc::new(News::default());
+        service
+            .start(self.to.clone(), Arc::clone(&news), Arc::clone(&stop))
+            .map_err(|error| Failure::usage(format!("cannot start a thread: {error}"), "see ulimit -u"))?;
+        Ok(Started { keys, news, stop })
     }
+}
+
+/// What a side runs with.
+struct Started {
+    keys: Keys,
+    news: Arc<News>,
+    stop: Arc<AtomicBool>,
 }
 
 impl Listen {
     fn run(self) -> Done {
-        let (keys, stop) = self.common.start()?;
-        let to = self.common.to;
+        let psk = self.common.psk.clone();
+        let service =
+            Service { psk, devices: None, identity: None, is_client: false, hangup: Arc::default() };
+        let Started { keys, news, stop } = self.common.start(service)?;
+        let to = self.common.to.clone();
         let options = Options { max_handshakes: self.max_handshakes.get(), ..self.common.options() };
-        Ok(antedate_dtls::listen(&options, keys, &stop, |at| {
+        Ok(antedate_dtls::listen(&options, keys, &news, &stop, |at| {
             confine::keep_none();
             tracing::info!("DTLS at {at}, plain datagrams to {to}");
         })?)
@@ -195,9 +220,10 @@ impl Listen {
 
 impl Connect {
     fn run(self) -> Done {
-        let (keys, stop) = self.common.start()?;
-        let client = keys.client(self.identity.as_deref());
-        let client = client.map_err(|(what, remedy)| Failure::usage(what, remedy))?;
+        let psk = self.common.psk.clone();
+        let (devices, identity) = (self.devices.clone(), self.identity.clone());
+        let service = Service { psk, devices, identity, is_client: true, hangup: Arc::default() };
+        let Started { keys, news, stop } = self.common.start(service)?;
         let options = Options {
             silence_ms: self.silence_ms,
             renew_ms: self.renew_seconds.saturating_mul(1000),
@@ -205,8 +231,8 @@ impl Connect {
             hold: self.hold,
             ..self.common.options()
         };
-        let to = self.common.to;
-        Ok(antedate_dtls::connect(&options, client, &stop, |at| {
+        let to = self.common.to.clone();
+        Ok(antedate_dtls::connect(&options, keys, &news, &stop, |at| {
             confine::keep_none();
             tracing::info!("plain datagrams at {at}, DTLS to {to}");
         })?)
@@ -217,6 +243,20 @@ fn address(text: &str) -> Result<SocketAddr, ValueError> {
     let mut found =
         text.to_socket_addrs().map_err(|error| ValueError::new(format!("{error}; write HOST:PORT")))?;
     found.next().ok_or_else(|| ValueError::new("this name has no address"))
+}
+
+/// An address, or a name that need not have one yet.
+fn target(text: &str) -> Result<Target, ValueError> {
+    if let Ok(address) = text.parse::<SocketAddr>() {
+        return Ok(address.into());
+    }
+    let parts = text.rsplit_once(':').and_then(|(host, port)| Some((host, port.parse::<u16>().ok()?)));
+    match parts {
+        Some((host, port)) if !host.is_empty() && !host.contains([':', '[', ']', '/', ' ']) => {
+            Ok(Target::Name(host.to_owned(), port))
+        }
+        _ => Err(ValueError::new("this is no destination; write HOST:PORT, or [ADDRESS]:PORT for IPv6")),
+    }
 }
 
 fn suite(text: &str) -> Result<CipherSuite, ValueError> {

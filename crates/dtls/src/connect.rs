@@ -1,22 +1,27 @@
 //! The devices' side: a DTLS connection with its own socket for each device address.
 //!
 //! A device's datagrams wait while there are no keys. An unprotected alert or a closed port hints
-//! that the server has lost the session. Anyone can forge these, so the old session stays until a
-//! new one is established, and is kept if an authentic record arrives before. Silence tells the
-//! same: of a server that has answered in the session, or for long of one that never did. Only
-//! with [`Options::resend`] does the new session repeat the device's last unanswered datagram,
-//! which may then arrive twice.
+//! that the server has lost the session, and so does silence of a server that usually answers
+//! ([`Liveness`]). None of them is proof, so the old session stays until a new one is established,
+//! and is kept if an authentic record arrives before. A server that never answers gets a new
+//! session now and then. Only with [`Options::resend`] does the new session repeat the device's
+//! last unanswered datagram, which may then arrive twice.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::io::ErrorKind;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
-use antedate_channel::dtls::{Client, Connection, Event, Phase, Refusals, SendError};
+use antedate_channel::dtls::{Client, Connection, Event, Failures, Phase, Refusals, SendError};
 use mio::net::UdpSocket;
 use serde_json::Value;
 
 use crate::Options;
+use crate::ahead::{Ahead, small};
 use crate::deadlines::Deadlines;
 use crate::event_loop::{FIRST_SESSION, Io, RECORD_OVERHEAD, Side, random};
+use crate::liveness::Liveness;
+use crate::service::{Keys, News};
 use crate::status::{self, Counters};
 use crate::summary::Summaries;
 
@@ -24,23 +29,33 @@ use crate::summary::Summaries;
 const HINT_MS: u64 = 500;
 /// The greatest age of a datagram that is sent again, in milliseconds.
 const FRESH_MS: u64 = 2000;
-/// The fewest unanswered datagrams of a silence.
-const MIN_UNANSWERED: u32 = 3;
+
+/// The reason of a suspicion.
+const SILENT: &str = "the server has stopped answering";
 
 struct Session {
     device: SocketAddr,
+    client: Client,
+    /// The socket, and the server's address to which it is connected.
     socket: UdpSocket,
-    established: Option<Connection>,
-    handshake: Option<Connection>,
+    to: SocketAddr,
+    established: Option<Box<Connection>>,
+    handshake: Option<Box<Connection>>,
     waiting: VecDeque<Vec<u8>>,
-    /// Time and content of the last unanswered datagram of the established connection.
+    /// Time and content of the last unanswered datagram of the established connection, with
+    /// [`Options::resend`].
     last: Option<(u64, Vec<u8>)>,
-    /// The time of the first unanswered datagram, and their number.
-    unanswered: Option<(u64, u32)>,
+    liveness: Liveness,
     /// Whether the server has answered in the established session.
     answered: bool,
+    /// The time since which the established session seems to be lost.
+    lost: Option<u64>,
+    /// Whether the server's port was reported closed during the handshake.
+    closed: bool,
     /// Whether the handshake in progress replaces a session that still carries datagrams.
     renews: bool,
+    /// Whether silence is the reason of the handshake in progress.
+    for_silence: bool,
     /// The time at which the session was established.
     since: u64,
     /// The time of the last accepted hint.
@@ -52,19 +67,17 @@ impl Session {
     /// The time at which something is due, in milliseconds.
     fn deadline(&self, idle_ms: u64) -> u64 {
         let idle = self.touched.saturating_add(idle_ms);
-        self.handshake.as_ref().and_then(Connection::deadline).map_or(idle, |at| at.min(idle))
-    }
-
-    /// Whether the server has been silent for too long.
-    fn is_silent(&self, now: u64, silence_ms: u64) -> bool {
-        let long =
-            |(since, count): (u64, u32)| count >= MIN_UNANSWERED && now.saturating_sub(since) >= silence_ms;
-        silence_ms > 0 && self.answered && self.unanswered.is_some_and(long)
+        self.handshake.as_deref().and_then(Connection::deadline).map_or(idle, |at| at.min(idle))
     }
 
     /// Whether a session without any answer is due for a new one.
     fn is_due(&self, now: u64, renew_ms: u64) -> bool {
         renew_ms > 0 && !self.answered && now.saturating_sub(self.since) >= renew_ms
+    }
+
+    /// Whether datagrams wait for the handshake in progress.
+    const fn holds(&self) -> bool {
+        self.handshake.is_some() && !self.renews
     }
 
     /// Whether a hint may be accepted.
@@ -96,30 +109,39 @@ fn handle(connection: &mut Connection, datagram: &[u8], now: u64) -> Came {
 
 pub(crate) struct Connect {
     options: Options,
-    client: Client,
+    keys: Keys,
+    /// The server, once its name has an address.
+    to: Option<SocketAddr>,
+    news: Arc<News>,
     sessions: BTreeMap<usize, Session>,
     by_device: HashMap<SocketAddr, usize>,
     next: usize,
     /// Sessions with records to prepare.
     stale: BTreeSet<usize>,
+    ahead: Ahead,
     deadlines: Deadlines,
     counters: Counters,
+    failures: Failures,
     refused: Refusals,
     summaries: Summaries,
     out: Vec<u8>,
 }
 
 impl Connect {
-    pub(crate) fn new(options: &Options, client: Client) -> Self {
+    pub(crate) fn new(options: &Options, keys: Keys, news: &Arc<News>) -> Self {
         Self {
-            options: options.clone(),
-            client,
+            options: small(options),
+            keys,
+            to: options.to.address(),
+            news: Arc::clone(news),
             sessions: BTreeMap::new(),
             by_device: HashMap::new(),
             next: FIRST_SESSION,
             stale: BTreeSet::new(),
+            ahead: Ahead::default(),
             deadlines: Deadlines::default(),
             counters: Counters::default(),
+            failures: Failures::default(),
             refused: Refusals::default(),
             summaries: Summaries::default(),
             out: Vec::new(),
@@ -133,8 +155,17 @@ impl Connect {
         if self.sessions.len() >= self.options.max_sessions {
             return None;
         }
+        let Some(client) = self.keys.client(device) else {
+            let unknown = "no identity for this device";
+            if let Some(count) = self.summaries.note(unknown, io.now()) {
+                tracing::warn!(%device, count, "{unknown}; name it in the file of --devices, or give --identity for all others");
+            }
+            return None;
+        };
+        // The name of the server has no address yet.
+        let to = self.to?;
         let id = self.next;
-        let socket = match io.socket(self.options.to, id) {
+        let socket = match io.socket(to, id) {
             Ok(socket) => socket,
             Err(error) => {
                 if let Some(count) = self.summaries.note("no socket", io.now()) {
@@ -147,14 +178,19 @@ impl Connect {
         tracing::info!(%device, "a device speaks for the first time");
         let session = Session {
             device,
+            client,
             socket,
+            to,
             established: None,
             handshake: None,
             waiting: VecDeque::new(),
             last: None,
-            unanswered: None,
+            liveness: Liveness::default(),
             answered: false,
+            lost: None,
+            closed: false,
             renews: false,
+            for_silence: false,
             since: io.now(),
             heeded: None,
             touched: io.now(),
@@ -169,6 +205,7 @@ impl Connect {
         if let Some(session) = self.sessions.remove(&id) {
             self.by_device.remove(&session.device);
             self.deadlines.remove(id);
+            self.ahead.remove(id);
             for connection in [&session.established, &session.handshake].into_iter().flatten() {
                 self.refused.add(connection.refusals());
             }
@@ -180,10 +217,11 @@ impl Connect {
     fn begin(&mut self, id: usize, now: u64) {
         let Some(session) = self.sessions.get_mut(&id) else { return };
         if session.handshake.is_none() {
-            let (settings, client) = (self.options.settings.clone(), self.client.clone());
+            let (settings, client) = (self.options.settings.clone(), session.client.clone());
             let mut connection = Connection::connect(settings, client, now, &mut random);
             transmit(&session.socket, &mut connection);
-            session.handshake = Some(connection);
+            session.handshake = Some(Box::new(connection));
+            session.closed = false;
         }
         self.schedule(id);
     }
@@ -201,17 +239,33 @@ impl Connect {
         let connection = session.established.as_mut().ok_or(SendError::NotEstablished)?;
         self.out.resize(datagram.len() + RECORD_OVERHEAD, 0);
         let len = connection.seal(datagram, &mut self.out)?;
-        if let Err(error) = session.socket.send(self.out.get(..len).unwrap_or_default()) {
-            tracing::debug!(%error, "not sent");
-        }
-        self.stale.insert(id);
+        let closed = send(&session.socket, self.out.get(..len).unwrap_or_default());
         if self.options.resend {
             session.last = Some((now, datagram.to_vec()));
         }
-        let (since, count) = session.unanswered.unwrap_or((now, 0));
-        session.unanswered = Some((since, count.saturating_add(1)));
+        session.liveness.sent(now);
         self.counters.protected += 1;
+        self.speaks(id, now);
+        if closed {
+            self.is_closed(id, now);
+        }
         Ok(())
+    }
+
+    /// Notes a datagram of a session: it has records to prepare.
+    fn speaks(&mut self, id: usize, now: u64) {
+        self.stale.insert(id);
+        // A stranger's handshake takes no place.
+        if self.sessions.get(&id).is_none_or(|session| session.established.is_none()) {
+            return;
+        }
+        let Some(change) = self.ahead.speaks(id, now) else { return };
+        for (id, large) in [(change.loses, false), (Some(change.gets), true)] {
+            let session = id.and_then(|id| self.sessions.get_mut(&id));
+            if let Some(connection) = session.and_then(|session| session.established.as_mut()) {
+                connection.set_large(large);
+            }
+        }
     }
 
     /// Queues a datagram until there are keys. The oldest goes first: on a link with deadlines the
@@ -226,8 +280,8 @@ impl Connect {
     }
 
     fn flush(&mut self, id: usize, now: u64) {
-        while let Some(datagram) = self.sessions.get_mut(&id).and_then(|session| session.waiting.pop_front())
-        {
+        let next = |session: &mut Session| if session.holds() { None } else { session.waiting.pop_front() };
+        while let Some(datagram) = self.sessions.get_mut(&id).and_then(next) {
             match self.protect(id, &datagram, now) {
                 Ok(()) => self.counters.held += 1,
                 Err(_) => self.counters.dropped += 1,
@@ -236,41 +290,88 @@ impl Connect {
     }
 
     /// Begins a new session in place of one that seems lost, for this reason.
-    fn lost(&mut self, id: usize, now: u64, reason: &str) {
+    fn lost(&mut self, id: usize, now: u64, reason: &'static str) {
         let Some(session) = self.sessions.get_mut(&id) else { return };
         if session.handshake.is_some() {
             return;
         }
-        if let Some(count) = self.summaries.note(reason, now) {
-            tracing::warn!(device = %session.device, count, "the session seems to be lost, a new one is begun: {reason}");
-        }
-        session.renews = false;
+        (session.renews, session.for_silence) = (false, reason == SILENT);
         session.heeded = Some(now);
-        session.unanswered = None;
+        session.lost.get_or_insert(now);
+        self.news.ask();
         self.counters.lost_sessions += 1;
-        if let Some((when, datagram)) = session.last.take()
-            && now.saturating_sub(when) <= FRESH_MS
-        {
-            session.waiting.push_front(datagram);
-            self.counters.resent += 1;
+        session.last.take_if(|(when, _)| now.saturating_sub(*when) > FRESH_MS);
+        if let Some(count) = self.summaries.note(reason, now) {
+            tracing::warn!(
+                device = %session.device, to = %self.options.to, count,
+                "the session seems to be lost, and a new one is begun: {reason}; if this lasts, see whether the \
+                 server runs and is reachable"
+            );
         }
         self.begin(id, now);
     }
 
+    /// Begins a new session if one is due: beside an old one that was suspected before, or that
+    /// never carried an answer, or instead of one that falls silent.
+    fn renew(&mut self, id: usize, now: u64) {
+        let Some(session) = self.sessions.get_mut(&id) else { return };
+        let silent = session.liveness.silence(now, self.options.silence_ms).is_some();
+        if silent && !session.liveness.in_vain() && session.lost.is_none() {
+            self.lost(id, now, SILENT);
+        } else if silent || session.lost.is_some() || session.is_due(now, self.options.renew_ms) {
+            (session.renews, session.for_silence) = (true, silent);
+            self.begin(id, now);
+        }
+    }
+
+    /// Takes a report that the server's port is closed. Anyone can forge it.
+    fn is_closed(&mut self, id: usize, now: u64) {
+        self.counters.unreachable += 1;
+        let Some(session) = self.sessions.get_mut(&id) else { return };
+        session.closed = true;
+        if session.handshake.is_some() && session.renews {
+            // Nothing arrives there; datagrams wait from now on.
+            session.renews = false;
+            session.lost.get_or_insert(now);
+        } else if session.established.is_some() && session.liveness.awaits() && session.heeds(now) {
+            self.lost(id, now, "the server's port is closed");
+        }
+    }
+
+    /// Notes that the server answers a device again.
+    fn found(&mut self, id: usize, now: u64, how: &'static str) {
+        let Some(since) = self.sessions.get_mut(&id).and_then(|session| session.lost.take()) else { return };
+        if let Some(count) = self.summaries.note(how, now)
+            && let Some(session) = self.sessions.get(&id)
+        {
+            let ms = now.saturating_sub(since);
+            tracing::info!(device = %session.device, to = %self.options.to, ms, count, "the server answers again: {how}");
+        }
+    }
+
     fn settle(&mut self, id: usize, now: u64) {
         let Some(session) = self.sessions.get_mut(&id) else { return };
-        if let Some(Phase::Failed(failure)) = session.handshake.as_ref().map(Connection::phase) {
+        if let Some(Phase::Failed(failure)) = session.handshake.as_deref().map(Connection::phase) {
             let reason = failure.to_string();
             if let Some(count) = self.summaries.note(&reason, now) {
-                tracing::warn!(device = %session.device, count, "the handshake failed: {reason}");
+                tracing::warn!(device = %session.device, to = %self.options.to, count, "the handshake failed: {reason}");
             }
             self.counters.failed_handshakes += 1;
+            self.failures.count(failure.cause());
+            self.news.ask();
             if let Some(connection) = session.handshake.take() {
                 self.refused.add(connection.refusals());
             }
-            if session.established.is_some() {
+            let closed = std::mem::take(&mut session.closed);
+            let lost = session.lost.is_some() || session.established.is_none();
+            // The server may know the old session, and refuse a second one. Datagrams for a closed
+            // port wait on.
+            session.renews = session.established.is_some() && !closed;
+            let again = lost && !session.waiting.is_empty();
+            if session.renews {
                 self.flush(id, now);
-            } else if !session.waiting.is_empty() {
+            }
+            if again {
                 self.begin(id, now);
             }
         }
@@ -280,10 +381,25 @@ impl Connect {
 
 fn transmit(socket: &UdpSocket, connection: &mut Connection) {
     while let Some(datagram) = connection.transmit() {
-        if let Err(error) = socket.send(&datagram) {
-            tracing::debug!(%error, "not sent");
+        send(socket, &datagram);
+    }
+}
+
+/// Sends a datagram. Returns true if the server's port was reported closed. The kernel reports that
+/// of an earlier datagram in place of sending this one, which is therefore sent again.
+fn send(socket: &UdpSocket, datagram: &[u8]) -> bool {
+    let mut closed = false;
+    for _ in 0..2 {
+        match socket.send(datagram) {
+            Err(error) if error.kind() == ErrorKind::ConnectionRefused => closed = true,
+            Err(error) => {
+                tracing::debug!(%error, "not sent");
+                break;
+            }
+            Ok(_) => break,
         }
     }
+    closed
 }
 
 impl Side for Connect {
@@ -293,17 +409,20 @@ impl Side for Connect {
             self.counters.dropped += 1;
             return;
         };
+        if let (Some(to), Some(session)) = (self.to, self.sessions.get(&id))
+            && session.to != to
+            && session.lost.is_some()
+        {
+            self.target(io, to);
+        }
         let Some(session) = self.sessions.get_mut(&id) else { return };
         session.touched = now;
-        if session.established.is_some() && (session.handshake.is_none() || session.renews) {
-            if session.handshake.is_none() && session.is_silent(now, self.options.silence_ms) {
-                self.lost(id, now, "the server has not answered for long");
-                self.hold(id, datagram);
-                return;
+        if session.established.is_some() && !session.holds() {
+            if session.handshake.is_none() {
+                self.renew(id, now);
             }
-            if session.handshake.is_none() && session.is_due(now, self.options.renew_ms) {
-                session.renews = true;
-                self.begin(id, now);
+            if self.sessions.get(&id).is_some_and(Session::holds) {
+                return self.hold(id, datagram);
             }
             match self.protect(id, datagram, now) {
                 Ok(()) => return,
@@ -323,7 +442,7 @@ impl Side for Connect {
 
     fn inside(&mut self, io: &Io, id: usize, datagram: &mut [u8]) {
         let now = io.now();
-        self.stale.insert(id);
+        self.speaks(id, now);
         let Some(session) = self.sessions.get_mut(&id) else { return };
         if let Some(connection) = &mut session.handshake {
             let came = handle(connection, datagram, now);
@@ -346,7 +465,14 @@ impl Side for Connect {
                     self.refused.add(old.refusals());
                 }
                 session.established = session.handshake.take();
-                session.unanswered = None;
+                self.ahead.remove(id);
+                session.liveness.renewed(std::mem::take(&mut session.for_silence));
+                // The old session has ended, so its last datagram may be sent again.
+                if let (Some(_), Some((_, datagram))) = (session.lost, session.last.take()) {
+                    session.waiting.push_front(datagram);
+                    self.counters.resent += 1;
+                }
+                self.found(id, now, "a new session is established");
                 self.flush(id, now);
                 self.schedule(id);
                 return;
@@ -364,7 +490,8 @@ impl Side for Connect {
                 self.counters.opened += 1;
             }
             if came.authentic {
-                (session.touched, session.unanswered, session.last) = (now, None, None);
+                (session.touched, session.last) = (now, None);
+                session.liveness.heard(now);
                 session.answered = true;
                 kept = session.handshake.is_some();
             }
@@ -377,19 +504,59 @@ impl Side for Connect {
         if kept && let Some(connection) = session.handshake.take() {
             // The session is not lost; the hint was wrong or forged.
             self.refused.add(connection.refusals());
+            self.found(id, now, "the session was not lost");
             self.flush(id, now);
-        } else if hinted && session.heeds(now) && session.unanswered.is_some() {
+        } else if hinted && session.heeds(now) && session.liveness.awaits() {
             self.lost(id, now, "an alert says that the server does not know it");
         }
         self.settle(id, now);
     }
 
     fn unreachable(&mut self, io: &Io, id: usize) {
+        self.is_closed(id, io.now());
+    }
+
+    fn keys(&mut self, _: &Io, keys: Keys) {
+        self.keys = keys;
+        let other = |session: &Session| {
+            let client = self.keys.client(session.device);
+            let same = |client: Client| {
+                client.identity == session.client.identity && client.key == session.client.key
+            };
+            !client.is_some_and(same)
+        };
+        let ended: Vec<usize> =
+            self.sessions.iter().filter(|(_, session)| other(session)).map(|(id, _)| *id).collect();
+        for id in &ended {
+            if let Some(session) = self.sessions.get_mut(id)
+                && let Some(connection) = &mut session.established
+            {
+                connection.close();
+                transmit(&session.socket, connection);
+            }
+            self.forget(*id);
+        }
+        if !ended.is_empty() {
+            tracing::info!(sessions = ended.len(), "sessions of revoked or changed keys are ended");
+        }
+    }
+
+    fn target(&mut self, io: &Io, at: SocketAddr) {
+        self.to = Some(at);
         let now = io.now();
-        self.counters.unreachable += 1;
-        let Some(session) = self.sessions.get(&id) else { return };
-        if session.established.is_some() && session.unanswered.is_some() && session.heeds(now) {
-            self.lost(id, now, "the server's port is closed");
+        // Sessions in use stay where they are.
+        let moves =
+            |session: &Session| session.to != at && (session.lost.is_some() || session.established.is_none());
+        let moved: Vec<usize> =
+            self.sessions.iter().filter(|(_, session)| moves(session)).map(|(id, _)| *id).collect();
+        for id in moved {
+            let Ok(socket) = io.socket(at, id) else { continue };
+            let Some(session) = self.sessions.get_mut(&id) else { continue };
+            (session.socket, session.to, session.renews) = (socket, at, false);
+            if let Some(connection) = session.handshake.take() {
+                self.refused.add(connection.refusals());
+                self.begin(id, now);
+            }
         }
     }
 
@@ -448,9 +615,13 @@ impl Side for Connect {
         let sessions: Vec<_> = self
             .sessions
             .values()
-            .map(|s| status::Session::of(s.device.to_string(), s.established.as_ref(), s.handshake.as_ref()))
+            .map(|s| {
+                let (established, handshake) = (s.established.as_deref(), s.handshake.as_deref());
+                let shown = status::Session::of(s.device.to_string(), established, handshake);
+                if s.lost.is_some() { status::Session { phase: "lost", ..shown } } else { shown }
+            })
             .collect();
-        status::document(&self.counters, &refused, &sessions)
+        status::document(&self.counters, &self.failures, &refused, &sessions)
     }
 
     fn end(&mut self, io: &Io) {

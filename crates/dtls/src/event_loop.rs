@@ -16,6 +16,7 @@ use mio::{Events, Interest, Poll, Token};
 use serde_json::Value;
 
 use crate::Options;
+use crate::service::{Keys, News};
 
 /// The socket at the local address.
 const OUTSIDE: Token = Token(0);
@@ -87,6 +88,10 @@ pub(crate) trait Side {
     fn inside(&mut self, io: &Io, session: usize, datagram: &mut [u8]);
     /// Takes a report that a session's destination cannot be reached (ICMP). Anyone can forge it.
     fn unreachable(&mut self, _: &Io, _session: usize) {}
+    /// Takes other keys, and ends the sessions of those that are no longer valid.
+    fn keys(&mut self, io: &Io, keys: Keys);
+    /// Takes the address of the destination.
+    fn target(&mut self, io: &Io, at: SocketAddr);
     /// A session's socket.
     fn socket(&self, session: usize) -> Option<&UdpSocket>;
     /// Handles expired deadlines.
@@ -105,6 +110,7 @@ pub(crate) trait Side {
 pub(crate) fn run(
     options: &Options,
     mut side: impl Side,
+    news: &News,
     stop: &AtomicBool,
     ready: impl FnOnce(SocketAddr),
 ) -> Result<(), Fault> {
@@ -171,6 +177,15 @@ pub(crate) fn run(
             };
             if left {
                 again.push(*token);
+            }
+        }
+        if let Some((keys, address)) = news.take() {
+            if let Some(keys) = keys {
+                side.keys(&io, keys);
+                used = true;
+            }
+            if let Some(address) = address {
+                side.target(&io, address);
             }
         }
         if side.deadline().is_some_and(|deadline| io.now() >= deadline) {

@@ -11,41 +11,53 @@
 //! Each runs on one thread around [`antedate_channel::dtls`]. It forwards a datagram at once. In
 //! idle time it prepares the next records in small steps and polls the sockets between them.
 //!
-//! - [`psk`]: the file of identities and pre-shared keys
+//! - [`psk`]: the file of identities and pre-shared keys; [`devices`]: which device has which
+//! - [`service`]: files read again on SIGHUP, names resolved again
 //! - [`status`]: counters and sessions, and the socket that answers with them
 //! - `event_loop`: sockets, time and preparation, common to both sides; `deadlines`: their times
 //! - `connect`, `listen`: the two sides
+//! - `liveness`: silence of a server
+//! - `partial_hellos`: ClientHellos in fragments
+//! - `ahead`: which sessions prepare several records
 //! - `half_open`: the bounds of handshakes; `route`: the proof of a peer's address
 //! - `summary`: log lines that strangers can cause
 //! - [`certified`]: handshakes with certificates by a library, without the proxy
 
 #![forbid(unsafe_code)]
 
+mod ahead;
 pub mod certified;
 mod connect;
 mod deadlines;
+pub mod devices;
 mod event_loop;
 mod half_open;
 mod listen;
+mod liveness;
+mod partial_hellos;
 pub mod psk;
 mod route;
+pub mod service;
 pub mod status;
 mod summary;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use antedate_channel::dtls::{Client, Settings};
+use antedate_channel::dtls::Settings;
 use antedate_host::fault::Fault;
+
+use service::{Keys, News, Target};
 
 /// The options of either side.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// local address: for devices (connect) or for DTLS peers (listen)
     pub listen: SocketAddr,
-    /// remote address: the DTLS server (connect) or the devices' server (listen)
-    pub to: SocketAddr,
+    /// destination: the DTLS server (connect) or the devices' server (listen)
+    pub to: Target,
     /// settings of the DTLS connections
     pub settings: Settings,
     /// the most established sessions
@@ -54,8 +66,8 @@ pub struct Options {
     pub max_handshakes: usize,
     /// milliseconds without a datagram after which a session ends
     pub idle_ms: u64,
-    /// milliseconds of unanswered datagrams after which a session with answers counts as lost; 0:
-    /// never
+    /// the most milliseconds without an answer, of a server that has answered, until a session
+    /// counts as lost, unless the server usually takes longer; 0: never
     pub silence_ms: u64,
     /// milliseconds after which a session without any answer is replaced by a new one; 0: never
     pub renew_ms: u64,
@@ -67,28 +79,32 @@ pub struct Options {
     pub status: Option<PathBuf>,
 }
 
-/// Runs the devices' side until `stop` is set. Calls `ready` once with the local address.
+/// Runs the devices' side until `stop` is set. Calls `ready` once with the local address. `news`
+/// brings other keys, and the address of a name.
 ///
 /// # Errors
 /// When a socket cannot be opened or polled.
 pub fn connect(
     options: &Options,
-    client: Client,
+    keys: Keys,
+    news: &Arc<News>,
     stop: &AtomicBool,
     ready: impl FnOnce(SocketAddr),
 ) -> Result<(), Fault> {
-    event_loop::run(options, connect::Connect::new(options, client), stop, ready)
+    event_loop::run(options, connect::Connect::new(options, keys, news), news, stop, ready)
 }
 
-/// Runs the server's side until `stop` is set. Calls `ready` once with the local address.
+/// Runs the server's side until `stop` is set. Calls `ready` once with the local address. `news` as
+/// in [`connect()`].
 ///
 /// # Errors
 /// When a socket cannot be opened or polled.
 pub fn listen(
     options: &Options,
-    keys: psk::PskFile,
+    keys: Keys,
+    news: &Arc<News>,
     stop: &AtomicBool,
     ready: impl FnOnce(SocketAddr),
 ) -> Result<(), Fault> {
-    event_loop::run(options, listen::Listen::new(options, keys), stop, ready)
+    event_loop::run(options, listen::Listen::new(options, keys, news), news, stop, ready)
 }

@@ -8,9 +8,11 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use antedate_channel::dtls::{
-    Connection, ConnectionId, Cookies, Dropped, Event, Greeting, Offer, Phase, Refusals, Settings,
+    Connection, ConnectionId, Cookies, Dropped, Event, Failures, Greeting, Keyring, Offer, Phase, Refusals,
+    Settings,
 };
 use antedate_wire::dtls::handshake::HandshakeType;
 use antedate_wire::dtls::{ContentType, HEADER_LEN};
@@ -18,11 +20,13 @@ use mio::net::UdpSocket;
 use serde_json::Value;
 
 use crate::Options;
+use crate::ahead::{Ahead, small};
 use crate::deadlines::Deadlines;
 use crate::event_loop::{FIRST_SESSION, Io, RECORD_OVERHEAD, Side, random};
 use crate::half_open::HalfOpen;
-use crate::psk::PskFile;
+use crate::partial_hellos::PartialHellos;
 use crate::route::Route;
+use crate::service::{Keys, News};
 use crate::status::{self, Counters};
 use crate::summary::Summaries;
 
@@ -53,11 +57,11 @@ struct Session {
     route: Route,
     /// The socket to the devices' server, once there were keys.
     socket: Option<UdpSocket>,
-    established: Option<Begun>,
-    handshake: Option<Begun>,
+    established: Option<Box<Begun>>,
+    handshake: Option<Box<Begun>>,
     /// The connection before the established one, for the datagrams that are still on the way. It
     /// ends with the first data of the new one.
-    former: Option<Begun>,
+    former: Option<Box<Begun>>,
     touched: u64,
 }
 
@@ -72,7 +76,10 @@ impl Session {
 
 pub(crate) struct Listen {
     options: Options,
-    keys: PskFile,
+    keys: Keys,
+    /// The devices' server, once its name has an address.
+    to: Option<SocketAddr>,
+    news: Arc<News>,
     cookies: Cookies,
     sessions: BTreeMap<usize, Session>,
     by_peer: HashMap<SocketAddr, usize>,
@@ -81,10 +88,13 @@ pub(crate) struct Listen {
     /// The number of established sessions.
     established: usize,
     half_open: HalfOpen,
+    partial_hellos: PartialHellos,
+    ahead: Ahead,
     deadlines: Deadlines,
     /// Sessions with records to prepare.
     stale: BTreeSet<usize>,
     counters: Counters,
+    failures: Failures,
     refused: Refusals,
     /// A second, and the hints sent in it.
     hints: (u64, u64),
@@ -93,12 +103,14 @@ pub(crate) struct Listen {
 }
 
 impl Listen {
-    pub(crate) fn new(options: &Options, keys: PskFile) -> Self {
+    pub(crate) fn new(options: &Options, keys: Keys, news: &Arc<News>) -> Self {
         let mut secret = [0; 32];
         random(&mut secret);
         Self {
-            options: options.clone(),
+            options: small(options),
             keys,
+            to: options.to.address(),
+            news: Arc::clone(news),
             cookies: Cookies::new(secret),
             sessions: BTreeMap::new(),
             by_peer: HashMap::new(),
@@ -106,9 +118,12 @@ impl Listen {
             next: FIRST_SESSION,
             established: 0,
             half_open: HalfOpen::new(options.max_handshakes),
+            partial_hellos: PartialHellos::new(),
+            ahead: Ahead::default(),
             deadlines: Deadlines::default(),
             stale: BTreeSet::new(),
             counters: Counters::default(),
+            failures: Failures::default(),
             refused: Refusals::default(),
             hints: (0, 0),
             summaries: Summaries::default(),
@@ -128,6 +143,14 @@ impl Listen {
             }
             Greeting::Refused(refusal) => self.refused.count(refusal),
             Greeting::Accept => self.accept(io, datagram, from, now),
+            greeting @ (Greeting::Begin | Greeting::Continue) => {
+                if greeting == Greeting::Begin {
+                    self.partial_hellos.begin(datagram, from, now);
+                }
+                if let Some(whole) = self.partial_hellos.take(datagram, from, now) {
+                    self.accept(io, &whole, from, now);
+                }
+            }
         }
     }
 
@@ -156,7 +179,8 @@ impl Listen {
                     io.send(&alert, from);
                 }
                 if let Some(offer) = Offer::of(datagram) {
-                    let reason = offer.mismatch(&self.options.settings);
+                    let (cause, reason) = offer.mismatch(&self.options.settings);
+                    self.failures.count(cause);
                     if let Some(count) = self.summaries.note(reason, now) {
                         tracing::warn!(peer = %from, count, "a handshake was refused: {reason}; offered {offer}");
                     }
@@ -171,7 +195,7 @@ impl Listen {
         if let Some(oldest) = self.half_open.oldest_beyond(from) {
             self.give_way(oldest, now);
         }
-        let begun = Begun { connection, hello: hello.to_vec(), cid: cid.unwrap_or_default() };
+        let begun = Box::new(Begun { connection, hello: hello.to_vec(), cid: cid.unwrap_or_default() });
         let id = known.unwrap_or_else(|| {
             self.next += 1;
             self.next - 1
@@ -251,6 +275,7 @@ impl Listen {
             self.established -= usize::from(session.established.is_some());
             self.half_open.end(id);
             self.deadlines.remove(id);
+            self.ahead.remove(id);
             for begun in [&session.established, &session.handshake, &session.former].into_iter().flatten() {
                 self.refused.add(begun.connection.refusals());
                 self.by_cid.remove(&begun.cid);
@@ -307,27 +332,53 @@ impl Listen {
         self.counters.handshakes += 1;
         self.established += usize::from(!known);
         let same = |old: &Begun| old.connection.identity() == begun.connection.identity();
-        let is_same = session.established.as_ref().is_none_or(same);
+        let is_same = session.established.as_deref().is_none_or(same);
         if !is_same {
             // Another device has this address now, so the server's answers to the former one are
             // not for it.
             session.socket = None;
         }
-        if session.socket.is_none() {
-            match io.socket(self.options.to, id) {
-                Ok(socket) => session.socket = Some(socket),
-                Err(error) => {
-                    let none = "no socket to the devices' server";
-                    if let Some(count) = self.summaries.note(none, io.now()) {
-                        tracing::warn!(%error, count, "{none}");
-                    }
-                }
-            }
-        }
         let old = session.established.replace(begun);
+        self.ahead.remove(id);
+        self.open_socket(io, id);
+        let Some(session) = self.sessions.get_mut(&id) else { return };
         let (kept, ended) = if is_same { (old, None) } else { (None, old) };
         let older = std::mem::replace(&mut session.former, kept);
         [ended, older].into_iter().flatten().for_each(|begun| self.end_connection(&begun));
+    }
+
+    /// Gives a session a socket to the devices' server, if it has none and the server's address is
+    /// known.
+    fn open_socket(&mut self, io: &Io, id: usize) {
+        let (Some(session), Some(to)) = (self.sessions.get_mut(&id), self.to) else { return };
+        if session.socket.is_some() {
+            return;
+        }
+        match io.socket(to, id) {
+            Ok(socket) => session.socket = Some(socket),
+            Err(error) => {
+                let none = "no socket to the devices' server";
+                if let Some(count) = self.summaries.note(none, io.now()) {
+                    tracing::warn!(%error, count, "{none}");
+                }
+            }
+        }
+    }
+
+    /// Notes a datagram of a session: it has records to prepare.
+    fn speaks(&mut self, id: usize, now: u64) {
+        self.stale.insert(id);
+        // A stranger's handshake takes no place.
+        if self.sessions.get(&id).is_none_or(|session| session.established.is_none()) {
+            return;
+        }
+        let Some(change) = self.ahead.speaks(id, now) else { return };
+        for (id, large) in [(change.loses, false), (Some(change.gets), true)] {
+            let session = id.and_then(|id| self.sessions.get_mut(&id));
+            if let Some(begun) = session.and_then(|session| session.established.as_mut()) {
+                begun.connection.set_large(large);
+            }
+        }
     }
 
     /// Keeps the counters of a connection that has ended, and frees its ID.
@@ -338,7 +389,7 @@ impl Listen {
 
     fn session(&mut self, io: &Io, id: usize, datagram: &[u8], from: SocketAddr) {
         let now = io.now();
-        self.stale.insert(id);
+        self.speaks(id, now);
         let Some(session) = self.sessions.get_mut(&id) else { return };
         let mut data: Vec<Vec<u8>> = Vec::new();
         let (mut established, mut closed, mut newest, mut switched) = (false, false, false, false);
@@ -378,6 +429,9 @@ impl Listen {
         }
         if established {
             self.promote(io, id);
+        }
+        if !data.is_empty() {
+            self.open_socket(io, id);
         }
         let Some(session) = self.sessions.get_mut(&id) else { return };
         for octets in &data {
@@ -436,13 +490,13 @@ impl Side for Listen {
             self.counters.dropped += 1;
             return;
         };
-        self.stale.insert(id);
         self.out.resize(datagram.len() + RECORD_OVERHEAD, 0);
         match begun.connection.seal(datagram, &mut self.out) {
             Ok(len) => {
                 io.send(self.out.get(..len).unwrap_or_default(), session.route.destination(len));
                 session.touched = io.now();
                 self.counters.protected += 1;
+                self.speaks(id, io.now());
             }
             Err(error) => {
                 if let Some(count) = self.summaries.note("not protected", io.now()) {
@@ -451,6 +505,45 @@ impl Side for Listen {
                 self.counters.dropped += 1;
             }
         }
+    }
+
+    fn unreachable(&mut self, _: &Io, _: usize) {
+        self.counters.unreachable += 1;
+        // The devices' server may have moved.
+        self.news.ask();
+    }
+
+    fn keys(&mut self, io: &Io, keys: Keys) {
+        let old = std::mem::replace(&mut self.keys, keys);
+        let revoked = |begun: &Begun| {
+            let identity = begun.connection.identity();
+            // A handshake without an identity or a key so far asks for the new key.
+            let before = old.key(identity);
+            before.is_some() && self.keys.key(identity) != before
+        };
+        let of = |session: &Session| {
+            [&session.established, &session.handshake].into_iter().flatten().any(|begun| revoked(begun))
+        };
+        let ended: Vec<usize> =
+            self.sessions.iter().filter(|(_, session)| of(session)).map(|(id, _)| *id).collect();
+        for id in &ended {
+            if let Some(session) = self.sessions.get_mut(id)
+                && let Some(begun) = &mut session.established
+            {
+                begun.connection.close();
+                transmit(io, &mut begun.connection, session.route.peer());
+            }
+            self.forget(*id);
+        }
+        if !ended.is_empty() {
+            tracing::info!(sessions = ended.len(), "sessions of revoked or changed keys are ended");
+        }
+    }
+
+    fn target(&mut self, _: &Io, at: SocketAddr) {
+        self.to = Some(at);
+        // Each session opens another socket with its next datagram.
+        self.sessions.values_mut().for_each(|session| session.socket = None);
     }
 
     fn socket(&self, session: usize) -> Option<&UdpSocket> {
@@ -474,6 +567,7 @@ impl Side for Listen {
                         tracing::warn!(%peer, identity, count, "the handshake failed: {reason}");
                     }
                     self.counters.failed_handshakes += 1;
+                    self.failures.count(failure.cause());
                     self.end_handshake(id);
                 }
             }
@@ -528,7 +622,7 @@ impl Side for Listen {
                 status::Session::of(s.route.peer().to_string(), established, handshake)
             })
             .collect();
-        status::document(&self.counters, &refused, &sessions)
+        status::document(&self.counters, &self.failures, &refused, &sessions)
     }
 
     fn end(&mut self, io: &Io) {

@@ -5,7 +5,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
-use antedate_channel::dtls::{Connection, Refusals};
+use antedate_channel::dtls::{Connection, Failures, Refusals};
 use antedate_host::fault::Fault;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -50,7 +50,7 @@ pub struct Session {
     pub peer: String,
     /// the peer's identity, if known
     pub identity: String,
-    /// `handshaking` or `established`
+    /// `handshaking`, `established`, or `lost`: a new session is begun in place of one that seems lost
     pub phase: &'static str,
     /// the cipher suite
     pub suite: &'static str,
@@ -83,11 +83,18 @@ impl Session {
     }
 }
 
-/// The state as JSON: `counters`, `refused` (records by reason) and `sessions`.
-pub(crate) fn document(counters: &Counters, refused: &Refusals, sessions: &[Session]) -> Value {
-    let reasons: Map<String, Value> =
-        refused.each().map(|(name, count)| (name.to_owned(), Value::from(count))).collect();
-    serde_json::json!({ "counters": counters, "refused": reasons, "sessions": sessions })
+/// The state as JSON: `counters`, `failures` (handshakes by cause), `refused` (records by reason)
+/// and `sessions`.
+pub(crate) fn document(
+    counters: &Counters,
+    failures: &Failures,
+    refused: &Refusals,
+    sessions: &[Session],
+) -> Value {
+    let named = |(name, count): (&str, u64)| (name.to_owned(), Value::from(count));
+    let refused: Map<String, Value> = refused.each().map(named).collect();
+    let failures: Map<String, Value> = failures.each().map(named).collect();
+    serde_json::json!({ "counters": counters, "failures": failures, "refused": refused, "sessions": sessions })
 }
 
 /// Reads the status of a running proxy.
@@ -115,7 +122,7 @@ mod tests {
     fn manual_has_every_name_of_the_status() {
         let manual = include_str!("../../../docs/src/dtls.md");
         let session = Session::of(String::new(), None, None);
-        let state = document(&Counters::default(), &Refusals::default(), &[session]);
+        let state = document(&Counters::default(), &Failures::default(), &Refusals::default(), &[session]);
         let (mut values, mut known) = (vec![&state], 0);
         while let Some(value) = values.pop() {
             for (name, value) in value.as_object().into_iter().flatten() {

@@ -3,12 +3,15 @@
 mod harness;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use antedate_channel::dtls::{Connection, ConnectionId, Cookies, Event, Greeting, Phase, Settings};
+use antedate_dtls::devices::Devices;
 use antedate_dtls::psk::PskFile;
+use antedate_dtls::service::Keys;
 use antedate_dtls::{Options, connect, status};
 use harness::*;
 use std::net::UdpSocket;
@@ -75,10 +78,10 @@ fn wrong_key_gives_no_session() {
     let echo = echo();
     let server = server_side(options(any(), echo.at));
     let wrong = PskFile::parse("turbine 3:ffffffffffffffffffffffffffffffff\n").expect("good keys");
-    let wrong = wrong.client(None).expect("one");
+    let wrong = Keys { psk: wrong, devices: Devices::all("turbine 3".to_owned()) };
     let to = server.at;
     let stranger = run(move |stop, ready| {
-        let _ = connect(&options(any(), to), wrong, stop, |at| _ = ready.send(at));
+        let _ = connect(&options(any(), to), wrong, &Arc::default(), stop, |at| _ = ready.send(at));
     });
     let (refused, right) = (device(stranger.at), device_side(options(any(), server.at), "turbine 4"));
     refused.send(b"let me in").expect("sent");

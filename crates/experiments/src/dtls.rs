@@ -13,7 +13,9 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use antedate_channel::dtls::{CipherSuite, ConnectionId, PREPARED_LEN, Settings};
+use antedate_dtls::devices::Devices;
 use antedate_dtls::psk::PskFile;
+use antedate_dtls::service::Keys;
 use antedate_dtls::{Options as ProxyOptions, connect, listen};
 
 use crate::{ExperimentError, Options, Report, Row, failed};
@@ -150,7 +152,7 @@ fn proxy(
 ) -> Result<Running, ExperimentError> {
     let options = ProxyOptions {
         listen: ([127, 0, 0, 1], 0).into(),
-        to,
+        to: to.into(),
         settings: Settings {
             suites: vec![suite],
             cid: Some(ConnectionId::EMPTY),
@@ -169,10 +171,10 @@ fn proxy(
     let keys = PskFile::parse(KEYS).map_err(|(_, what, _)| what)?;
     Running::start("a side of the proxy", move |stop, ready| {
         let run = if listening {
-            listen(&options, keys, stop, ready)
+            listen(&options, keys.into(), &Arc::default(), stop, ready)
         } else {
-            let client = keys.client(Some("turbine")).map_err(|(what, _)| what)?;
-            connect(&options, client, stop, ready)
+            let keys = Keys { psk: keys, devices: Devices::all("turbine".to_owned()) };
+            connect(&options, keys, &Arc::default(), stop, ready)
         };
         run.map_err(failed)
     })

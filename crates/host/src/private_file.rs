@@ -11,10 +11,10 @@ use crate::fault::Fault;
 pub const MAX_KEY_FILE_LEN: usize = 1 << 16;
 
 /// Reads a regular file that only `user` or root can read and write. Its mode is checked before its
-/// content. Returns the number of octets in `text`.
+/// content. Returns the number of octets in `text`, which has one more than the longest legal file.
 ///
 /// # Errors
-/// When it cannot be read, others have rights on it, or it is longer than [`MAX_KEY_FILE_LEN`].
+/// When it cannot be read, others have rights on it, or it fills `text`.
 pub fn read(file: &Path, user: u32, text: &mut [u8]) -> Result<usize, Fault> {
     let cannot = |error: io::Error| {
         Fault::of_io(file, "read the key file", &error, "`antedate keygen` makes one; run this as its owner")
@@ -45,8 +45,9 @@ pub fn read(file: &Path, user: u32, text: &mut [u8]) -> Result<usize, Fault> {
         ));
     }
     read_up_to(&mut open, text).map_err(cannot).and_then(|length| {
-        if length > MAX_KEY_FILE_LEN {
-            let what = format!("longer than {} KiB, so it is no key file", MAX_KEY_FILE_LEN >> 10);
+        if length >= text.len() {
+            let what =
+                format!("longer than {} KiB, so it is no key file", text.len().saturating_sub(1) >> 10);
             return Err(Fault::of_file(file, what, "give the path of a key file"));
         }
         Ok(without_mark(text, length))

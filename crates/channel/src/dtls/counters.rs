@@ -74,3 +74,48 @@ refusals! {
     /// it is an unprotected alert
     Alert, unprotected_alert, "alert without protection";
 }
+
+macro_rules! causes {
+    ($( $(#[$meta:meta])* $name:ident, $field:ident; )*) => {
+        /// The cause of a failed handshake.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum Cause { $( $(#[$meta])* $name, )* }
+
+        /// Failed handshakes, by cause.
+        #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+        pub struct Failures { $( $(#[$meta])* pub $field: u64, )* }
+
+        impl Failures {
+            /// Counts a failed handshake.
+            pub const fn count(&mut self, cause: Cause) {
+                match cause { $( Cause::$name => self.$field += 1, )* }
+            }
+
+            /// The counters with their names.
+            pub fn each(&self) -> impl Iterator<Item = (&'static str, u64)> + use<> {
+                [$( (stringify!($field), self.$field), )*].into_iter()
+            }
+        }
+    };
+}
+
+causes! {
+    /// no common version
+    Version, no_version;
+    /// no common cipher suite
+    Suite, no_suite;
+    /// no common group for the ephemeral keys
+    Group, no_group;
+    /// no extended master secret
+    MasterSecret, no_master_secret;
+    /// an identity without a key
+    Identity, no_identity;
+    /// another key than the peer's
+    Key, wrong_key;
+    /// a message that broke a rule
+    Message, bad_message;
+    /// an alert of the peer
+    Alert, peer_alert;
+    /// no valid answer in time
+    Silence, no_answer;
+}

@@ -8,10 +8,11 @@
 //! messages without certificates, so this code handles order, timers and fragments. Libraries
 //! provide all primitives.
 //!
-//! - `prf`: from the pre-shared key to the record keys.
+//! - `group`: ephemeral keys. `prf`: from the pre-shared key to the record keys.
 //! - `cookie`: the stateless answer to a first ClientHello.
 //! - `assembly`: messages from fragments, in order. `flight`: fragmenting and retransmitting.
 //! - `connection`: datagrams in and out. `client` and `server`: the handling of each message.
+//! - `partial`: a ClientHello in fragments.
 //! - `offer`: the contents of a ClientHello, for the log.
 
 mod assembly;
@@ -19,7 +20,9 @@ mod client;
 mod connection;
 mod cookie;
 mod flight;
+mod group;
 mod offer;
+mod partial;
 mod prf;
 mod server;
 #[cfg(test)]
@@ -29,14 +32,16 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use antedate_wire::dtls::ConnectionId;
-use antedate_wire::dtls::handshake::Alert;
+use antedate_wire::dtls::handshake::{Alert, AlertDescription};
 use zeroize::Zeroizing;
 
-use super::{CipherSuite, PREPARED_LEN, ProtectError};
+use super::{Cause, CipherSuite, PREPARED_LEN, ProtectError};
+use connection::{OTHER_KEY, UNKNOWN_IDENTITY, WRONG_FINISHED};
 
 pub use connection::Connection;
 pub use cookie::{Cookies, Greeting};
 pub use offer::Offer;
+pub use partial::PartialHello;
 
 /// A pre-shared key.
 pub type Psk = Zeroizing<Vec<u8>>;
@@ -88,6 +93,9 @@ pub struct Settings {
     /// octets of each record's plaintext to prepare, at most [`PREPARED_LEN`]; 0 disables
     /// preparation
     pub reach: usize,
+    /// memory for [`SLOTS`](super::SLOTS) prepared records in each direction from the beginning
+    /// ([`Connection::set_large`])
+    pub large: bool,
     /// refuses a peer without the extended master secret (RFC 7627); the default
     pub require_extended_master_secret: bool,
 }
@@ -101,6 +109,7 @@ impl Default for Settings {
             give_up_ms: 60_000,
             mtu: 1200,
             reach: PREPARED_LEN,
+            large: true,
             require_extended_master_secret: true,
         }
     }
@@ -131,6 +140,25 @@ pub enum Failure {
     },
     /// the peer ended the connection with an alert under its keys
     Alert(Alert),
+}
+
+impl Failure {
+    /// The cause, as far as it is known.
+    pub fn cause(&self) -> Cause {
+        let alert = match self {
+            Self::TimedOut { reason: Some(UNKNOWN_IDENTITY), .. } => return Cause::Identity,
+            Self::TimedOut { reason: Some(OTHER_KEY | WRONG_FINISHED), .. } => return Cause::Key,
+            Self::TimedOut { reason: Some(_), .. } => return Cause::Message,
+            Self::TimedOut { alert: None, .. } => return Cause::Silence,
+            Self::TimedOut { alert: Some(alert), .. } | Self::Alert(alert) => alert,
+        };
+        match alert.description {
+            AlertDescription::UnknownPskIdentity => Cause::Identity,
+            AlertDescription::BadRecordMac | AlertDescription::DecryptError => Cause::Key,
+            AlertDescription::ProtocolVersion => Cause::Version,
+            _ => Cause::Alert,
+        }
+    }
 }
 
 impl fmt::Display for Failure {

@@ -84,6 +84,13 @@ impl Numbers {
     }
 }
 
+impl Numbers {
+    /// No numbers.
+    pub(super) const fn none() -> Self {
+        Self { rule: NonceRule { iv: [0; 12] }, next: 0, end: 0 }
+    }
+}
+
 impl NonceSequence for Numbers {
     type Error = ExhaustedError;
 

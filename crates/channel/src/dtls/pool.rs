@@ -1,4 +1,7 @@
 //! The pools of a direction. The cipher is matched once per record, here.
+//!
+//! A large pool prepares [`SLOTS`] records, and takes 13 KiB. A server of thousands of devices gives
+//! it to those that speak; the others have a small one, for the first octets of the next record.
 
 use alloc::boxed::Box;
 
@@ -7,10 +10,12 @@ use antedate_aead::{
     ChaCha20Poly1305, Key, OpenPool, SealPool, Suite,
 };
 
-use super::keys::{DirectionKeys, NonceRule, Numbers};
+use super::keys::{DirectionKeys, Numbers};
 use super::suite::Aead;
 use crate::sequence::ExhaustedError;
 
+/// Octets prepared in a small pool, which has one slot.
+const SMALL_LEN: usize = 64;
 /// The most prepared records in each direction.
 pub const SLOTS: usize = 8;
 /// Octets of plaintext prepared for each record: an Ethernet datagram. Longer records take the
@@ -20,112 +25,299 @@ pub const PREPARED_LEN: usize = 1472;
 // The type of a closure has no name, so the rule is boxed. It is called once for each number, at
 // preparation.
 type Rule = Box<dyn Fn(u64) -> [u8; 12] + Send + Sync>;
-type Sealing<S> = Box<SealPool<S, Numbers, SLOTS, PREPARED_LEN>>;
-type Opening<S> = Box<OpenPool<S, Rule, SLOTS, PREPARED_LEN>>;
 
-macro_rules! pools {
+/// A sealing pool of either size.
+enum Sealing<S: Suite<NonceBytes = [u8; 12]>> {
+    Small(Box<SealPool<S, Numbers, 1, SMALL_LEN>>),
+    Large(Box<SealPool<S, Numbers, SLOTS, PREPARED_LEN>>),
+}
+
+/// An opening pool of either size.
+enum Opening<S: Suite<NonceBytes = [u8; 12]>> {
+    Small(Box<OpenPool<S, Rule, 1, SMALL_LEN>>),
+    Large(Box<OpenPool<S, Rule, SLOTS, PREPARED_LEN>>),
+}
+
+macro_rules! sized {
+    ($self:expr, $pool:ident => $do:expr) => {
+        match $self {
+            Self::Small($pool) => $do,
+            Self::Large($pool) => $do,
+        }
+    };
+}
+
+impl<S: Suite<NonceBytes = [u8; 12]>> Sealing<S> {
+    fn new(keys: &DirectionKeys, numbers: Numbers, large: bool) -> Option<Self> {
+        let key = Key::new(keys.key()).ok()?;
+        Some(match large {
+            true => Self::Large(Box::new(SealPool::new(key, numbers))),
+            false => Self::Small(Box::new(SealPool::new(key, numbers))),
+        })
+    }
+
+    /// The numbers that no slot has, which this pool then has no longer.
+    fn take_numbers(&mut self) -> Numbers {
+        sized!(self, pool => core::mem::replace(pool.sequence_mut(), Numbers::none()))
+    }
+
+    fn set_numbers(&mut self, numbers: Numbers) {
+        sized!(self, pool => *pool.sequence_mut() = numbers);
+    }
+
+    #[inline]
+    fn idle(&mut self, budget: u32) -> u32 {
+        sized!(self, pool => pool.idle(budget))
+    }
+
+    fn prepared(&self) -> usize {
+        sized!(self, pool => pool.prepared())
+    }
+
+    fn set_reach(&mut self, octets: usize) {
+        sized!(self, pool => pool.set_reach(octets));
+    }
+
+    #[inline]
+    fn seal(
+        &mut self,
+        text: &mut [u8],
+        tag: &mut [u8],
+        aad: impl FnOnce(u64) -> antedate_wire::dtls::Aad,
+    ) -> Result<u64, ExhaustedError> {
+        sized!(self, pool => {
+            let prepared = pool.next()?;
+            let number = prepared.number();
+            let aad = aad(number);
+            tag.copy_from_slice(prepared.seal_in_place(aad.as_slice(), text).as_bytes().as_ref());
+            Ok(number)
+        })
+    }
+}
+
+impl<S: Suite<NonceBytes = [u8; 12]>> Opening<S>
+where
+    for<'a> &'a S::TagBytes: TryFrom<&'a [u8]>,
+{
+    fn new(keys: &DirectionKeys, large: bool) -> Option<Self> {
+        let (key, rule) = (Key::new(keys.key()).ok()?, keys.rule());
+        let rule: Rule = Box::new(move |number| rule.nonce(number));
+        Some(match large {
+            true => Self::Large(Box::new(OpenPool::new(key, rule))),
+            false => Self::Small(Box::new(OpenPool::new(key, rule))),
+        })
+    }
+
+    #[inline]
+    fn expect_from(&mut self, number: u64) {
+        sized!(self, pool => pool.expect_from(number));
+    }
+
+    #[inline]
+    fn idle(&mut self, budget: u32) -> u32 {
+        sized!(self, pool => pool.idle(budget))
+    }
+
+    fn set_reach(&mut self, octets: usize) {
+        sized!(self, pool => pool.set_reach(octets));
+    }
+
+    #[inline]
+    fn open(
+        &mut self,
+        number: u64,
+        aad: &[u8],
+        text: &mut [u8],
+        tag: &[u8],
+    ) -> Result<(), AuthenticationError> {
+        let tag = tag.try_into().map_err(|_| AuthenticationError)?;
+        sized!(self, pool => pool.open_in_place(number, aad, text, tag))
+    }
+}
+
+macro_rules! ciphers {
     ($($name:ident)*) => {
-        /// A sealing pool.
-        pub(super) enum Seal { $( $name(Sealing<$name>), )* }
+        /// A sealing pool of any cipher.
+        enum Seals { $( $name(Sealing<$name>), )* }
 
-        /// An opening pool.
-        pub(super) enum Open { $( $name(Opening<$name>), )* }
+        /// An opening pool of any cipher.
+        enum Opens { $( $name(Opening<$name>), )* }
 
-        impl Seal {
-            pub(super) fn new(keys: &DirectionKeys, epoch: u16, first: u64) -> Option<Self> {
-                let numbers = Numbers::new(keys.rule(), epoch, first);
+        impl Seals {
+            fn new(keys: &DirectionKeys, numbers: Numbers, large: bool) -> Option<Self> {
                 Some(match keys.aead() {
-                    $( Aead::$name => Self::$name(Box::new(SealPool::new(Key::new(keys.key()).ok()?, numbers))), )*
+                    $( Aead::$name => Self::$name(Sealing::new(keys, numbers, large)?), )*
                 })
             }
 
-            /// Seals the next record. Passes its number to `aad`, which lays out the record in
-            /// place and returns its additional data; then encrypts `text` in place and writes the
-            /// tag.
+            fn take_numbers(&mut self) -> Numbers {
+                match self { $( Self::$name(pool) => pool.take_numbers(), )* }
+            }
+
+            fn set_numbers(&mut self, numbers: Numbers) {
+                match self { $( Self::$name(pool) => pool.set_numbers(numbers), )* }
+            }
+
             #[inline]
-            pub(super) fn seal(
+            fn seal(
                 &mut self,
                 text: &mut [u8],
                 tag: &mut [u8],
                 aad: impl FnOnce(u64) -> antedate_wire::dtls::Aad,
             ) -> Result<u64, ExhaustedError> {
-                match self { $( Self::$name(pool) => seal(pool, text, tag, aad), )* }
+                match self { $( Self::$name(pool) => pool.seal(text, tag, aad), )* }
             }
 
             #[inline]
-            pub(super) fn idle(&mut self, budget: u32) -> u32 {
+            fn idle(&mut self, budget: u32) -> u32 {
                 match self { $( Self::$name(pool) => pool.idle(budget), )* }
             }
 
-            pub(super) fn prepared(&self) -> usize {
+            fn prepared(&self) -> usize {
                 match self { $( Self::$name(pool) => pool.prepared(), )* }
             }
 
-            pub(super) fn set_reach(&mut self, octets: usize) {
+            fn set_reach(&mut self, octets: usize) {
                 match self { $( Self::$name(pool) => pool.set_reach(octets), )* }
             }
         }
 
-        impl Open {
-            pub(super) fn new(keys: &DirectionKeys) -> Option<Self> {
+        impl Opens {
+            fn new(keys: &DirectionKeys, large: bool) -> Option<Self> {
                 Some(match keys.aead() {
-                    $( Aead::$name => Self::$name(Box::new(OpenPool::new(Key::new(keys.key()).ok()?, by(keys.rule())))), )*
+                    $( Aead::$name => Self::$name(Opening::new(keys, large)?), )*
                 })
             }
 
             #[inline]
-            pub(super) fn open(&mut self, number: u64, aad: &[u8], text: &mut [u8], tag: &[u8]) -> Result<(), AuthenticationError> {
-                match self { $( Self::$name(pool) => open(pool, number, aad, text, tag), )* }
+            fn open(&mut self, number: u64, aad: &[u8], text: &mut [u8], tag: &[u8]) -> Result<(), AuthenticationError> {
+                match self { $( Self::$name(pool) => pool.open(number, aad, text, tag), )* }
             }
 
             #[inline]
-            pub(super) fn expect_from(&mut self, number: u64) {
+            fn expect_from(&mut self, number: u64) {
                 match self { $( Self::$name(pool) => pool.expect_from(number), )* }
             }
 
             #[inline]
-            pub(super) fn idle(&mut self, budget: u32) -> u32 {
+            fn idle(&mut self, budget: u32) -> u32 {
                 match self { $( Self::$name(pool) => pool.idle(budget), )* }
             }
 
-            pub(super) fn set_reach(&mut self, octets: usize) {
+            fn set_reach(&mut self, octets: usize) {
                 match self { $( Self::$name(pool) => pool.set_reach(octets), )* }
             }
         }
     };
 }
 
-pools!(Aes128Ccm8 Aes128Ccm Aes256Ccm8 Aes256Ccm Aes128Gcm Aes256Gcm ChaCha20Poly1305);
+ciphers!(Aes128Ccm8 Aes128Ccm Aes256Ccm8 Aes256Ccm Aes128Gcm Aes256Gcm ChaCha20Poly1305);
 
-fn by(rule: NonceRule) -> Rule {
-    Box::new(move |number| rule.nonce(number))
+/// The sealing pool of a direction.
+pub(super) struct Seal {
+    keys: DirectionKeys,
+    pool: Seals,
+    reach: usize,
+    large: bool,
 }
 
-#[inline]
-fn seal<S: Suite<NonceBytes = [u8; 12]>>(
-    pool: &mut SealPool<S, Numbers, SLOTS, PREPARED_LEN>,
-    text: &mut [u8],
-    tag: &mut [u8],
-    aad: impl FnOnce(u64) -> antedate_wire::dtls::Aad,
-) -> Result<u64, ExhaustedError> {
-    let prepared = pool.next()?;
-    let number = prepared.number();
-    let aad = aad(number);
-    tag.copy_from_slice(prepared.seal_in_place(aad.as_slice(), text).as_bytes().as_ref());
-    Ok(number)
+impl Seal {
+    pub(super) fn new(keys: &DirectionKeys, epoch: u16, first: u64, large: bool) -> Option<Self> {
+        let pool = Seals::new(keys, Numbers::new(keys.rule(), epoch, first), large)?;
+        Some(Self { keys: keys.clone(), pool, reach: PREPARED_LEN, large })
+    }
+
+    /// Changes the size. What was prepared is burnt.
+    pub(super) fn set_large(&mut self, large: bool) {
+        if self.large != large
+            // Checked before the numbers are taken: the keys have fitted once.
+            && let Some(pool) = Seals::new(&self.keys, Numbers::none(), large)
+        {
+            let mut old = core::mem::replace(&mut self.pool, pool);
+            self.pool.set_numbers(old.take_numbers());
+            self.large = large;
+            self.pool.set_reach(self.reach);
+        }
+    }
+
+    /// Seals the next record. Passes its number to `aad`, which lays out the record in place and
+    /// returns its additional data; then encrypts `text` in place and writes the tag.
+    #[inline]
+    pub(super) fn seal(
+        &mut self,
+        text: &mut [u8],
+        tag: &mut [u8],
+        aad: impl FnOnce(u64) -> antedate_wire::dtls::Aad,
+    ) -> Result<u64, ExhaustedError> {
+        self.pool.seal(text, tag, aad)
+    }
+
+    #[inline]
+    pub(super) fn idle(&mut self, budget: u32) -> u32 {
+        self.pool.idle(budget)
+    }
+
+    pub(super) fn prepared(&self) -> usize {
+        self.pool.prepared()
+    }
+
+    pub(super) fn set_reach(&mut self, octets: usize) {
+        self.reach = octets;
+        self.pool.set_reach(octets);
+    }
 }
 
-#[inline]
-fn open<S: Suite<NonceBytes = [u8; 12]>>(
-    pool: &mut OpenPool<S, Rule, SLOTS, PREPARED_LEN>,
-    number: u64,
-    aad: &[u8],
-    text: &mut [u8],
-    tag: &[u8],
-) -> Result<(), AuthenticationError>
-where
-    for<'a> &'a S::TagBytes: TryFrom<&'a [u8]>,
-{
-    let tag = tag.try_into().map_err(|_| AuthenticationError)?;
-    pool.open_in_place(number, aad, text, tag)
+/// The opening pool of a direction.
+pub(super) struct Open {
+    keys: DirectionKeys,
+    pool: Opens,
+    /// The lowest expected number.
+    expected: u64,
+    reach: usize,
+    large: bool,
+}
+
+impl Open {
+    pub(super) fn new(keys: &DirectionKeys, large: bool) -> Option<Self> {
+        let pool = Opens::new(keys, large)?;
+        Some(Self { keys: keys.clone(), pool, expected: 0, reach: PREPARED_LEN, large })
+    }
+
+    /// Changes the size. What was prepared is wiped.
+    pub(super) fn set_large(&mut self, large: bool) {
+        if self.large != large
+            && let Some(pool) = Opens::new(&self.keys, large)
+        {
+            (self.pool, self.large) = (pool, large);
+            self.pool.expect_from(self.expected);
+            self.pool.set_reach(self.reach);
+        }
+    }
+
+    #[inline]
+    pub(super) fn open(
+        &mut self,
+        number: u64,
+        aad: &[u8],
+        text: &mut [u8],
+        tag: &[u8],
+    ) -> Result<(), AuthenticationError> {
+        self.pool.open(number, aad, text, tag)
+    }
+
+    #[inline]
+    pub(super) fn expect_from(&mut self, number: u64) {
+        self.expected = number;
+        self.pool.expect_from(number);
+    }
+
+    #[inline]
+    pub(super) fn idle(&mut self, budget: u32) -> u32 {
+        self.pool.idle(budget)
+    }
+
+    pub(super) fn set_reach(&mut self, octets: usize) {
+        self.reach = octets;
+        self.pool.set_reach(octets);
+    }
 }

@@ -33,8 +33,13 @@ impl Reader {
     /// Opens records of an epoch. `cid` is our connection ID. `None` if the keys do not fit their
     /// cipher, which [`DirectionKeys`] rules out.
     pub fn new(keys: &DirectionKeys, epoch: u16, cid: ConnectionId) -> Option<Self> {
+        Self::sized(keys, epoch, cid, true)
+    }
+
+    /// As [`new`](Self::new), with the memory of [`set_large`](Self::set_large).
+    pub(super) fn sized(keys: &DirectionKeys, epoch: u16, cid: ConnectionId, large: bool) -> Option<Self> {
         let first = u64::from(epoch) << 48;
-        let mut pool = Open::new(keys)?;
+        let mut pool = Open::new(keys, large)?;
         pool.expect_from(first);
         Some(Self { pool, aead: keys.aead(), epoch, cid, window: ReplayWindow::new(first, MAX_WINDOW) })
     }
@@ -92,6 +97,12 @@ impl Reader {
     #[inline]
     pub fn idle(&mut self, budget: u32) -> u32 {
         self.pool.idle(budget)
+    }
+
+    /// Changes the memory for prepared records: for [`SLOTS`](super::SLOTS) of them, 13 KiB, or for
+    /// the first octets of one. What was prepared is wiped.
+    pub fn set_large(&mut self, large: bool) {
+        self.pool.set_large(large);
     }
 
     /// Sets the length of plaintexts to prepare for.

@@ -44,7 +44,18 @@ impl Writer {
     ///
     /// The keys must be fresh: no record was ever protected with them from `first` on.
     pub fn new(keys: &DirectionKeys, epoch: u16, first: u64, cid: ConnectionId) -> Option<Self> {
-        let pool = Seal::new(keys, epoch, first)?;
+        Self::sized(keys, epoch, first, cid, true)
+    }
+
+    /// As [`new`](Self::new), with the memory of [`set_large`](Self::set_large).
+    pub(super) fn sized(
+        keys: &DirectionKeys,
+        epoch: u16,
+        first: u64,
+        cid: ConnectionId,
+        large: bool,
+    ) -> Option<Self> {
+        let pool = Seal::new(keys, epoch, first, large)?;
         let next = u64::from(epoch) << 48 | first.min(SEQUENCE_END);
         Some(Self { pool, aead: keys.aead(), cid, next })
     }
@@ -112,6 +123,12 @@ impl Writer {
     /// Prepared records.
     pub fn prepared(&self) -> usize {
         self.pool.prepared()
+    }
+
+    /// Changes the memory for prepared records: for [`SLOTS`](super::SLOTS) of them, 13 KiB, or for
+    /// the first octets of one. What was prepared is wiped, and its numbers are not used.
+    pub fn set_large(&mut self, large: bool) {
+        self.pool.set_large(large);
     }
 
     /// Sets the length of plaintexts to prepare for.

@@ -289,7 +289,7 @@ impl Pair {
                     self.ends[1] = server.ok();
                     self.random = random;
                 }
-                Greeting::Refused(_) => {}
+                _ => {}
             },
         }
     }

@@ -1,6 +1,7 @@
 //! Sides of the proxy, devices and servers on the loopback interface.
 #![allow(dead_code, reason = "each test program uses a part")]
 
+use std::collections::HashMap;
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,8 +9,10 @@ use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use antedate_channel::dtls::{Connection, ConnectionId, Phase, Settings};
+use antedate_channel::dtls::{Connection, ConnectionId, Cookies, Event, Greeting, Phase, Settings};
+use antedate_dtls::devices::Devices;
 use antedate_dtls::psk::PskFile;
+use antedate_dtls::service::{Keys, News};
 use antedate_dtls::{Options, connect, listen};
 
 pub(crate) const KEYS: &str =
@@ -33,7 +36,7 @@ impl Drop for Running {
 pub(crate) fn options(listen: SocketAddr, to: SocketAddr) -> Options {
     Options {
         listen,
-        to,
+        to: to.into(),
         settings: Settings { retransmit_ms: 50, cid: Some(ConnectionId::EMPTY), ..Settings::default() },
         max_sessions: 3,
         max_handshakes: 16,
@@ -61,16 +64,28 @@ pub(crate) fn run(side: impl FnOnce(&AtomicBool, mpsc::Sender<SocketAddr>) + Sen
 }
 
 pub(crate) fn server_side(options: Options) -> Running {
-    let keys = PskFile::parse(KEYS).expect("good keys");
+    serving(options, &Arc::default())
+}
+
+/// Runs the server's side with news from the test.
+pub(crate) fn serving(options: Options, news: &Arc<News>) -> Running {
+    let (keys, news) = (PskFile::parse(KEYS).expect("good keys"), Arc::clone(news));
     run(move |stop, ready| {
-        listen(&options, keys, stop, |at| _ = ready.send(at)).expect("it runs");
+        listen(&options, keys.into(), &news, stop, |at| _ = ready.send(at)).expect("it runs");
     })
 }
 
 pub(crate) fn device_side(options: Options, identity: &'static str) -> Running {
-    let client = PskFile::parse(KEYS).expect("good keys").client(Some(identity)).expect("known");
+    let keys =
+        Keys { psk: PskFile::parse(KEYS).expect("good keys"), devices: Devices::all(identity.to_owned()) };
+    served(options, keys, &Arc::default())
+}
+
+/// Runs the devices' side with news from the test.
+pub(crate) fn served(options: Options, keys: Keys, news: &Arc<News>) -> Running {
+    let news = Arc::clone(news);
     run(move |stop, ready| {
-        connect(&options, client, stop, |at| _ = ready.send(at)).expect("it runs");
+        connect(&options, keys, &news, stop, |at| _ = ready.send(at)).expect("it runs");
     })
 }
 
@@ -83,6 +98,42 @@ pub(crate) fn echo() -> Running {
         while !stop.load(Ordering::Acquire) {
             if let Ok((len, from)) = socket.recv_from(&mut buffer) {
                 let _ = socket.send_to(&buffer[..len], from);
+            }
+        }
+    })
+}
+
+/// An echoing DTLS server of another make: records of unknown sessions get no answer, and it ends
+/// without a word.
+pub(crate) fn foreign(at: SocketAddr) -> Running {
+    run(move |stop, ready| {
+        let place = UdpSocket::bind(at).expect("a socket");
+        place.set_read_timeout(Some(Duration::from_millis(5))).expect("an option");
+        let _ = ready.send(place.local_addr().expect("bound"));
+        let (keys, cookies) = (PskFile::parse(KEYS).expect("good keys"), Cookies::new([7; 32]));
+        let mut sessions: HashMap<SocketAddr, Connection> = HashMap::new();
+        let (mut buffer, mut out) = ([0; 2000], [0; 2000]);
+        while !stop.load(Ordering::Acquire) {
+            let Ok((len, from)) = place.recv_from(&mut buffer) else { continue };
+            match cookies.greet(&buffer[..len], from.to_string().as_bytes(), 0, |_| ()) {
+                Greeting::Reply(reply) => _ = place.send_to(&reply, from),
+                Greeting::Accept => {
+                    let fresh = Connection::accept(Settings::default(), &buffer[..len], 0, &mut random);
+                    sessions.extend(fresh.ok().map(|fresh| (from, fresh)));
+                }
+                _ => {}
+            }
+            let Some(session) = sessions.get_mut(&from) else { continue };
+            let mut data = Vec::new();
+            session.handle(&buffer[..len], 0, &keys, &mut |event| {
+                data.extend(if let Event::Data(octets) = event { Some(octets.to_vec()) } else { None });
+            });
+            while let Some(datagram) = session.transmit() {
+                let _ = place.send_to(&datagram, from);
+            }
+            for octets in data {
+                let len = session.seal(&octets, &mut out).expect("keys");
+                let _ = place.send_to(&out[..len], from);
             }
         }
     })

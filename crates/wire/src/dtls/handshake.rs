@@ -45,6 +45,8 @@ wire_enum! {
         EcPointFormats = 11,
         /// the master secret depends on the whole handshake (RFC 7627)
         ExtendedMasterSecret = 23,
+        /// the client's versions (RFC 8446 section 4.2.1)
+        SupportedVersions = 43,
         /// connection IDs (RFC 9146)
         ConnectionId = 54,
         /// secure renegotiation (RFC 5746)
@@ -225,6 +227,37 @@ impl<'a> Extensions<'a> {
     }
 }
 
+/// The front of a ClientHello up to the cookie, which the first fragment has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ClientHelloFront<'a> {
+    /// the highest version
+    pub version: u16,
+    /// the client's random
+    pub random: [u8; RANDOM_LEN],
+    /// a session to resume
+    pub session: &'a [u8],
+    /// the cookie of a HelloVerifyRequest
+    pub cookie: &'a [u8],
+}
+
+impl<'a> ClientHelloFront<'a> {
+    /// Reads the front of the message's body.
+    pub fn parse(bytes: &'a [u8]) -> Result<Self> {
+        Self::read(&mut Reader(bytes))
+    }
+
+    fn read(reader: &mut Reader<'a>) -> Result<Self> {
+        let version = reader.integer(2)? as u16;
+        let random = reader.random()?;
+        let session = reader.vector(1)?;
+        let cookie = reader.vector(1)?;
+        if session.len() > 32 {
+            return Err(Error::Length);
+        }
+        Ok(Self { version, random, session, cookie })
+    }
+}
+
 /// The client's offer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClientHello<'a> {
@@ -248,13 +281,10 @@ impl<'a> ClientHello<'a> {
     /// Reads the message's body.
     pub fn parse(bytes: &'a [u8]) -> Result<Self> {
         let mut reader = Reader(bytes);
-        let version = reader.integer(2)? as u16;
-        let random = reader.random()?;
-        let session = reader.vector(1)?;
-        let cookie = reader.vector(1)?;
+        let ClientHelloFront { version, random, session, cookie } = ClientHelloFront::read(&mut reader)?;
         let suites = reader.vector(2)?;
         let compressions = reader.vector(1)?;
-        if session.len() > 32 || suites.is_empty() || suites.len() % 2 == 1 || compressions.is_empty() {
+        if suites.is_empty() || suites.len() % 2 == 1 || compressions.is_empty() {
             return Err(Error::Length);
         }
         let extensions = Extensions::parse(reader)?;

@@ -8,10 +8,9 @@ use sha2::{Digest, Sha256};
 
 use super::assembly::Message;
 use super::connection::{Connection, Misfit, Step};
+use super::group::Group;
 use super::{Client, Settings};
 
-/// The number of Curve25519 among the groups (RFC 8422).
-pub(super) const X25519: u16 = 29;
 /// Signals in a list of suites that this is no renegotiation (RFC 5746 section 3.3).
 pub(super) const NO_RENEGOTIATION: u16 = 0x00ff;
 /// The most ClientHellos: a cookie may have expired in transit, or be another's.
@@ -41,8 +40,13 @@ impl Connection {
         let mut extra = Writer::new(&mut extensions);
         extra.extension(ExtensionType::ExtendedMasterSecret, &[]);
         if self.settings.suites.iter().any(|suite| suite.is_ecdhe()) {
-            let [high, low] = X25519.to_be_bytes();
-            extra.extension(ExtensionType::SupportedGroups, &[0, 2, high, low]);
+            let mut numbers = [0; 2 + 2 * Group::ALL.len()];
+            let mut groups = Writer::new(&mut numbers);
+            groups.integer16(2 * Group::ALL.len() as u16);
+            for group in Group::ALL {
+                groups.integer16(group.number());
+            }
+            extra.extension(ExtensionType::SupportedGroups, groups.finish().unwrap_or_default());
             extra.extension(ExtensionType::EcPointFormats, &[1, 0]);
         }
         if let Some(cid) = self.settings.cid {
@@ -119,15 +123,21 @@ impl Connection {
         let unreadable = "a ServerKeyExchange cannot be read";
         let exchange = ServerKeyExchange::parse(&message.body, ecdhe).map_err(|_| unreadable)?;
         let share = match exchange.share {
-            Some((X25519, public)) => {
-                Some(public.try_into().map_err(|_| "the server's ephemeral key is no key")?)
+            Some((number, public)) => {
+                let group = Group::from_number(number);
+                let group = group.ok_or("the server chose a group that was not offered")?;
+                if !group.has(public) {
+                    return Err("the server's ephemeral key is no key");
+                }
+                Some((group, public.to_vec()))
             }
-            Some(_) => return Err("the server chose a group that was not offered"),
             None => None,
         };
         self.hash_message(message);
         // The hint is for clients with several identities.
-        self.peer_share = share;
+        if let Some((group, public)) = share {
+            (self.group, self.peer_share) = (Some(group), Some(public));
+        }
         Ok(())
     }
 
@@ -138,12 +148,12 @@ impl Connection {
             return Err("the server's part of the key exchange is missing");
         }
         let client = self.client.clone().ok_or("no client")?;
-        let share = self.share();
+        let share = self.group.map(|group| group.public(&self.ephemeral)).transpose()?;
         let mut body = [0; ROOM];
         let mut writer = Writer::new(&mut body);
         writer.vector16(&client.identity);
-        if ecdhe {
-            writer.vector8(&share);
+        if let Some(share) = &share {
+            writer.vector8(share);
         }
         let body = writer.finish().map_err(|_| "the identity is too long")?;
         self.hash_message(message);

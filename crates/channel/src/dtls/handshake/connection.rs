@@ -8,12 +8,11 @@ use core::fmt;
 use antedate_wire::dtls::handshake::{Alert, AlertDescription, Fragment, HandshakeType};
 use antedate_wire::dtls::{ContentType, Record, VERSION_1_2, records};
 use sha2::{Digest, Sha256};
-use x25519_dalek::{PublicKey, StaticSecret};
-use zeroize::Zeroizing;
 
 use super::super::{CipherSuite, ConnectionId, DirectionKeys, Dropped, Reader, Refusals, Writer};
 use super::assembly::{Assembly, Message};
 use super::flight::{Flight, Piece, record};
+use super::group::Group;
 use super::prf::{self, Binding, Master};
 use super::{Client, Event, Failure, Keyring, Phase, SendError, Settings};
 use crate::secret::Boxed;
@@ -42,6 +41,9 @@ pub(super) enum Step {
 
 /// The reason why a message did not fit. It is counted, and kept for reports.
 pub(super) type Misfit = &'static str;
+pub(super) const UNKNOWN_IDENTITY: Misfit = "nobody has the client's identity";
+pub(super) const WRONG_FINISHED: Misfit = "the Finished is wrong";
+pub(super) const OTHER_KEY: Misfit = "the peer's records do not verify: it has another key for this identity";
 
 /// One side of a connection, client or server.
 pub struct Connection {
@@ -55,7 +57,9 @@ pub struct Connection {
     pub(super) randoms: [[u8; 32]; 2],
     pub(super) ephemeral: Boxed<32>,
     /// The peer's ephemeral key.
-    pub(super) peer_share: Option<[u8; 32]>,
+    pub(super) peer_share: Option<Vec<u8>>,
+    /// The group of the ephemeral keys, if the suite has some.
+    pub(super) group: Option<Group>,
     pub(super) suite: Option<CipherSuite>,
     pub(super) extended_master_secret: bool,
     /// Our connection ID, if agreed on, and the peer's.
@@ -103,6 +107,7 @@ impl Connection {
             randoms,
             ephemeral,
             peer_share: None,
+            group: None,
             suite: None,
             extended_master_secret: false,
             cids: [ConnectionId::EMPTY; 2],
@@ -378,29 +383,18 @@ impl Connection {
         let expected = prf::verify_data(self.master.as_ref().ok_or("no keys")?, by_client, &self.hash());
         let same: bool = subtle::ConstantTimeEq::ct_eq(&expected[..], &message.body[..]).into();
         if message.kind != HandshakeType::Finished || !same {
-            return Err("the Finished is wrong");
+            return Err(WRONG_FINISHED);
         }
         self.hash_message(message);
         Ok(())
     }
 
-    /// Our ephemeral public key.
-    pub(super) fn share(&self) -> [u8; 32] {
-        PublicKey::from(&StaticSecret::from(*self.ephemeral)).to_bytes()
-    }
-
     /// Makes the keys after everything up to the ClientKeyExchange is hashed.
     pub(super) fn make_keys(&mut self, psk: &[u8]) -> Result<(), Misfit> {
         let suite = self.suite.ok_or("no cipher suite")?;
-        let shared = match self.peer_share {
-            Some(share) => {
-                let secret = StaticSecret::from(*self.ephemeral).diffie_hellman(&PublicKey::from(share));
-                if !secret.was_contributory() {
-                    return Err("the ephemeral key is of low order");
-                }
-                Some(Zeroizing::new(secret.to_bytes()))
-            }
-            None => None,
+        let shared = match (self.group, &self.peer_share) {
+            (Some(group), Some(share)) => Some(group.agree(&self.ephemeral, share)?),
+            _ => None,
         };
         let premaster = prf::premaster(psk, shared.as_deref());
         let [client, server] = self.randoms;
@@ -415,8 +409,8 @@ impl Connection {
         let (ours, theirs): (DirectionKeys, _) =
             if self.client.is_some() { (by_client, by_server) } else { (by_server, by_client) };
         let [local, remote] = self.cids;
-        let mut writer = Writer::new(&ours, EPOCH, 0, remote).ok_or(none)?;
-        let mut reader = Reader::new(&theirs, EPOCH, local).ok_or(none)?;
+        let mut writer = Writer::sized(&ours, EPOCH, 0, remote, self.settings.large).ok_or(none)?;
+        let mut reader = Reader::sized(&theirs, EPOCH, local, self.settings.large).ok_or(none)?;
         writer.set_reach(self.settings.reach);
         reader.set_reach(self.settings.reach);
         (self.writer, self.reader, self.master) = (Some(writer), Some(reader), Some(master));
@@ -455,7 +449,10 @@ impl Connection {
             return;
         }
         if now >= self.began.saturating_add(self.settings.give_up_ms) {
-            let failure = Failure::TimedOut { alert: self.alert, reason: self.misfit };
+            // Each side's first protected record is its Finished.
+            let other_key = self.refusals.forged > 0 && self.step == Step::Finished;
+            let reason = if other_key { Some(OTHER_KEY) } else { self.misfit };
+            let failure = Failure::TimedOut { alert: self.alert, reason };
             self.end(Phase::Failed(failure));
         } else if self.deadline.is_some_and(|deadline| now >= deadline) {
             self.retransmitted += 1;
@@ -485,6 +482,17 @@ impl Connection {
         }
         let done = self.writer.as_mut().map_or(0, |writer| writer.idle(budget));
         done + self.reader.as_mut().map_or(0, |reader| reader.idle(budget - done))
+    }
+
+    /// Changes the memory for prepared records, as [`Writer::set_large`].
+    pub fn set_large(&mut self, large: bool) {
+        self.settings.large = large;
+        if let Some(writer) = &mut self.writer {
+            writer.set_large(large);
+        }
+        if let Some(reader) = &mut self.reader {
+            reader.set_large(large);
+        }
     }
 
     /// Ends the connection. The peer is told if there are keys.

@@ -1,11 +1,15 @@
 //! The stateless cookie exchange of a server (RFC 6347 section 4.2.1). A client proves that it
 //! receives datagrams at its address. Forged addresses can therefore neither fill the server's
 //! memory nor make it send to third parties.
+//!
+//! A ClientHello may come in fragments, each in a datagram of its own. The cookie depends on the
+//! fields that the first one has: the RFC recommends the suites too, but the handshake hash protects
+//! them. Fragments are kept ([`PartialHello`]) from the first one with a cookie on.
 
 use alloc::vec::Vec;
 use core::fmt;
 
-use antedate_wire::dtls::handshake::{ClientHello, Fragment, HandshakeType, Writer};
+use antedate_wire::dtls::handshake::{ClientHello, ClientHelloFront, Fragment, HandshakeType, Writer};
 use antedate_wire::dtls::{ContentType, Record, VERSION_1_0};
 use subtle::ConstantTimeEq;
 use zeroize::Zeroizing;
@@ -29,6 +33,12 @@ pub enum Greeting {
     /// the client's address is verified: pass the datagram to
     /// [`Connection::accept`](super::Connection::accept)
     Accept,
+    /// the client's address is verified by the first fragment of its hello: begin a
+    /// [`PartialHello`](super::PartialHello) with the datagram
+    Begin,
+    /// another fragment of a hello, which proves nothing: pass it to the partial hello of this
+    /// address, if there is one
+    Continue,
     /// no answer
     Refused(Dropped),
 }
@@ -38,20 +48,29 @@ pub struct Cookies {
     secret: Zeroizing<[u8; 32]>,
 }
 
-/// Parses a ClientHello in one piece at the start of a datagram.
-pub(super) fn client_hello(datagram: &[u8]) -> Result<(Record<'_>, Fragment<'_>, ClientHello<'_>), Dropped> {
+/// Parses the first fragment of a datagram, which is of a ClientHello.
+pub(super) fn hello_fragment(datagram: &[u8]) -> Result<(Record<'_>, Fragment<'_>), Dropped> {
     let (record, _) = Record::parse(datagram, 0).map_err(|_| Dropped::Malformed)?;
     if record.epoch != 0 || record.content_type != ContentType::Handshake {
         return Err(Dropped::UnknownConnection);
     }
     let (fragment, _) = Fragment::parse(record.fragment).map_err(|_| Dropped::Handshake)?;
-    let whole = fragment.offset == 0 && fragment.octets.len() == fragment.length;
     let early = u64::from(fragment.message).max(record.sequence) <= MOST_BEFORE;
-    if fragment.kind != HandshakeType::ClientHello || !whole || !early {
+    if fragment.kind != HandshakeType::ClientHello || !early {
         return Err(Dropped::Handshake);
     }
+    Ok((record, fragment))
+}
+
+const fn is_whole(fragment: &Fragment<'_>) -> bool {
+    fragment.offset == 0 && fragment.octets.len() == fragment.length
+}
+
+/// Parses a ClientHello in one piece at the start of a datagram.
+pub(super) fn client_hello(datagram: &[u8]) -> Result<(Record<'_>, Fragment<'_>, ClientHello<'_>), Dropped> {
+    let (record, fragment) = hello_fragment(datagram)?;
     let hello = ClientHello::parse(fragment.octets).map_err(|_| Dropped::Handshake)?;
-    Ok((record, fragment, hello))
+    if is_whole(&fragment) { Ok((record, fragment, hello)) } else { Err(Dropped::Handshake) }
 }
 
 impl Cookies {
@@ -60,12 +79,11 @@ impl Cookies {
         Self { secret: Zeroizing::new(secret) }
     }
 
-    fn cookie(&self, hello: &ClientHello<'_>, peer: &[u8], period: u64) -> [u8; COOKIE_LEN] {
+    fn cookie(&self, hello: &ClientHelloFront<'_>, peer: &[u8], period: u64) -> [u8; COOKIE_LEN] {
         let len = |octets: &[u8]| (octets.len() as u32).to_be_bytes();
-        let (suites, extensions) = (hello.suite_octets(), hello.extensions.octets());
-        let lengths = [len(peer), len(hello.session), len(suites), len(extensions)].concat();
-        let parts =
-            [&period.to_be_bytes()[..], &lengths, peer, &hello.random, hello.session, suites, extensions];
+        let lengths = [len(peer), len(hello.session)].concat();
+        let version = hello.version.to_be_bytes();
+        let parts = [&period.to_be_bytes()[..], &lengths, peer, &version, &hello.random, hello.session];
         let mut out = [0; COOKIE_LEN];
         out.copy_from_slice(&hmac(&self.secret[..], &parts)[..COOKIE_LEN]);
         out
@@ -74,16 +92,25 @@ impl Cookies {
     /// Answers a datagram. `peer` is its sender's address, in any form. `now` is in milliseconds.
     /// `counted` is called for a wrong cookie, although the hello is answered as if it had none.
     pub fn greet(&self, datagram: &[u8], peer: &[u8], now: u64, counted: impl FnOnce(Dropped)) -> Greeting {
-        let (record, fragment, hello) = match client_hello(datagram) {
+        let (record, fragment) = match hello_fragment(datagram) {
             Ok(parts) => parts,
             Err(refusal) => return Greeting::Refused(refusal),
+        };
+        if fragment.offset > 0 {
+            return Greeting::Continue;
+        }
+        let whole = is_whole(&fragment);
+        // A whole hello must be readable to its end before it is answered.
+        let unreadable = whole && ClientHello::parse(fragment.octets).is_err();
+        let (false, Ok(hello)) = (unreadable, ClientHelloFront::parse(fragment.octets)) else {
+            return Greeting::Refused(Dropped::Handshake);
         };
         let period = now / PERIOD_MS;
         if !hello.cookie.is_empty() {
             let good = [period, period.saturating_sub(1)]
                 .map(|period| self.cookie(&hello, peer, period)[..].ct_eq(hello.cookie));
             if bool::from(good[0] | good[1]) {
-                return Greeting::Accept;
+                return if whole { Greeting::Accept } else { Greeting::Begin };
             }
             counted(Dropped::Cookie);
         }

@@ -1,23 +1,25 @@
-//! The offer of a ClientHello, for a log line about a refused one.
+//! The offer of a ClientHello, for its refusal and the log line about it.
 
 use alloc::vec::Vec;
 use core::fmt;
 
 use antedate_wire::dtls::VERSION_1_2;
-use antedate_wire::dtls::handshake::ExtensionType;
+use antedate_wire::dtls::handshake::{ClientHello, ExtensionType};
 
-use super::super::CipherSuite;
+use super::super::{Cause, CipherSuite};
 use super::Settings;
-use super::client::X25519;
 use super::cookie::client_hello;
+use super::group::Group;
 
 /// The most suites, and the most groups, in a line.
 const MAX_SHOWN: usize = 32;
 
-/// Version, suites and groups of a ClientHello.
+/// Versions, suites and groups of a ClientHello.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Offer {
     version: u16,
+    /// The list that replaces `version` from DTLS 1.3 on (RFC 8446 section 4.2.1).
+    versions: Vec<u16>,
     suites: Vec<u16>,
     groups: Vec<u16>,
     extended_master_secret: bool,
@@ -26,38 +28,70 @@ pub struct Offer {
 impl Offer {
     /// The offer in a datagram; `None` if it is no ClientHello.
     pub fn of(datagram: &[u8]) -> Option<Self> {
-        let (_, _, hello) = client_hello(datagram).ok()?;
-        let groups = hello.extensions.get(ExtensionType::SupportedGroups).unwrap_or_default();
-        let groups = groups.get(2..).unwrap_or_default();
-        Some(Self {
+        client_hello(datagram).ok().map(|(_, _, hello)| Self::in_hello(&hello))
+    }
+
+    pub(super) fn in_hello(hello: &ClientHello<'_>) -> Self {
+        let list = |kind, prefix| {
+            let list = hello.extensions.get(kind).unwrap_or_default().get(prefix..).unwrap_or_default();
+            list.as_chunks().0.iter().map(|number| u16::from_be_bytes(*number)).collect()
+        };
+        Self {
             version: hello.version,
+            versions: list(ExtensionType::SupportedVersions, 1),
             suites: hello.suites().collect(),
-            groups: groups.as_chunks().0.iter().map(|group| u16::from_be_bytes(*group)).collect(),
+            groups: list(ExtensionType::SupportedGroups, 2),
             extended_master_secret: hello.extensions.get(ExtensionType::ExtendedMasterSecret).is_some(),
-        })
+        }
+    }
+
+    /// Whether DTLS 1.2 is among the versions. DTLS counts down: a later version is a smaller
+    /// number.
+    pub(super) fn has_version(&self) -> bool {
+        self.version <= VERSION_1_2 && (self.versions.is_empty() || self.versions.contains(&VERSION_1_2))
+    }
+
+    /// The group that a server chooses.
+    pub(super) fn group(&self) -> Option<Group> {
+        Group::choose(&self.groups)
     }
 
     /// The reason why a server with these settings refuses it.
-    pub fn mismatch(&self, settings: &Settings) -> &'static str {
+    pub fn mismatch(&self, settings: &Settings) -> (Cause, &'static str) {
         let common = |suite: &&CipherSuite| self.suites.contains(&suite.number());
         let mut common = settings.suites.iter().filter(common).peekable();
         if self.version > VERSION_1_2 {
-            "the client speaks DTLS 1.0 only"
+            (Cause::Version, "the client speaks DTLS 1.0 only, which is not secure; configure DTLS 1.2 there")
+        } else if !self.has_version() {
+            (Cause::Version, "the client speaks DTLS 1.3 only; allow DTLS 1.2 there")
         } else if common.peek().is_none() {
-            "no cipher suite of the client is enabled here"
-        } else if common.all(|suite| suite.is_ecdhe()) && !self.groups.contains(&X25519) {
-            "the common cipher suites need the group X25519, which the client lacks"
+            (Cause::Suite, "no cipher suite of the client is enabled here; see --suite")
+        } else if common.all(|suite| suite.is_ecdhe()) && self.group().is_none() {
+            (Cause::Group, "the common cipher suites need X25519 or P-256, which the client lacks")
         } else if settings.require_extended_master_secret && !self.extended_master_secret {
-            "the client lacks the extended master secret (RFC 7627)"
+            let what =
+                "the client lacks the extended master secret (RFC 7627); see --allow-plain-master-secret";
+            (Cause::MasterSecret, what)
         } else {
-            "the ClientHello breaks a rule"
+            (Cause::Message, "the ClientHello breaks a rule")
         }
     }
 }
 
 impl fmt::Display for Offer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("suites")?;
+        f.write_str("versions")?;
+        let versions =
+            if self.versions.is_empty() { core::slice::from_ref(&self.version) } else { &self.versions };
+        for version in versions.iter().take(MAX_SHOWN) {
+            match version {
+                0xfeff => f.write_str(" 1.0")?,
+                0xfefd => f.write_str(" 1.2")?,
+                0xfefc => f.write_str(" 1.3")?,
+                other => write!(f, " {other:#06x}")?,
+            }
+        }
+        f.write_str(", suites")?;
         for number in self.suites.iter().take(MAX_SHOWN) {
             match CipherSuite::from_number(*number) {
                 Some(suite) => write!(f, " {suite}")?,
@@ -65,6 +99,16 @@ impl fmt::Display for Offer {
             }
         }
         f.write_str(", groups")?;
-        self.groups.iter().take(MAX_SHOWN).try_for_each(|group| write!(f, " {group:#06x}"))
+        for group in self.groups.iter().take(MAX_SHOWN) {
+            match group {
+                23 => f.write_str(" P-256")?,
+                24 => f.write_str(" P-384")?,
+                25 => f.write_str(" P-521")?,
+                29 => f.write_str(" X25519")?,
+                30 => f.write_str(" X448")?,
+                other => write!(f, " {other:#06x}")?,
+            }
+        }
+        Ok(())
     }
 }

@@ -7,10 +7,10 @@ use antedate_wire::dtls::{ConnectionId, VERSION_1_2};
 
 use super::super::Dropped;
 use super::assembly::Message;
-use super::client::{NO_RENEGOTIATION, ROOM, X25519};
-use super::connection::{Connection, Misfit, Step};
+use super::client::{NO_RENEGOTIATION, ROOM};
+use super::connection::{Connection, Misfit, Step, UNKNOWN_IDENTITY};
 use super::cookie::client_hello;
-use super::{Keyring, Settings};
+use super::{Keyring, Offer, Settings};
 
 impl Connection {
     /// Begins a connection as its server, with a ClientHello that showed a cookie
@@ -33,17 +33,14 @@ impl Connection {
             this.say(Alert { fatal: true, description });
             Err((Dropped::Handshake, this.transmit()))
         };
-        // DTLS counts down: a later version is a smaller number.
-        if hello.version > VERSION_1_2 {
+        let offer = Offer::in_hello(&hello);
+        if !offer.has_version() {
             return refuse(this, AlertDescription::ProtocolVersion);
         }
-        let groups = hello.extensions.get(ExtensionType::SupportedGroups);
-        let curve = groups.is_some_and(|groups| {
-            let groups = groups.get(2..).unwrap_or_default();
-            groups.as_chunks().0.iter().any(|group| u16::from_be_bytes(*group) == X25519)
-        });
-        let usable =
-            |number: u16, ecdhe: bool| hello.suites().any(|offered| offered == number) && (!ecdhe || curve);
+        let group = offer.group();
+        let usable = |number: u16, ecdhe: bool| {
+            hello.suites().any(|offered| offered == number) && (!ecdhe || group.is_some())
+        };
         let mut suites = this.settings.suites.iter();
         let suite = suites.find(|suite| usable(suite.number(), suite.is_ecdhe())).copied();
         let extended = hello.extensions.get(ExtensionType::ExtendedMasterSecret).is_some();
@@ -99,11 +96,14 @@ impl Connection {
         }
         let body = writer.finish().unwrap_or_default();
         let mut pieces = alloc::vec![this.piece(HandshakeType::ServerHello, body, false)];
-        if suite.is_ecdhe() {
-            let share = this.share();
-            let mut body = [0; 64];
+        if let (true, Some(group)) = (suite.is_ecdhe(), group) {
+            let Ok(share) = group.public(&this.ephemeral) else {
+                return refuse(this, AlertDescription::InternalError);
+            };
+            this.group = Some(group);
+            let mut body = [0; 128];
             let mut writer = Writer::new(&mut body);
-            writer.vector16(&[]).server_share(X25519, &share);
+            writer.vector16(&[]).server_share(group.number(), &share);
             let body = writer.finish().unwrap_or_default();
             pieces.push(this.piece(HandshakeType::ServerKeyExchange, body, false));
         }
@@ -123,12 +123,15 @@ impl Connection {
                 let ecdhe = self.suite.is_some_and(|suite| suite.is_ecdhe());
                 let unreadable = "a ClientKeyExchange cannot be read";
                 let exchange = ClientKeyExchange::parse(&message.body, ecdhe).map_err(|_| unreadable)?;
-                let share = exchange.share.map(<[u8; 32]>::try_from).transpose();
-                self.peer_share = share.map_err(|_| "the client's ephemeral key is no key")?;
+                let is_key = |share: &[u8]| self.group.is_some_and(|group| group.has(share));
+                if exchange.share.is_some_and(|share| !is_key(share)) {
+                    return Err("the client's ephemeral key is no key");
+                }
+                self.peer_share = exchange.share.map(<[u8]>::to_vec);
                 let Some(key) = keyring.key(exchange.identity) else {
                     self.identity = exchange.identity.to_vec();
                     self.say(Alert { fatal: true, description: AlertDescription::UnknownPskIdentity });
-                    return Err("nobody has the client's identity");
+                    return Err(UNKNOWN_IDENTITY);
                 };
                 self.hash_message(message);
                 self.make_keys(&key)?;

@@ -109,7 +109,7 @@ impl World {
                     Err((_, alert)) => alert.iter().for_each(|alert| self.wires[1].put(alert, 0)),
                 }
             }
-            Greeting::Refused(_) => {}
+            _ => {}
         }
     }
 

@@ -122,7 +122,8 @@ fn servers_share_must_fit_the_suite() {
         (ECDHE, Some(share(29, &[9; 32])), ""),
         (ECDHE, None, missing),
         (ECDHE, Some(hint.clone()), "a ServerKeyExchange cannot be read"),
-        (ECDHE, Some(share(23, &[9; 32])), "the server chose a group that was not offered"),
+        (ECDHE, Some(share(23, &[9; 65])), "the server's ephemeral key is no key"),
+        (ECDHE, Some(share(24, &[9; 32])), "the server chose a group that was not offered"),
         (ECDHE, Some(share(29, &[9; 31])), "the server's ephemeral key is no key"),
         (ECDHE, Some(share(29, &[0; 32])), "the ephemeral key is of low order"),
         (PSK, None, ""),
@@ -155,7 +156,8 @@ fn servers_share_must_fit_the_suite() {
 fn refused_exchange_gives_its_reason() {
     for (suite, group, len, expected) in [
         (PSK, 29, 32, "a ServerKeyExchange cannot be read"),
-        (ECDHE, 23, 32, "the server chose a group that was not offered"),
+        (ECDHE, 23, 32, "the server's ephemeral key is no key"),
+        (ECDHE, 24, 32, "the server chose a group that was not offered"),
         (ECDHE, 29, 33, "the server's ephemeral key is no key"),
         (ECDHE, 29, 31, "the server's ephemeral key is no key"),
     ] {
@@ -276,7 +278,7 @@ fn client_hello_says_what_is_configured() {
         let kinds: Vec<_> = hello.extensions.iter().collect();
         let expected: [(_, &[u8]); 4] = [
             (EMS, &[]),
-            (ExtensionType::SupportedGroups, &[0, 2, 0, 29]),
+            (ExtensionType::SupportedGroups, &[0, 4, 0, 29, 0, 23]),
             (ExtensionType::EcPointFormats, &[1, 0]),
             (CID, b"\x03abc"),
         ];

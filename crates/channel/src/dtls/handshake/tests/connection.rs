@@ -3,6 +3,7 @@
 use antedate_wire::dtls::handshake::AlertDescription;
 
 use super::*;
+use crate::dtls::{Cause, Failures};
 
 /// The server's keys exist after the record with the client's exchange.
 #[test]
@@ -288,24 +289,69 @@ fn idle_time_prepares_established_sides_only() {
 
 #[test]
 fn failures_tell_their_causes() {
-    let alert = Alert { fatal: true, description: AlertDescription::UnknownPskIdentity };
-    for (failure, expected) in [
+    let alert = |description| Alert { fatal: true, description };
+    let unknown = alert(AlertDescription::UnknownPskIdentity);
+    for (failure, cause, expected) in [
         (
             Failure::TimedOut { alert: None, reason: None },
+            Cause::Silence,
             "no valid answer in time: is the peer there, and has it the same key?",
         ),
         (
-            Failure::TimedOut { alert: Some(alert), reason: None },
+            Failure::TimedOut { alert: Some(unknown), reason: None },
+            Cause::Identity,
             "no valid answer in time; an alert on the way said UnknownPskIdentity",
         ),
         (
             Failure::TimedOut { alert: None, reason: Some("why") },
+            Cause::Message,
             "no valid answer in time; a message was refused: why",
         ),
-        (Failure::Alert(alert), "the peer ended it: UnknownPskIdentity"),
+        (Failure::Alert(unknown), Cause::Identity, "the peer ended it: UnknownPskIdentity"),
+        (
+            Failure::Alert(alert(AlertDescription::HandshakeFailure)),
+            Cause::Alert,
+            "the peer ended it: HandshakeFailure",
+        ),
     ] {
         assert_eq!(std::format!("{failure}"), expected);
+        assert_eq!(failure.cause(), cause, "{expected}");
     }
+    for (description, cause) in [
+        (AlertDescription::BadRecordMac, Cause::Key),
+        (AlertDescription::DecryptError, Cause::Key),
+        (AlertDescription::ProtocolVersion, Cause::Version),
+    ] {
+        assert_eq!(Failure::Alert(alert(description)).cause(), cause);
+    }
+}
+
+/// A server that has no key for the identity, or another one.
+#[test]
+fn wrong_secrets_are_told_apart() {
+    struct Other(Option<Psk>);
+    impl Keyring for Other {
+        fn key(&self, _: &[u8]) -> Option<Psk> {
+            self.0.clone()
+        }
+    }
+    for (key, expected) in [(None, Cause::Identity), (Some(Psk::new([7; 16].into())), Cause::Key)] {
+        let mut client = client(settings(PSK));
+        let mut server = server(settings(PSK), &mut client);
+        while let Some(datagram) = server.transmit() {
+            hand(&mut client, &datagram);
+        }
+        while let Some(datagram) = client.transmit() {
+            server.handle(&datagram, 0, &Other(key.clone()), &mut |_| panic!("no event"));
+        }
+        server.timeout(u64::MAX);
+        let Phase::Failed(failure) = server.phase() else { panic!("{:?}", server.phase()) };
+        assert_eq!(failure.cause(), expected, "{failure}");
+    }
+    assert!(Failures::default().each().all(|(_, count)| count == 0));
+    let mut failures = Failures::default();
+    failures.count(Cause::Suite);
+    assert_eq!(failures.no_suite, 1);
 }
 
 #[test]

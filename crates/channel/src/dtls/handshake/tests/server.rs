@@ -2,6 +2,7 @@
 
 use antedate_wire::dtls::handshake::{AlertDescription, ServerHello, ServerKeyExchange};
 
+use super::super::group::Group;
 use super::*;
 
 const EMS: ExtensionType = ExtensionType::ExtendedMasterSecret;
@@ -72,18 +73,20 @@ fn unacceptable_hello_is_answered_by_alert() {
         (Hello { version: 0xfeff, ..good.clone() }, both(), Some(ProtocolVersion)),
         (Hello { version: 0xfefe, ..good.clone() }, both(), Some(ProtocolVersion)),
         (Hello { version: 0xfefc, ..good.clone() }, both(), None),
+        (with(&[(ExtensionType::SupportedVersions, &[2, 0xfe, 0xfc])]), both(), Some(ProtocolVersion)),
         (Hello { suites: [0xc0ff].into(), ..good.clone() }, both(), Some(HandshakeFailure)),
         (Hello { suites: [ECDHE.number()].into(), ..good.clone() }, both(), None),
         (Hello { suites: [ECDHE.number()].into(), ..good.clone() }, settings(PSK), Some(HandshakeFailure)),
         (Hello { suites: [ECDHE.number()].into(), ..with(&[]) }, both(), Some(HandshakeFailure)),
         (
-            Hello { suites: [ECDHE.number()].into(), ..with(&[(GROUPS, &[0, 2, 0, 23])]) },
+            Hello { suites: [ECDHE.number()].into(), ..with(&[(GROUPS, &[0, 2, 0, 24])]) },
             both(),
             Some(HandshakeFailure),
         ),
+        (Hello { suites: [ECDHE.number()].into(), ..with(&[(GROUPS, &[0, 2, 0, 23])]) }, both(), None),
         // The length of the list is no group.
         (
-            Hello { suites: [ECDHE.number()].into(), ..with(&[(GROUPS, &[0, 29, 0, 23])]) },
+            Hello { suites: [ECDHE.number()].into(), ..with(&[(GROUPS, &[0, 29, 0, 24])]) },
             both(),
             Some(HandshakeFailure),
         ),
@@ -108,6 +111,7 @@ fn unacceptable_hello_is_answered_by_alert() {
 #[test]
 fn refused_offer_is_explained() {
     use super::super::Offer;
+    use crate::dtls::Cause;
     let strict = Settings { require_extended_master_secret: true, ..both() };
     let ecdhe = Hello { suites: [ECDHE.number()].into(), ..Hello::new() };
     let with = |hello: &Hello, list: &[(ExtensionType, &[u8])]| Hello {
@@ -115,30 +119,31 @@ fn refused_offer_is_explained() {
         ..hello.clone()
     };
     let curve: (ExtensionType, &[u8]) = (GROUPS, &[0, 2, 0, 29]);
-    for (hello, settings, expected) in [
-        (Hello { version: 0xfeff, ..Hello::new() }, both(), "the client speaks DTLS 1.0 only"),
-        (
-            Hello { suites: [0xc0ff].into(), ..Hello::new() },
-            both(),
-            "no cipher suite of the client is enabled here",
-        ),
-        (ecdhe.clone(), settings(PSK), "no cipher suite of the client is enabled here"),
-        (
-            with(&ecdhe, &[(GROUPS, &[0, 2, 0, 23])]),
-            both(),
-            "the common cipher suites need the group X25519, which the client lacks",
-        ),
-        (with(&Hello::new(), &[]), strict.clone(), "the client lacks the extended master secret (RFC 7627)"),
-        (with(&ecdhe, &[curve]), strict, "the client lacks the extended master secret (RFC 7627)"),
-        (with(&ecdhe, &[curve]), both(), "the ClientHello breaks a rule"),
-        (Hello::new(), both(), "the ClientHello breaks a rule"),
+    let only_1_3: (ExtensionType, &[u8]) = (ExtensionType::SupportedVersions, &[2, 0xfe, 0xfc]);
+    let also_1_2: (ExtensionType, &[u8]) = (ExtensionType::SupportedVersions, &[4, 0xfe, 0xfc, 0xfe, 0xfd]);
+    for (hello, settings, cause, expected) in [
+        (Hello { version: 0xfeff, ..Hello::new() }, both(), Cause::Version, "DTLS 1.0 only"),
+        (with(&Hello::new(), &[only_1_3]), both(), Cause::Version, "DTLS 1.3 only"),
+        (with(&Hello::new(), &[also_1_2]), both(), Cause::Message, "breaks a rule"),
+        (Hello { suites: [0xc0ff].into(), ..Hello::new() }, both(), Cause::Suite, "no cipher suite"),
+        (ecdhe.clone(), settings(PSK), Cause::Suite, "no cipher suite"),
+        (with(&ecdhe, &[(GROUPS, &[0, 2, 0, 24])]), both(), Cause::Group, "which the client lacks"),
+        (with(&Hello::new(), &[]), strict.clone(), Cause::MasterSecret, "--allow-plain-master-secret"),
+        (with(&ecdhe, &[curve]), strict, Cause::MasterSecret, "--allow-plain-master-secret"),
+        (with(&ecdhe, &[curve]), both(), Cause::Message, "breaks a rule"),
+        (Hello::new(), both(), Cause::Message, "breaks a rule"),
     ] {
         let offer = Offer::of(&hello.datagram()).unwrap();
-        assert_eq!(offer.mismatch(&settings), expected);
+        let (found, text) = offer.mismatch(&settings);
+        assert_eq!(found, cause);
+        assert!(text.contains(expected), "{text}");
     }
     let offer =
         Offer::of(&Hello { suites: [PSK.number(), 0xc0ff].into(), ..Hello::new() }.datagram()).unwrap();
-    assert_eq!(std::format!("{offer}"), std::format!("suites {PSK} 0xc0ff, groups 0x0017 0x001d"));
+    let shown = std::format!("versions 1.2, suites {PSK} 0xc0ff, groups P-256 X25519");
+    assert_eq!(std::format!("{offer}"), shown);
+    let both = Offer::of(&with(&ecdhe, &[also_1_2]).datagram()).unwrap();
+    assert_eq!(std::format!("{both}"), std::format!("versions 1.3 1.2, suites {ECDHE}, groups"));
     assert_eq!(Offer::of(&plain(ContentType::ApplicationData, b"x")), None);
 }
 
@@ -237,7 +242,10 @@ fn server_hello_says_what_was_agreed() {
         if suite.is_ecdhe() {
             assert_eq!(kinds[1..], [(Exchange, 1), (ServerHelloDone, 2)]);
             let exchange = ServerKeyExchange::parse(fragments[1].octets, true).unwrap();
-            assert_eq!((exchange.hint, exchange.share), (&[][..], Some((29, &server.share()[..]))));
+            assert_eq!(
+                (exchange.hint, exchange.share),
+                (&[][..], Some((29, &Group::X25519.public(&server.ephemeral).unwrap()[..])))
+            );
         } else {
             assert_eq!(kinds[1..], [(ServerHelloDone, 1)]);
         }

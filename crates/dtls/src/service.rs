@@ -1,0 +1,294 @@
+//! What a proxy reads again while it runs: its files on SIGHUP, and the address of its destination
+//! when the peer is lost. A thread of its own does both, since files of 100,000 keys and resolvers
+//! take their time.
+
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use std::{io, thread};
+
+use antedate_channel::dtls::{Client, Keyring, Psk};
+use antedate_hardening::{confine, stack};
+use antedate_host::fault::Fault;
+use antedate_host::hangup::Hangup;
+
+use crate::devices::Devices;
+use crate::psk::PskFile;
+
+/// Interval of the thread's looks at signal and requests.
+const LOOK: Duration = Duration::from_millis(200);
+/// The least interval of two resolutions.
+const AGAIN: Duration = Duration::from_secs(5);
+/// The least interval of two log lines about a name without an address.
+const QUIET: Duration = Duration::from_secs(60);
+
+/// The destination of datagrams.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Target {
+    /// an address
+    Address(SocketAddr),
+    /// a host name and a port
+    Name(String, u16),
+}
+
+impl Target {
+    /// The address, if it is one.
+    #[must_use]
+    pub const fn address(&self) -> Option<SocketAddr> {
+        match self {
+            Self::Address(address) => Some(*address),
+            Self::Name(..) => None,
+        }
+    }
+}
+
+impl From<SocketAddr> for Target {
+    fn from(address: SocketAddr) -> Self {
+        Self::Address(address)
+    }
+}
+
+impl std::fmt::Display for Target {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Address(address) => address.fmt(f),
+            Self::Name(host, port) => write!(f, "{host}:{port}"),
+        }
+    }
+}
+
+/// Keys, and the identities of devices.
+#[derive(Debug)]
+pub struct Keys {
+    /// the key of each identity
+    pub psk: PskFile,
+    /// the identity of each device
+    pub devices: Devices,
+}
+
+impl Keys {
+    /// The client for a device.
+    pub(crate) fn client(&self, device: SocketAddr) -> Option<Client> {
+        let identity = self.devices.identity(device)?.as_bytes();
+        Some(Client { identity: identity.to_vec(), key: self.psk.key(identity)? })
+    }
+}
+
+impl From<PskFile> for Keys {
+    fn from(psk: PskFile) -> Self {
+        Self { psk, devices: Devices::default() }
+    }
+}
+
+impl Keyring for Keys {
+    fn key(&self, identity: &[u8]) -> Option<Psk> {
+        self.psk.key(identity)
+    }
+}
+
+/// What the thread found, for the proxy; and the proxy's requests.
+#[derive(Debug, Default)]
+pub struct News {
+    fresh: AtomicBool,
+    found: Mutex<(Option<Keys>, Option<SocketAddr>)>,
+    asked: AtomicBool,
+}
+
+impl News {
+    /// Hands over keys.
+    pub fn put_keys(&self, keys: Keys) {
+        self.found.lock().unwrap_or_else(PoisonError::into_inner).0 = Some(keys);
+        self.fresh.store(true, Ordering::Release);
+    }
+
+    /// Hands over the address of the destination.
+    pub fn put_address(&self, address: SocketAddr) {
+        self.found.lock().unwrap_or_else(PoisonError::into_inner).1 = Some(address);
+        self.fresh.store(true, Ordering::Release);
+    }
+
+    /// Asks for the address of the destination again.
+    pub(crate) fn ask(&self) {
+        self.asked.store(true, Ordering::Release);
+    }
+
+    /// What came since the last call.
+    pub(crate) fn take(&self) -> Option<(Option<Keys>, Option<SocketAddr>)> {
+        if !self.fresh.load(Ordering::Relaxed) || !self.fresh.swap(false, Ordering::Acquire) {
+            return None;
+        }
+        Some(std::mem::take(&mut *self.found.lock().unwrap_or_else(PoisonError::into_inner)))
+    }
+}
+
+/// The files of a proxy, and the signal to read them again.
+#[derive(Debug, Clone)]
+pub struct Service {
+    /// the file of identities and keys
+    pub psk: PathBuf,
+    /// the file of devices
+    pub devices: Option<PathBuf>,
+    /// the identity of devices that the file does not name
+    pub identity: Option<String>,
+    /// whether devices need identities (connect)
+    pub is_client: bool,
+    /// the signal
+    pub hangup: Arc<Hangup>,
+}
+
+impl Service {
+    /// Reads the files.
+    ///
+    /// # Errors
+    /// The first fault, with file, line and remedy.
+    pub fn load(&self) -> Result<Keys, Fault> {
+        let psk = PskFile::load(&self.psk)?;
+        let devices = match &self.devices {
+            Some(file) => Devices::load(file, self.identity.clone())?,
+            None if self.is_client => {
+                let only = psk.only(self.identity.as_deref());
+                Devices::all(only.map_err(|(what, remedy)| Fault::of_file(&self.psk, what, remedy))?)
+            }
+            None => Devices::default(),
+        };
+        let without = devices.identities().find(|identity| psk.key(identity.as_bytes()).is_none());
+        if let Some(identity) = without {
+            let (what, remedy) = psk.lacks(identity);
+            return Err(Fault::of_file(&self.psk, what, remedy));
+        }
+        Ok(Keys { psk, devices })
+    }
+
+    /// Starts the thread.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub fn start(self, target: Target, news: Arc<News>, stop: Arc<AtomicBool>) -> io::Result<()> {
+        self.hangup.watch();
+        let mut name = Name { target, at: None, tried: None, said: None };
+        let work = move || {
+            // The resolver parses what comes from the network.
+            confine::keep_none();
+            while !stop.load(Ordering::Acquire) {
+                if self.hangup.take() {
+                    self.read_again(&news);
+                }
+                name.look(&news);
+                thread::sleep(LOOK);
+            }
+        };
+        thread::Builder::new().name("service".into()).spawn(work).map(drop)
+    }
+
+    fn read_again(&self, news: &News) {
+        match stack::wiped(|| self.load()) {
+            Ok(keys) => {
+                tracing::info!(identities = keys.psk.len(), "the keys are read again");
+                news.put_keys(keys);
+            }
+            Err(fault) => tracing::error!("{fault}; the keys of before stay in use"),
+        }
+        stack::wipe();
+    }
+}
+
+struct Name {
+    target: Target,
+    at: Option<SocketAddr>,
+    tried: Option<Instant>,
+    said: Option<Instant>,
+}
+
+impl Name {
+    fn look(&mut self, news: &News) {
+        let Target::Name(host, port) = &self.target else { return };
+        let early = self.tried.is_some_and(|tried| tried.elapsed() < AGAIN);
+        if early || (self.at.is_some() && !news.asked.swap(false, Ordering::AcqRel)) {
+            return;
+        }
+        self.tried = Some(Instant::now());
+        let found = (host.as_str(), *port).to_socket_addrs().map(|mut all| all.next());
+        let reason = match found {
+            Ok(Some(at)) => {
+                if self.at.replace(at) != Some(at) {
+                    tracing::info!(%host, %at, "the name has this address");
+                    news.put_address(at);
+                }
+                self.said = None;
+                return;
+            }
+            Ok(None) => "it has no address".to_owned(),
+            Err(error) => error.to_string(),
+        };
+        if self.said.is_none_or(|said| said.elapsed() >= QUIET) {
+            self.said = Some(Instant::now());
+            tracing::warn!(%host, reason, "the name of --to cannot be resolved, and is tried again; see: getent ahosts");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn service(directory: &std::path::Path, psk: &str) -> Service {
+        let file = directory.join("psk");
+        let _ = std::fs::remove_file(&file);
+        antedate_host::private_file::create(&file, psk).unwrap();
+        Service { psk: file, devices: None, identity: None, is_client: true, hangup: Arc::default() }
+    }
+
+    const KEY: &str = "000102030405060708090a0b0c0d0e0f";
+
+    #[test]
+    fn each_device_gets_its_client() {
+        let directory = tempfile::tempdir().unwrap();
+        let two = service(directory.path(), &format!("a:{KEY}\nb:{KEY}00\n"));
+        assert!(two.load().is_err(), "which of two");
+        assert!(Service { is_client: false, ..two.clone() }.load().is_ok());
+        let a = Service { identity: Some("a".to_owned()), ..two.clone() }.load().unwrap();
+        assert_eq!(a.client("10.0.0.1:1".parse().unwrap()).unwrap().identity, b"a");
+        let devices = directory.path().join("devices");
+        std::fs::write(&devices, "10.0.0.1 b\n").unwrap();
+        let by_file = Service { devices: Some(devices.clone()), ..two };
+        let keys = by_file.load().unwrap();
+        assert_eq!(keys.client("10.0.0.1:1".parse().unwrap()).unwrap().key.len(), 17);
+        assert!(keys.client("10.0.0.2:1".parse().unwrap()).is_none());
+        std::fs::write(&devices, "10.0.0.1 c\n").unwrap();
+        assert!(by_file.load().unwrap_err().to_string().contains("no identity c"));
+    }
+
+    #[test]
+    fn hangup_hands_over_new_keys() {
+        let directory = tempfile::tempdir().unwrap();
+        let one = service(directory.path(), &format!("a:{KEY}\n"));
+        let news = News::default();
+        assert!(news.take().is_none());
+        one.read_again(&news);
+        let (keys, address) = news.take().unwrap();
+        assert_eq!((keys.unwrap().psk.len(), address), (1, None));
+        std::fs::write(&one.psk, "a:12\n").unwrap();
+        one.read_again(&news);
+        assert!(news.take().is_none(), "a faulty file changes nothing");
+    }
+
+    #[test]
+    fn name_is_resolved_until_it_has_an_address() {
+        let news = News::default();
+        let mut name =
+            Name { target: Target::Name("localhost".to_owned(), 5), at: None, tried: None, said: None };
+        name.look(&news);
+        let (_, address) = news.take().unwrap();
+        assert_eq!(address.map(|at| (at.ip().is_loopback(), at.port())), Some((true, 5)));
+        news.ask();
+        name.tried = None;
+        name.look(&news);
+        assert!(news.take().is_none(), "the same address is no news");
+        let mut lost =
+            Name { target: Target::Name("nowhere.invalid".to_owned(), 5), at: None, tried: None, said: None };
+        lost.look(&news);
+        assert!(lost.said.is_some() && news.take().is_none());
+    }
+}
