@@ -3,6 +3,7 @@
 mod connection;
 mod keygen;
 mod manage;
+mod outage;
 mod publish;
 mod subscribe;
 

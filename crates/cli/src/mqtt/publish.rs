@@ -74,9 +74,11 @@ impl Pub {
         }
         let settings = self.broker.settings()?;
         self.protection.confine(&settings);
+        let keep_trying = self.broker.keeps_trying();
         block_on(async {
             let mut link =
-                Link::with_will(&settings, guard, (Vec::new(), self.qos), &self.will, None).await?;
+                Link::with_will(&settings, guard, (Vec::new(), self.qos), &self.will, (None, keep_trying))
+                    .await?;
             link.settle().await?;
             let sent = match whole {
                 _ if link.stop.load(Ordering::Relaxed) && !link.guard.has_keys() => {
