@@ -48,6 +48,10 @@ struct Membership {
     left_out: bool,
 }
 
+/// With a store, most pairs of publisher and topic with a window in memory. The store has the others:
+/// their number rises, as after a restart.
+const REMEMBERED: usize = 1 << 13;
+
 /// A publisher's name for epoch keys. [`is_name`](crate::file::is_name) refuses it.
 const NO_PUBLISHER: &[u8] = b"\0";
 
@@ -514,8 +518,20 @@ impl Guard {
         for one in &mut self.groups {
             one.unwritten.clear();
             one.unwritten_messages = 0;
+            if one.group.streams() > REMEMBERED {
+                one.group.shed(REMEMBERED / 2);
+            }
         }
         Ok(())
+    }
+
+    /// Whether the store could be read so far. After a failed read messages are refused that may be
+    /// new: they must not be acknowledged.
+    ///
+    /// # Errors
+    /// The fault of a read that failed.
+    pub fn check_store(&self) -> Result<(), Fault> {
+        self.store.as_ref().map_or(Ok(()), Store::check)
     }
 
     /// The number of received messages that are not on the disk.

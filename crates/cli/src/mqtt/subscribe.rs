@@ -124,6 +124,7 @@ impl Sub {
     /// Prints a batch, and acknowledges it. Returns the number of payloads, and `None` once nobody
     /// reads them.
     async fn deliver(&self, link: &mut Link, batch: Batch) -> Result<Option<u64>, Failure> {
+        link.guard.check_store()?;
         let mut unprinted = None;
         let mut print = || {
             self.print(&batch).map_err(|error| {

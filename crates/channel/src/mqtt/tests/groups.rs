@@ -305,3 +305,26 @@ fn reserved_numbers_begin_at_one() {
     numbers.raise(4);
     assert_eq!((numbers.left(), numbers.take()), (1, Ok(3)));
 }
+
+#[test]
+fn shed_publishers_go_on_by_record() {
+    let mut group = group(Algorithm::A128Gcm);
+    let mut publishers = [b"a", b"b", b"c"].map(|name| publisher(&group, name));
+    let first: Vec<Vec<u8>> = publishers.iter_mut().map(|one| sealed(one, "t", b"1")).collect();
+    for message in &first {
+        group.open("t", message, &mut Vec::new()).expect("opened");
+    }
+    group.open("u", &sealed(&mut publishers[0], "u", b"2"), &mut Vec::new()).expect("opened");
+    assert_eq!(group.streams(), 4);
+    group.shed(4);
+    assert_eq!(group.streams(), 4);
+    // The first publisher spoke last, and has two.
+    group.shed(3);
+    assert_eq!(group.streams(), 3);
+    let mut open = |message: &[u8]| group.open_from("t", message, &mut Vec::new(), |_| 2);
+    assert_eq!(open(&first[2]), Err(Dropped::Repeated { sequence: 1 }));
+    assert_eq!(open(&first[1]), Err(Dropped::Late { sequence: 1, lowest: 2 }));
+    open(&sealed(&mut publishers[1], "t", b"3")).expect("opened");
+    group.shed(0);
+    assert_eq!(group.streams(), 0);
+}
