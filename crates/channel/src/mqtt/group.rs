@@ -78,6 +78,8 @@ pub struct Opened {
     pub epoch: u32,
     /// The publisher's sequence number.
     pub sequence: u64,
+    /// The authentic time of sealing in seconds since 1970, if the envelope has one.
+    pub time: Option<u32>,
 }
 
 impl Group {
@@ -226,8 +228,8 @@ impl Group {
         topic: &str,
         message: &[u8],
         lowest: impl FnOnce(&Material) -> u64,
-    ) -> Result<(), Dropped> {
-        self.open_to(false, topic, message, &mut Vec::new(), lowest).map(drop)
+    ) -> Result<Opened, Dropped> {
+        self.open_to(false, topic, message, &mut Vec::new(), lowest)
     }
 
     /// Opens a message, and marks it as received if requested.
@@ -245,7 +247,7 @@ impl Group {
         }
         topic::check_name(topic).map_err(Dropped::Topic)?;
         let envelope = Envelope::parse(message).map_err(Dropped::NotEnvelope)?;
-        let Envelope { epoch, publisher, sequence, .. } = envelope;
+        let Envelope { epoch, publisher, sequence, time, .. } = envelope;
         if envelope.algorithm != self.algorithm.number() {
             return Err(Dropped::Algorithm { given: envelope.algorithm, expected: self.algorithm });
         }
@@ -273,11 +275,11 @@ impl Group {
             if sender.cipher.open(sequence, envelope.ciphertext, &aad, out) {
                 let publisher = Arc::clone(&sender.publisher);
                 if !mark {
-                    return Ok(Opened { publisher, epoch, sequence });
+                    return Ok(Opened { publisher, epoch, sequence, time });
                 }
                 window.mark(sequence);
                 self.remember((at, stream), topic, message, (sequence, envelope.ciphertext));
-                return Ok(Opened { publisher, epoch, sequence });
+                return Ok(Opened { publisher, epoch, sequence, time });
             }
             return Err(self.suspect(&envelope, topic, out).unwrap_or_else(unauthentic));
         }
@@ -308,7 +310,7 @@ impl Group {
             return Err(Dropped::Crowded);
         }
         if !mark {
-            return Ok(Opened { publisher: Arc::clone(&sender.publisher), epoch, sequence });
+            return Ok(Opened { publisher: Arc::clone(&sender.publisher), epoch, sequence, time });
         }
         window.mark(sequence);
         let at = place.unwrap_or(self.senders.len());
@@ -322,7 +324,7 @@ impl Group {
         sender.topics.insert(topic.into(), stream);
         self.streams += 1;
         self.remember((at, stream), topic, message, (sequence, envelope.ciphertext));
-        Ok(Opened { publisher, epoch, sequence })
+        Ok(Opened { publisher, epoch, sequence, time })
     }
 
     /// Prepares for the next messages of the last senders, at most `budget` steps of some 64 bytes
@@ -364,7 +366,8 @@ impl Group {
             *messages += 1;
             sender.came(*messages, *stream, sequence, ciphertext);
             let (epoch, publisher) = (sender.material.head.epoch, Arc::clone(&sender.publisher));
-            return Ok(Some(Opened { publisher, epoch, sequence }));
+            // A layout has no time.
+            return Ok(Some(Opened { publisher, epoch, sequence, time: None }));
         }
         Ok(None)
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use antedate_channel::mqtt::Dropped;
+use antedate_channel::mqtt::{Dropped, Opened};
 use antedate_hardening::confine::Needs;
 use antedate_hardening::stack;
 use antedate_host::signals;
@@ -130,12 +130,12 @@ impl Protection {
     }
 
     /// Gives up the rights that a client does not need, once all options are read. It writes its
-    /// state, and looks up the broker.
-    pub(super) fn confine(&self, broker: &Settings) {
+    /// state, and looks up the broker if it has one.
+    pub(super) fn confine(&self, broker: Option<&Settings>) {
         let needs = Needs {
             writes: self.state.iter().cloned().collect(),
-            reads: broker.cafile.iter().cloned().collect(),
-            names: true,
+            reads: broker.iter().filter_map(|broker| broker.cafile.clone()).collect(),
+            names: broker.is_some(),
             ..Needs::default()
         };
         if let Some(warning) = hardened::confine(&needs) {
@@ -261,8 +261,8 @@ struct Outgoing {
 
 /// Results for the verbs.
 pub(super) enum Arrival {
-    /// A message for the user and its opened payload.
-    Payload(Message, Vec<u8>),
+    /// A message for the user, its opened payload and its origin.
+    Payload(Message, Vec<u8>, Opened),
     /// A message that failed authentication or replay protection.
     Refused(Message, Why),
     /// No result.
@@ -538,7 +538,7 @@ impl Link {
     fn arrived(&mut self, message: Message) -> Arrival {
         let mut payload = Vec::new();
         match self.guard.open(&message.topic, &message.payload, &mut payload) {
-            Verdict::Opened(_) => Arrival::Payload(message, payload),
+            Verdict::Opened(opened) => Arrival::Payload(message, payload, opened),
             Verdict::Plain => {
                 let text = "is of no group, so nothing protects it".to_owned();
                 let remedy = "name its group file with --keys, or read it with mosquitto_sub";
@@ -640,7 +640,12 @@ impl Link {
         if !self.connected {
             return;
         }
-        self.client.disconnect();
+        match self.reads {
+            true => self.client.disconnect(),
+            // Without waiting for a subscription that nobody needs any more: what the broker sent
+            // after it would reset the connection, and publish the will.
+            false => self.client.disconnect_now(),
+        }
         let (end, patience) = (Instant::now() + Duration::from_secs(2), Duration::from_millis(200));
         let mut asked = false;
         while Instant::now() < end {

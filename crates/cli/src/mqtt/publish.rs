@@ -73,7 +73,7 @@ impl Pub {
             return Err(antedate_mqtt::guard::SealError::NoGroup(self.topic).into());
         }
         let settings = self.broker.settings()?;
-        self.protection.confine(&settings);
+        self.protection.confine(Some(&settings));
         let keep_trying = self.broker.keeps_trying();
         block_on(async {
             let mut link =

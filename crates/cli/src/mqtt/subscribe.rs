@@ -5,6 +5,8 @@ use std::io::Write;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use antedate_channel::mqtt::Opened;
+use antedate_mqtt::guard::now;
 use antedate_mqtt_client::{Message, Qos};
 use clap::Args;
 
@@ -44,6 +46,10 @@ pub(crate) struct Sub {
     /// Prints the topic before each payload
     #[arg(short = 'v', long)]
     verbose: bool,
+    /// Prints publisher, epoch, sequence number and age before each payload (and before its topic).
+    /// The age in seconds is of topics with a most age; a - otherwise
+    #[arg(long)]
+    origin: bool,
     /// Prints no newline after a payload
     #[arg(short = 'N')]
     no_newline: bool,
@@ -68,7 +74,7 @@ impl Sub {
         let guard = self.protection.guard(self.publisher.clone())?;
         let mut settings = self.broker.settings()?;
         settings.clean = !self.disable_clean_session;
-        self.protection.confine(&settings);
+        self.protection.confine(Some(&settings));
         let keep_trying = self.broker.keeps_trying();
         let (mut seen, mut refused) = (0, Refused::default());
         let done = block_on(async {
@@ -159,7 +165,10 @@ impl Sub {
         }
         let mut text = Vec::with_capacity(batch.octets);
         for (message, payload) in &batch.messages {
-            let Some(payload) = payload else { continue };
+            let Some((payload, opened)) = payload else { continue };
+            if self.origin {
+                text.extend_from_slice(origin(opened).as_bytes());
+            }
             if self.verbose {
                 text.extend_from_slice(message.topic.as_bytes());
                 text.push(b' ');
@@ -174,12 +183,24 @@ impl Sub {
     }
 }
 
+/// Publisher, epoch, sequence number and age. A publisher's name has no space (`is_name`) in files of
+/// this project; others are shown as text without one.
+fn origin(opened: &Opened) -> String {
+    let name = String::from_utf8_lossy(&opened.publisher)
+        .replace(|c: char| c.is_whitespace() || c.is_control(), "?");
+    let age = match opened.time {
+        Some(time) => (i64::from(now()) - i64::from(time)).to_string(),
+        None => "-".to_owned(),
+    };
+    format!("{name} {} {} {age} ", opened.epoch, opened.sequence)
+}
+
 /// The messages that have come already, made durable by one write and printed together.
 #[derive(Default)]
 struct Batch {
     /// In the order of their arrival, in which they must be acknowledged [MQTT-4.6.0-2]. Refused
     /// ones have no payload.
-    messages: Vec<(Message, Option<Vec<u8>>)>,
+    messages: Vec<(Message, Option<(Vec<u8>, Opened)>)>,
     payloads: u64,
     octets: usize,
     /// Whether a payload is of QoS 1 or 2.
@@ -192,11 +213,11 @@ impl Batch {
         let mut arrival = first;
         loop {
             match arrival {
-                Arrival::Payload(message, payload) => {
+                Arrival::Payload(message, payload, opened) => {
                     self.payloads += 1;
                     self.octets += message.topic.len() + payload.len() + 2;
                     self.durable |= message.qos > 0;
-                    self.messages.push((message, Some(payload)));
+                    self.messages.push((message, Some((payload, opened))));
                 }
                 Arrival::Refused(message, why) => {
                     refused.say(&message.topic, why);
