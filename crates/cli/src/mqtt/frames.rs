@@ -121,7 +121,11 @@ impl Worker {
     fn many(&mut self, mut input: impl BufRead) -> Result<bool, Failure> {
         let (mut request, mut content, mut answers) = (Request::default(), Vec::new(), Vec::new());
         let mut batch = 0;
-        while request.read(&mut input)? {
+        let ended = loop {
+            match request.read(&mut input) {
+                Ok(true) => {}
+                ended => break ended,
+            }
             content.clear();
             let status = match str::from_utf8(&request.topic) {
                 Ok(topic) => self.one(topic, &request.content, &mut content)?,
@@ -144,8 +148,10 @@ impl Worker {
                 answers.clear();
                 batch = 0;
             }
-        }
-        Ok(true)
+        };
+        // Those before a fault of the input have their answers.
+        let passed = self.pass_on(&answers)?;
+        ended.map(|_| passed)
     }
 
     /// Seals or opens one. `out` gets the result or the reason.
