@@ -69,7 +69,9 @@ class Group:
         epoch, publisher = split_kid(unprotected[4])
         sequence = int.from_bytes(unprotected[6], "big")
         number, key, nonce, cipher, external = self.parts(epoch, publisher, sequence, topic)
-        assert cbor2.loads(protected) == {1: number}, "another algorithm"
+        header = cbor2.loads(protected)
+        # A time of sealing may follow, in CWT Claims (RFC 9597).
+        assert {**header, 15: None} == {1: number, 15: None}, "another algorithm"
         structure = cbor2.dumps(["Encrypt0", protected, external])
         payload = cipher(key).decrypt(nonce, ciphertext, structure)
         if number in PYCOSE:

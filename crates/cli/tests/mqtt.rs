@@ -292,14 +292,16 @@ fn serve(
     retained: &Mutex<Vec<u8>>,
     wills: &mpsc::Sender<Option<Vec<u8>>>,
 ) -> Option<()> {
-    let (mut has_will, mut subscribed, mut known) = (false, false, Vec::new());
+    let (mut has_will, mut subscribed, mut known, mut id) = (false, false, Vec::new(), 0);
     loop {
         let message = retained.lock().expect("the message").clone();
         if subscribed && message != known {
             let topic = b"antedate/keys/g";
             let len = 2 + topic.len() + 2 + message.len();
             let mut packet = vec![0x33, len as u8 | 0x80, (len >> 7) as u8, 0, topic.len() as u8];
-            packet.extend([&topic[..], &[0, 1], &message].concat());
+            // One that waits for its acknowledgement keeps its identifier [MQTT-2.3.1-4].
+            id += 1;
+            packet.extend([&topic[..], &[0, id], &message].concat());
             client.write_all(&packet).ok()?;
             known = message;
         }

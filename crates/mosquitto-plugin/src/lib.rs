@@ -8,12 +8,16 @@
 //! plugin_opt_topics plant/line4/+/force        # opened here, the others stay sealed; default: all
 //! plugin_opt_device /etc/antedate/broker.device
 //! plugin_opt_state /var/lib/antedate/broker    # replay bounds, over restarts
-//! plugin_opt_access list                       # wills too; with an acl_file (`anyone`: without)
+//! plugin_opt_access list                       # with an acl_file (`anyone`: without)
 //! ```
+//!
+//! Nothing passes in the clear on its topics: a configuration with a way around the plugin is refused
+//! at the start.
 // The broker calls this library through C.
 #![allow(unsafe_code, reason = "the border to C of the broker")]
 
 mod broker;
+mod config;
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -21,6 +25,7 @@ use std::path::Path;
 
 use antedate_channel::mqtt::topic;
 use antedate_host::fault::{Fault, Faults};
+use antedate_mqtt::bypass::is_brokers_own;
 use antedate_mqtt::file::{Device, GroupFile, doubled, keyless, overlaps};
 use antedate_mqtt::guard::{Guard, Verdict};
 use antedate_mqtt::store::Store;
@@ -32,7 +37,7 @@ use broker::{
 };
 
 /// A fault of the options in mosquitto.conf or of a file that they name, as a line of the log.
-struct OptionError(String);
+pub(crate) struct OptionError(String);
 
 impl From<Fault> for OptionError {
     fn from(fault: Fault) -> Self {
@@ -57,9 +62,8 @@ struct Plugin {
     no_rotation: u64,
     /// Failed writes of the replay bounds.
     unwritten: u64,
-    /// The answer to an access that the plugin permits. `None`: it does not register for access
-    /// checks and sees no wills.
-    access: Option<c_int>,
+    /// The answer to an access that the plugin permits.
+    access: c_int,
 }
 
 impl Plugin {
@@ -118,12 +122,17 @@ impl Plugin {
         for warning in overlaps(&files) {
             log(LOG_WARNING, &warning);
         }
-        if access.is_none() {
-            log(
-                LOG_WARNING,
-                "wills are passed on as they are, sealed or forged: say plugin_opt_access list if there is an acl_file, plugin_opt_access anyone if there is none",
-            );
+        let Some(access) = access else {
+            let missing = "plugin_opt_access is missing, without which forged wills pass: say list if there is an acl_file, and anyone if there is none";
+            return Err(OptionError(missing.to_owned()));
+        };
+        let of_groups = files.iter().flat_map(|file| &file.topics);
+        if let Some(filter) = of_groups.chain(&topics).find(|filter| is_brokers_own(filter)) {
+            return Err(OptionError(format!(
+                "{filter}: the broker serves $CONTROL and $SYS itself, before it asks a plugin, so nothing can protect them (remedy: remove the filter from the group's topics)"
+            )));
         }
+        config::check()?;
         let guard = Guard::new(files, device, store, None);
         if !guard.has_keys() {
             log(
@@ -301,8 +310,6 @@ pub unsafe extern "C" fn mosquitto_plugin_init(
         }
         Err(_) => return UNKNOWN,
     };
-    // SAFETY: `plugin` is the box from above, and no other code has the pointer yet.
-    let asked = unsafe { (*plugin).access.is_some() };
     // SAFETY: `user_data` points to the broker's own variable for this pointer.
     unsafe { *user_data = plugin.cast() };
     let register = |event, callback| {
@@ -312,7 +319,7 @@ pub unsafe extern "C" fn mosquitto_plugin_init(
         }
     };
     match register(EVENT_MESSAGE, on_message) {
-        SUCCESS if asked => register(EVENT_ACCESS, on_access),
+        SUCCESS => register(EVENT_ACCESS, on_access),
         done => done,
     }
 }
@@ -358,7 +365,7 @@ extern "C" fn on_access(_event: c_int, data: *mut c_void, user_data: *mut c_void
     // SAFETY: the event's data is a `mosquitto_evt_acl_check`. The broker has one thread, so no
     // other reference to it or to the plugin exists during the call.
     let (question, plugin) = unsafe { (&*data.cast::<Question>(), &mut *user_data.cast::<Plugin>()) };
-    let permitted = plugin.access.unwrap_or(DEFER);
+    let permitted = plugin.access;
     if question.topic.is_null() {
         return permitted;
     }

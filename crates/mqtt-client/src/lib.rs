@@ -1,22 +1,27 @@
-//! An MQTT 3.1.1 and 5.0 client over TCP or TLS (`rumqttc`).
+//! An MQTT 3.1.1 and 5.0 client over TCP or TLS (`rumqttc-v4-next`, `rumqttc-v5-next`).
 //!
 //! It runs on the caller's thread, so a publish waits for no other thread, and with TCP_NODELAY, so
 //! a segment waits for no other segment. Payloads are opaque here; `antedate-mqtt` seals and opens
 //! them.
+//!
+//! - `four`, `five`: the same calls for the two versions
+//! - `kept`: turns of the library's event loop that outlive their callers
+//! - `tls`: the settings of TLS
 
 #![forbid(unsafe_code)]
 
+mod five;
+mod four;
+mod kept;
+mod tls;
+
+use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
 use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
 
 use antedate_host::fault::Fault;
-use rumqttc::v5::mqttbytes::v5 as five;
-use rumqttc::{ConnectReturnCode, ConnectionError, NetworkOptions, Outgoing, Packet, Transport, v5};
-use rustls::pki_types::CertificateDer;
-use rustls::pki_types::pem::PemObject;
 
 /// A version of MQTT.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -38,24 +43,6 @@ pub enum Qos {
     AtLeastOnce,
     /// QoS 2.
     ExactlyOnce,
-}
-
-impl Qos {
-    const fn four(self) -> rumqttc::QoS {
-        match self {
-            Self::AtMostOnce => rumqttc::QoS::AtMostOnce,
-            Self::AtLeastOnce => rumqttc::QoS::AtLeastOnce,
-            Self::ExactlyOnce => rumqttc::QoS::ExactlyOnce,
-        }
-    }
-
-    const fn five(self) -> v5::mqttbytes::QoS {
-        match self {
-            Self::AtMostOnce => v5::mqttbytes::QoS::AtMostOnce,
-            Self::AtLeastOnce => v5::mqttbytes::QoS::AtLeastOnce,
-            Self::ExactlyOnce => v5::mqttbytes::QoS::ExactlyOnce,
-        }
-    }
 }
 
 /// A message that the broker publishes when it loses the client.
@@ -92,7 +79,7 @@ pub struct Settings {
     pub cafile: Option<PathBuf>,
     /// The will.
     pub will: Option<Will>,
-    /// The most requests that wait to be sent.
+    /// The most publishes that wait to be sent.
     pub queue: usize,
 }
 
@@ -126,13 +113,10 @@ pub struct Message {
     pub qos: u8,
     /// Whether the broker had retained it.
     pub retain: bool,
-    ack: Option<Box<Ack>>,
-}
-
-#[derive(Debug, Clone)]
-enum Ack {
-    Four(rumqttc::Publish),
-    Five(five::Publish),
+    /// Its packet identifier. 0 with QoS 0.
+    id: u16,
+    /// The connection that it came by.
+    connection: u64,
 }
 
 /// An event of a connection.
@@ -183,14 +167,45 @@ pub enum ConnectionLostError {
 #[error("too many messages wait to be sent")]
 pub struct QueueFullError;
 
+/// The client of one version.
 enum Inner {
-    Four(rumqttc::AsyncClient, Box<rumqttc::EventLoop>),
-    Five(v5::AsyncClient, Box<v5::EventLoop>),
+    Four(four::Inner),
+    Five(five::Inner),
+}
+
+/// Calls the client of either version.
+macro_rules! either {
+    ($inner:expr, $one:ident => $call:expr) => {
+        match $inner {
+            Inner::Four($one) => $call,
+            Inner::Five($one) => $call,
+        }
+    };
+}
+
+impl Inner {
+    fn new(settings: &Settings, tls: Option<Arc<rustls::ClientConfig>>) -> Self {
+        match settings.version {
+            Version::V311 => Self::Four(four::Inner::new(settings, tls)),
+            Version::V5 => Self::Five(five::Inner::new(settings, tls)),
+        }
+    }
 }
 
 /// An MQTT client. [`next`](Self::next) connects, and connects again after a loss.
+///
+/// It reads from the network in [`next`](Self::next) alone, and only once all acknowledgements are
+/// sent. A slow caller thus slows the broker down.
 pub struct Client {
     inner: Inner,
+    settings: Settings,
+    tls: Option<Arc<rustls::ClientConfig>>,
+    /// Connections so far: acknowledgements of a former one no longer count.
+    connection: u64,
+    /// Packet identifiers and QoS of messages to acknowledge.
+    acks: VecDeque<(u16, u8)>,
+    /// The disconnect follows them.
+    ending: bool,
 }
 
 impl std::fmt::Debug for Client {
@@ -205,46 +220,15 @@ impl Client {
     /// # Errors
     /// When the certificates cannot be read.
     pub fn new(settings: &Settings) -> Result<Self, Fault> {
-        let transport = match &settings.cafile {
-            Some(file) => Transport::tls_with_config(rumqttc::TlsConfiguration::Rustls(tls(file)?)),
-            None => Transport::tcp(),
+        let tls = settings.cafile.as_deref().map(tls::config).transpose()?;
+        let mut client = Self {
+            inner: Inner::new(settings, tls.clone()),
+            settings: settings.clone(),
+            tls,
+            connection: 0,
+            acks: VecDeque::new(),
+            ending: false,
         };
-        let mut network = NetworkOptions::new();
-        network.set_tcp_nodelay(true);
-        let keep_alive = Duration::from_secs(settings.keep_alive.into());
-        let inner = match settings.version {
-            Version::V311 => {
-                let mut options =
-                    rumqttc::MqttOptions::new(&settings.client_id, &settings.host, settings.port);
-                options.set_transport(transport).set_keep_alive(keep_alive).set_clean_session(settings.clean);
-                options
-                    .set_manual_acks(true)
-                    .set_max_packet_size(MAX_PACKET, MAX_PACKET)
-                    .set_inflight(INFLIGHT);
-                if let Some((user, password)) = &settings.login {
-                    options.set_credentials(user, password);
-                }
-                let (client, mut events) = rumqttc::AsyncClient::new(options, settings.queue);
-                events.set_network_options(network);
-                Inner::Four(client, Box::new(events))
-            }
-            Version::V5 => {
-                let mut options = v5::MqttOptions::new(&settings.client_id, &settings.host, settings.port);
-                options.set_transport(transport).set_keep_alive(keep_alive).set_clean_start(settings.clean);
-                options.set_manual_acks(true).set_network_options(network);
-                options.set_outgoing_inflight_upper_limit(INFLIGHT);
-                // The default is 10 KiB.
-                options.set_max_packet_size(Some(MAX_PACKET as u32));
-                // The default ends the session with the connection.
-                options.set_session_expiry_interval((!settings.clean).then_some(u32::MAX));
-                if let Some((user, password)) = &settings.login {
-                    options.set_credentials(user, password);
-                }
-                let (client, events) = v5::AsyncClient::new(options, settings.queue);
-                Inner::Five(client, Box::new(events))
-            }
-        };
-        let mut client = Self { inner };
         if let Some(will) = &settings.will {
             client.set_will(will);
         }
@@ -253,17 +237,7 @@ impl Client {
 
     /// Sets the will of the next connection.
     pub fn set_will(&mut self, will: &Will) {
-        let (topic, payload) = (&will.topic, will.payload.clone());
-        match &mut self.inner {
-            Inner::Four(_, events) => {
-                let will = rumqttc::LastWill::new(topic, payload, will.qos.four(), will.retain);
-                events.mqtt_options.set_last_will(will);
-            }
-            Inner::Five(_, events) => {
-                let will = five::LastWill::new(topic, payload, will.qos.five(), will.retain, None);
-                events.options.set_last_will(will);
-            }
-        }
+        either!(&mut self.inner, one => one.set_will(will));
     }
 
     /// Queues a publish.
@@ -277,14 +251,7 @@ impl Client {
         retain: bool,
         payload: Vec<u8>,
     ) -> Result<(), QueueFullError> {
-        match &self.inner {
-            Inner::Four(client, _) => {
-                client.try_publish(topic, qos.four(), retain, payload).map_err(|_| QueueFullError)
-            }
-            Inner::Five(client, _) => {
-                client.try_publish(topic, qos.five(), retain, payload).map_err(|_| QueueFullError)
-            }
-        }
+        either!(&self.inner, one => one.publish(topic, qos, retain, payload))
     }
 
     /// Queues subscriptions.
@@ -292,53 +259,35 @@ impl Client {
     /// # Errors
     /// When the queue is full.
     pub fn subscribe(&self, filters: &[String], qos: Qos) -> Result<(), QueueFullError> {
-        match &self.inner {
-            Inner::Four(client, _) => {
-                let filters =
-                    filters.iter().map(|one| rumqttc::SubscribeFilter::new(one.clone(), qos.four()));
-                client.try_subscribe_many(filters).map_err(|_| QueueFullError)
-            }
-            Inner::Five(client, _) => {
-                let filters = filters.iter().map(|one| five::Filter::new(one.clone(), qos.five()));
-                client.try_subscribe_many(filters).map_err(|_| QueueFullError)
-            }
+        either!(&self.inner, one => one.subscribe(filters, qos))
+    }
+
+    /// Acknowledges a message with the next call of [`next`](Self::next). The broker does not send
+    /// it again then. Without effect if its connection is lost: the broker sends it again.
+    pub fn ack(&mut self, message: &Message) {
+        if message.qos > 0 && message.connection == self.connection {
+            self.acks.push_back((message.id, message.qos));
         }
     }
 
-    /// Queues the acknowledgement of a message. The broker does not send it again then.
-    ///
-    /// # Errors
-    /// When the queue is full.
-    pub fn ack(&self, message: &Message) -> Result<(), QueueFullError> {
-        match (&self.inner, message.ack.as_deref()) {
-            (Inner::Four(client, _), Some(Ack::Four(publish))) => {
-                client.try_ack(publish).map_err(|_| QueueFullError)
-            }
-            (Inner::Five(client, _), Some(Ack::Five(publish))) => {
-                client.try_ack(publish).map_err(|_| QueueFullError)
-            }
-            _ => Ok(()),
-        }
+    /// Disconnects once all acknowledgements are sent and the broker has confirmed what it was sent.
+    pub fn disconnect(&mut self) {
+        self.ending = true;
     }
 
-    /// Queues the disconnect.
-    ///
-    /// # Errors
-    /// When the queue is full.
-    pub fn disconnect(&self) -> Result<(), QueueFullError> {
-        match &self.inner {
-            Inner::Four(client, _) => client.try_disconnect().map_err(|_| QueueFullError),
-            Inner::Five(client, _) => client.try_disconnect().map_err(|_| QueueFullError),
-        }
+    /// Disconnects at once.
+    pub fn disconnect_now(&mut self) {
+        self.ending = false;
+        // A full queue is of an event loop that nobody runs.
+        let _ = either!(&self.inner, one => one.disconnect_now());
     }
 
     /// Closes the connection, which must follow [`disconnect`](Self::disconnect).
-    /// [`next`](Self::next) connects again.
+    /// [`next`](Self::next) connects again, with a will that is set after this.
     pub fn hang_up(&mut self) {
-        match &mut self.inner {
-            Inner::Four(_, events) => events.clean(),
-            Inner::Five(_, events) => events.clean(),
-        }
+        // The library's event loop ends with its disconnect.
+        self.inner = Inner::new(&self.settings, self.tls.clone());
+        self.part();
     }
 
     /// As [`next`](Self::next), and calls `idle` once if it would wait with nothing left to send.
@@ -357,158 +306,50 @@ impl Client {
         .await
     }
 
+    /// Whether [`next`](Self::next) has an event without waiting.
+    pub fn has_events(&mut self) -> bool {
+        either!(&mut self.inner, one => one.has_events())
+    }
+
     /// Connects if there is no connection, sends queued requests and waits for the next event.
     ///
     /// # Errors
     /// When the connection is lost. The next call connects and sends unacknowledged messages again.
     pub async fn next(&mut self) -> Result<Event, ConnectionLostError> {
-        match &mut self.inner {
-            Inner::Four(_, events) => {
-                let event = match events.poll().await {
-                    Ok(rumqttc::Event::Incoming(packet)) => incoming_four(packet),
-                    Ok(rumqttc::Event::Outgoing(packet)) => outgoing(&packet),
-                    Err(error) => return Err(lost_four(error)),
-                };
-                if let Event::Connected { session: true } = event {
-                    // PUBREL may still come for messages that an earlier process received. The
-                    // library answers it only for identifiers that it has seen, so it is shown all
-                    // of them.
-                    for id in 1..=u16::MAX {
-                        let mut seen = rumqttc::Publish::new("a", rumqttc::QoS::ExactlyOnce, Vec::new());
-                        seen.pkid = id;
-                        let before = events.state.events.len();
-                        let _ = events.state.handle_incoming_packet(Packet::Publish(seen));
-                        events.state.events.truncate(before);
-                    }
-                }
-                Ok(event)
+        self.hand_over();
+        match either!(&mut self.inner, one => one.next().await) {
+            Ok(Event::Message(message)) => {
+                Ok(Event::Message(Message { connection: self.connection, ..message }))
             }
-            Inner::Five(_, events) => {
-                let event = match events.poll().await {
-                    Ok(v5::Event::Incoming(packet)) => incoming_five(packet),
-                    Ok(v5::Event::Outgoing(packet)) => outgoing(&packet),
-                    Err(error) => return Err(lost_five(error)),
-                };
-                if let Event::Connected { session: true } = event {
-                    for id in 1..=u16::MAX {
-                        let mut seen =
-                            five::Publish::new("a", v5::mqttbytes::QoS::ExactlyOnce, Vec::new(), None);
-                        seen.pkid = id;
-                        let before = events.state.events.len();
-                        let _ = events.state.handle_incoming_packet(v5::Incoming::Publish(seen));
-                        events.state.events.truncate(before);
-                    }
-                }
-                Ok(event)
+            Ok(event) => Ok(event),
+            Err(error) => {
+                // The broker sends unacknowledged messages again, under other identifiers.
+                either!(&mut self.inner, one => one.forget_unacknowledged());
+                self.part();
+                Err(error)
             }
         }
+    }
+
+    /// Hands acknowledgements, and then the disconnect, to the library as far as its queue has room.
+    fn hand_over(&mut self) {
+        while let Some((id, qos)) = self.acks.front() {
+            if either!(&self.inner, one => one.ack(*id, *qos)).is_err() {
+                return;
+            }
+            self.acks.pop_front();
+        }
+        if self.ending {
+            self.ending = either!(&self.inner, one => one.disconnect()).is_err();
+        }
+    }
+
+    /// The end of a connection.
+    fn part(&mut self) {
+        self.connection += 1;
+        self.acks.clear();
     }
 }
 
 /// The largest packet: the limit of MQTT.
-const MAX_PACKET: usize = 268_435_455;
-/// The most unacknowledged publishes of QoS 1 and 2. Mosquitto's own default is 20.
-const INFLIGHT: u16 = 100;
-
-fn tls(file: &std::path::Path) -> Result<Arc<rustls::ClientConfig>, Fault> {
-    let cannot = |what: String| Fault::of_file(file, what, "give a file with certificates in PEM");
-    let mut roots = rustls::RootCertStore::empty();
-    let certificates =
-        CertificateDer::pem_file_iter(file).map_err(|error| cannot(format!("cannot be read: {error}")))?;
-    for certificate in certificates {
-        let certificate = certificate.map_err(|error| cannot(format!("cannot be read: {error}")))?;
-        roots.add(certificate).map_err(|error| cannot(format!("has a certificate that is none: {error}")))?;
-    }
-    if roots.is_empty() {
-        return Err(cannot("has no certificate".into()));
-    }
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = rustls::ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(|error| cannot(error.to_string()))?;
-    Ok(Arc::new(config.with_root_certificates(roots).with_no_client_auth()))
-}
-
-fn outgoing(packet: &Outgoing) -> Event {
-    match packet {
-        Outgoing::Publish(id) => Event::Sent(*id),
-        Outgoing::Disconnect => Event::Disconnected,
-        _ => Event::Other,
-    }
-}
-
-fn incoming_four(packet: Packet) -> Event {
-    match packet {
-        Packet::ConnAck(ack) => Event::Connected { session: ack.session_present },
-        Packet::SubAck(ack) => {
-            let refused =
-                |code: &rumqttc::SubscribeReasonCode| matches!(code, rumqttc::SubscribeReasonCode::Failure);
-            Event::Subscribed { granted: !ack.return_codes.iter().any(refused) }
-        }
-        Packet::Publish(publish) => Event::Message(Message {
-            topic: publish.topic.clone(),
-            payload: publish.payload.to_vec(),
-            qos: publish.qos as u8,
-            retain: publish.retain,
-            ack: (publish.qos != rumqttc::QoS::AtMostOnce).then(|| Box::new(Ack::Four(publish))),
-        }),
-        Packet::PubAck(rumqttc::PubAck { pkid }) | Packet::PubComp(rumqttc::PubComp { pkid }) => {
-            Event::Done(pkid)
-        }
-        _ => Event::Other,
-    }
-}
-
-fn incoming_five(packet: v5::Incoming) -> Event {
-    match packet {
-        v5::Incoming::ConnAck(ack) => Event::Connected { session: ack.session_present },
-        v5::Incoming::SubAck(ack) => {
-            let granted =
-                |code: &five::SubscribeReasonCode| matches!(code, five::SubscribeReasonCode::Success(_));
-            Event::Subscribed { granted: ack.return_codes.iter().all(granted) }
-        }
-        v5::Incoming::Publish(publish) => Event::Message(Message {
-            topic: String::from_utf8_lossy(&publish.topic).into_owned(),
-            payload: publish.payload.to_vec(),
-            qos: publish.qos as u8,
-            retain: publish.retain,
-            ack: (publish.qos != v5::mqttbytes::QoS::AtMostOnce).then(|| Box::new(Ack::Five(publish))),
-        }),
-        v5::Incoming::PubAck(five::PubAck { pkid, reason, .. }) => match reason {
-            five::PubAckReason::Success | five::PubAckReason::NoMatchingSubscribers => Event::Done(pkid),
-            reason => Event::Denied(pkid, format!("{reason:?}")),
-        },
-        // The library answers a successful one, and PUBCOMP follows.
-        v5::Incoming::PubRec(five::PubRec { pkid, reason, .. }) => match reason {
-            five::PubRecReason::Success | five::PubRecReason::NoMatchingSubscribers => Event::Other,
-            reason => Event::Denied(pkid, format!("{reason:?}")),
-        },
-        v5::Incoming::PubComp(five::PubComp { pkid, .. }) => Event::Done(pkid),
-        _ => Event::Other,
-    }
-}
-
-fn lost_four(error: ConnectionError) -> ConnectionLostError {
-    match error {
-        ConnectionError::ConnectionRefused(ConnectReturnCode::ServiceUnavailable) => {
-            ConnectionLostError::Broken("the broker is not available".into())
-        }
-        ConnectionError::ConnectionRefused(code) => ConnectionLostError::Refused(format!("{code:?}")),
-        ConnectionError::Tls(rumqttc::TlsError::Io(error)) if error.get_ref().is_none() => {
-            ConnectionLostError::Broken(error.to_string())
-        }
-        ConnectionError::Tls(error) => ConnectionLostError::Tls(error.to_string()),
-        error => ConnectionLostError::Broken(error.to_string()),
-    }
-}
-
-fn lost_five(error: v5::ConnectionError) -> ConnectionLostError {
-    match error {
-        v5::ConnectionError::ConnectionRefused(code) => ConnectionLostError::Refused(format!("{code:?}")),
-        v5::ConnectionError::Tls(rumqttc::TlsError::Io(error)) if error.get_ref().is_none() => {
-            ConnectionLostError::Broken(error.to_string())
-        }
-        v5::ConnectionError::Tls(error) => ConnectionLostError::Tls(error.to_string()),
-        error => ConnectionLostError::Broken(error.to_string()),
-    }
-}
+const MAX_PACKET: u32 = 268_435_455;

@@ -8,17 +8,20 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use antedate_channel::mqtt::rotation::{Recipient, device_public, manager_public};
+use antedate_channel::mqtt::rotation::{MEMBERS_MAX, Recipient, device_public, manager_public};
 use antedate_channel::mqtt::{Algorithm, Group, PUBLISHER_MAX, SECRET_LEN, topic};
 use antedate_host::document::{Document, Field, Section};
 use antedate_host::fault::{Fault, Faults};
 use antedate_host::hex::{hex, is_zero, parse_hex, push_hex};
-use antedate_host::private_file::{self, MAX_KEY_FILE_LEN};
+use antedate_host::private_file;
 use antedate_host::process;
 use zeroize::Zeroizing;
 
 /// A secret of 32 octets, wiped on drop.
 pub type Secret = Zeroizing<[u8; SECRET_LEN]>;
+
+/// Octets of the largest file: of a manager with [`MEMBERS_MAX`] members.
+const FILE_MAX: usize = 256 * MEMBERS_MAX;
 
 /// The content of a group file.
 #[derive(Debug)]
@@ -31,6 +34,8 @@ pub struct GroupFile {
     pub algorithm: Algorithm,
     /// The filters of the protected topics.
     pub topics: Vec<String>,
+    /// Filters of topics whose messages age, and the seconds after which they are refused.
+    pub max_ages: Vec<(String, u32)>,
     /// The topic of the retained rotation messages.
     pub rotation_topic: String,
     /// The manager's Ed25519 public key, which verifies rotations.
@@ -152,6 +157,7 @@ impl GroupFile {
         let signing = root.get("signing_key").and_then(|field| secret(&field));
         let keys = keys(&mut root);
         let members = members(&mut root);
+        let max_ages = max_ages(&mut root, &topics);
         if keys.is_empty() && manager.is_none() && signing.is_none() {
             root.fault("", "there is neither a [[key]] nor a manager to get one from", "add one of them");
         }
@@ -179,6 +185,7 @@ impl GroupFile {
                 group,
                 algorithm,
                 topics,
+                max_ages,
                 signing,
                 keys,
                 members,
@@ -197,6 +204,13 @@ impl GroupFile {
     #[must_use]
     pub fn covers_filter(&self, filter: &str) -> bool {
         self.topics.iter().any(|wide| topic::covers(wide, filter))
+    }
+
+    /// The seconds after which a message of a topic is refused: the fewest of all filters that match.
+    #[must_use]
+    pub fn max_age(&self, name: &str) -> Option<u32> {
+        let ages = self.max_ages.iter().filter(|(filter, _)| topic::matches(filter, name));
+        ages.map(|(_, seconds)| *seconds).min()
     }
 
     /// The group with its keys, for opening messages.
@@ -228,8 +242,8 @@ impl GroupFile {
         let made = self.file.as_os_str().is_empty();
         let file = if made { Path::new("the new group file") } else { &self.file };
         let text = self.to_text(for_members);
-        if text.len() > MAX_KEY_FILE_LEN {
-            let what = format!("would be longer than {} KiB, and not be read again", MAX_KEY_FILE_LEN >> 10);
+        if text.len() > FILE_MAX {
+            let what = format!("would be longer than {} KiB, and not be read again", FILE_MAX >> 10);
             return Err(Fault::of_file(file, what, "make several groups with fewer members or topics").into());
         }
         // The text has no file yet, so line numbers mean nothing.
@@ -258,7 +272,16 @@ impl GroupFile {
         if let Some(manager) = &self.manager {
             text.push_str(&format!("# Who may rotate the key (Ed25519).\nmanager = \"{}\"\n", hex(manager)));
         }
+        // Tables must follow all keys of the file itself.
+        let fresh: String = self
+            .max_ages
+            .iter()
+            .map(|(filter, seconds)| {
+                format!("\n[[fresh]]\ntopics = [{}]\nmax_age = {seconds}\n", quoted(filter))
+            })
+            .collect();
         if for_members && self.manager.is_some() {
+            text.push_str(&fresh);
             return text;
         }
         if let Some(signing) = &self.signing {
@@ -266,6 +289,7 @@ impl GroupFile {
             push_hex(&mut text, &**signing);
             text.push_str("\"\n");
         }
+        text.push_str(&fresh);
         for Key { epoch, secret, grace } in &self.keys {
             text.push_str(&format!("\n[[key]]\nepoch = {epoch}\nsecret = \""));
             push_hex(&mut text, &**secret);
@@ -331,7 +355,7 @@ pub fn overlaps(files: &[GroupFile]) -> Vec<String> {
 fn load_shared(file: &Path) -> Option<Result<GroupFile, Faults>> {
     let about = std::fs::metadata(file).ok()?;
     let owned = about.uid() == process::user() || about.uid() == 0;
-    if !about.is_file() || about.mode() & 0o077 == 0 || about.len() > MAX_KEY_FILE_LEN as u64 || !owned {
+    if !about.is_file() || about.mode() & 0o077 == 0 || about.len() > FILE_MAX as u64 || !owned {
         return None;
     }
     let text = Zeroizing::new(std::fs::read_to_string(file).ok()?);
@@ -354,7 +378,7 @@ fn load_shared(file: &Path) -> Option<Result<GroupFile, Faults>> {
 
 /// Reads a file that only this user (or root) may read and change.
 fn load(file: &Path, remedy: &str) -> Result<Zeroizing<String>, Faults> {
-    let mut bytes = Zeroizing::new(vec![0; MAX_KEY_FILE_LEN + 1]);
+    let mut bytes = Zeroizing::new(vec![0; FILE_MAX + 1]);
     let length = private_file::read(file, process::user(), &mut bytes)?;
     let text = bytes.get(..length).and_then(|bytes| std::str::from_utf8(bytes).ok());
     let text =
@@ -419,8 +443,8 @@ fn secret(field: &Field<'_, '_>) -> Option<Secret> {
     Some(bytes)
 }
 
-fn topics(root: &mut Section<'_, '_>) -> Vec<String> {
-    let Some(field) = root.required("topics", "write topics = [\"plant/line4/#\"]") else {
+fn topics(section: &mut Section<'_, '_>) -> Vec<String> {
+    let Some(field) = section.required("topics", "write topics = [\"plant/line4/#\"]") else {
         return Vec::new();
     };
     let fields = field.array().unwrap_or_default();
@@ -436,6 +460,29 @@ fn topics(root: &mut Section<'_, '_>) -> Vec<String> {
         }
     }
     topics
+}
+
+fn max_ages(root: &mut Section<'_, '_>, protected: &[String]) -> Vec<(String, u32)> {
+    let mut ages = Vec::new();
+    for field in root.get("fresh").and_then(|field| field.array()).unwrap_or_default() {
+        let Some(mut section) = field.section() else { continue };
+        let topics = topics(&mut section);
+        let seconds = section
+            .required("max_age", "write the seconds after which a message is refused")
+            .and_then(|field| field.integer(1..=u64::from(u32::MAX)))
+            .and_then(|seconds| u32::try_from(seconds).ok());
+        section.finish();
+        for filter in topics {
+            if !protected.iter().any(|wide| topic::covers(wide, &filter)) {
+                field.fault(
+                    format!("\"{filter}\": the group does not protect all of it"),
+                    "name topics within the group's",
+                );
+            }
+            ages.extend(seconds.map(|seconds| (filter, seconds)));
+        }
+    }
+    ages
 }
 
 fn keys(root: &mut Section<'_, '_>) -> Vec<Key> {
@@ -483,189 +530,4 @@ fn members(root: &mut Section<'_, '_>) -> Vec<Member> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use antedate_host::private_file::create;
-
-    fn faults(text: &str) -> String {
-        GroupFile::parse(Path::new("g.toml"), text).expect_err("faults").to_string()
-    }
-
-    #[test]
-    fn rotation_topic_is_outside_the_groups_topics() {
-        let with = |topics: &str, more: &str| {
-            format!(
-                "group = \"line4\"\nalgorithm = \"aes-128-gcm\"\ntopics = [\"{topics}\"]\nmanager = \"{}\"\n{more}",
-                "7".repeat(64)
-            )
-        };
-        let said = faults(&with("#", ""));
-        assert!(said.contains("antedate/keys/line4") && said.contains("rotation_topic"), "{said}");
-        assert!(faults(&with("plant/#", "rotation_topic = \"plant/keys\"\n")).contains("plant/keys"));
-        assert!(faults(&with("plant/#", "rotation_topic = \"plant/+\"\n")).contains("name of a topic"));
-        GroupFile::parse(Path::new("g.toml"), &with("plant/#", "")).expect("apart from each other");
-    }
-
-    fn group() -> GroupFile {
-        GroupFile {
-            file: PathBuf::new(),
-            group: "line4".into(),
-            algorithm: Algorithm::AesCcm16_64_128,
-            topics: vec!["plant/line4/#".into()],
-            rotation_topic: "antedate/keys/line4".into(),
-            manager: Some(manager_public(&[5; 32])),
-            signing: Some(Zeroizing::new([5; 32])),
-            keys: vec![Key { epoch: 1, secret: Zeroizing::new([6; 32]), grace: Some(7) }],
-            members: vec![Member { name: "press7".into(), public: Some([7; 32]), publish: true }],
-        }
-    }
-
-    #[test]
-    fn secret_of_zeros_is_refused() {
-        let text = group().to_text(false).replace(&"06".repeat(32), &"00".repeat(32));
-        assert!(faults(&text).contains("all zeros"), "{text}");
-    }
-
-    #[test]
-    fn group_file_reads_back() {
-        let read = GroupFile::parse(Path::new("g"), &group().to_text(false)).expect("a group");
-        assert_eq!(
-            (read.keys.len(), read.members.clone(), read.manager),
-            (1, group().members, group().manager)
-        );
-        assert!(read.keys.iter().all(|key| (key.epoch, key.grace) == (1, Some(7))));
-        let read = GroupFile::parse(Path::new("g"), &group().to_text(true)).expect("a group");
-        assert!(read.keys.is_empty() && read.signing.is_none() && read.members.is_empty());
-        assert_eq!(read.manager, group().manager);
-        assert!(read.covers("plant/line4/a") && !read.covers("plant/line5/a"));
-    }
-
-    #[test]
-    fn topics_of_any_characters_read_back() {
-        let all: String = ('\u{1}'..='\u{200}').filter(|c| !matches!(c, '+' | '#' | '/')).collect();
-        let topics =
-            ["a/\u{200b}", "a\"b\\c", "\u{7f}\u{85}\t\r\n", "\u{10ffff}\u{1f39b}", &all].map(String::from);
-        let odd = GroupFile { topics: topics.to_vec(), rotation_topic: format!("keys/{all}"), ..group() };
-        for for_members in [false, true] {
-            let text = odd.to_checked_text(for_members).expect("reads back");
-            let read = GroupFile::parse(Path::new("g"), &text).expect("a group");
-            assert_eq!((read.topics, read.rotation_topic), (topics.to_vec(), odd.rotation_topic.clone()));
-        }
-    }
-
-    #[test]
-    fn invalid_group_is_not_written() {
-        let faults = |group: GroupFile| group.to_checked_text(false).expect_err("refused").to_string();
-        let said = faults(GroupFile { topics: vec!["#".into()], ..group() });
-        assert!(said.starts_with("the new group file: topics: \"#\" takes in the rotation topic"), "{said}");
-        let member = |i| Member { name: format!("m{i}"), public: Some([7; 32]), publish: true };
-        let said = faults(GroupFile { members: (0..MAX_KEY_FILE_LEN).map(member).collect(), ..group() });
-        assert!(said.contains("longer than") && said.contains("several groups"), "{said}");
-    }
-
-    #[test]
-    fn overlapping_groups_are_reported_once() {
-        let with = |file: &str, topics: &[&str]| GroupFile {
-            file: file.into(),
-            topics: topics.iter().map(|topic| (*topic).to_owned()).collect(),
-            ..group()
-        };
-        let said =
-            overlaps(&[with("a", &["x", "o/#"]), with("b", &["p"]), with("c", &["o/line/#", "o/+", "p"])]);
-        assert!(
-            matches!(&said[..], [ac, bc] if ac.starts_with("c: \"o/line/#\" overlaps with \"o/#\" of a,")
-            && bc.starts_with("c: \"p\" overlaps with \"p\" of b,")),
-            "{said:?}"
-        );
-        assert!(overlaps(&[with("a", &["o/a", "o/#"])]).is_empty(), "within one group");
-    }
-
-    #[test]
-    fn second_file_of_a_group_is_a_fault() {
-        let with = |file: &str, name: &str| GroupFile { file: file.into(), group: name.into(), ..group() };
-        let found = doubled(&[with("a", "line4"), with("b", "line5"), with("c", "line4")]);
-        assert!(
-            matches!(&found[..], [fault] if fault.to_string().starts_with("c: is of the group \"line4\", as a is"))
-        );
-    }
-
-    #[test]
-    fn managed_group_needs_a_device() {
-        let read =
-            |for_members| GroupFile::parse(Path::new("g"), &group().to_text(for_members)).expect("a group");
-        let files = [read(true), read(false)];
-        assert!(matches!(&keyless(&files, None)[..], [fault] if fault.to_string().contains("--device")));
-        let device = Device { name: "press7".into(), secret: Zeroizing::new([7; 32]) };
-        assert!(keyless(&files, Some(&device)).is_empty());
-    }
-
-    #[test]
-    fn filter_is_covered_by_a_wider_one() {
-        assert!(group().covers_filter("plant/line4/+/force") && !group().covers_filter("plant/+/force"));
-    }
-
-    #[test]
-    fn all_faults_at_once_show_no_key() {
-        let digits = "00112233445566778899aabbccddeeff00112233445566778899aabbccddee";
-        let text = format!(
-            "group = \"a b\"\nalgorithm = \"aes-ccm-16-64-127\"\ntopics = [\"a/#/b\"]\n[[key]]\nepoch = 1\nsecret = \"{digits}\"\n[[key]]\nepoch = -1\n"
-        );
-        let found = faults(&text);
-        for part in [
-            "g.toml:1: group: is not a name",
-            "did you mean \"aes-ccm-16-64-128\"?",
-            "g.toml:3: topics[0]: + stands alone on its level",
-            "g.toml:6: key[0].secret: is not 64 hexadecimal digits",
-            "g.toml:8: key[1].epoch",
-        ] {
-            assert!(found.contains(part), "{part}\n{found}");
-        }
-        assert!(!found.contains("0011"), "{found}");
-        assert!(
-            faults("group=\"g\"\nalgorithm=\"aes-128-gcm\"\ntopics=[\"a\"]\n")
-                .contains("neither a [[key]] nor")
-        );
-    }
-
-    #[test]
-    fn secrets_readable_by_others_are_refused() {
-        use std::os::unix::fs::PermissionsExt;
-        let directory = tempfile::tempdir().expect("a directory");
-        let file = directory.path().join("g.toml");
-        create(&file, &group().to_text(false)).expect("written");
-        assert!(GroupFile::load(&file).is_ok());
-        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).expect("mode");
-        let found = GroupFile::load(&file).expect_err("refused").to_string();
-        assert!(found.contains("others") && found.contains("chmod 600"), "{found}");
-    }
-
-    #[test]
-    fn members_file_may_be_readable_by_others() {
-        use std::os::unix::fs::PermissionsExt;
-        let directory = tempfile::tempdir().expect("a directory");
-        let file = directory.path().join("g.toml");
-        let load = |text: &str, mode| {
-            std::fs::write(&file, text).expect("written");
-            std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).expect("mode");
-            GroupFile::load(&file).map_err(|faults| faults.to_string())
-        };
-        let text = group().to_text(true);
-        for mode in [0o600, 0o640, 0o644, 0o444, 0o755] {
-            assert_eq!(load(&text, mode).expect("no secret").manager, group().manager);
-        }
-        for mode in [0o664, 0o646, 0o666] {
-            let said = load(&text, mode).expect_err("others could name another manager");
-            assert!(said.contains("can change") && said.contains("chmod go-w"), "{said}");
-        }
-        // The syntax fault is reported, not the mode.
-        let said = load(&format!("{}topcis = 1\n", *text), 0o644).expect_err("a fault");
-        assert!(said.contains("topcis") && !said.contains("chmod"), "{said}");
-        let secrets = group().to_text(false);
-        for text in
-            [secrets.to_string(), format!("{}\n[[key]]\nsecret = 1\n", *text), format!("{}[", *secrets)]
-        {
-            let said = load(&text, 0o644).expect_err("secrets");
-            assert!(said.contains("chmod 600") && said.contains("make new keys"), "{said}");
-        }
-    }
-}
+mod tests;

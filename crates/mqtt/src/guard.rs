@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use antedate_channel::mqtt::rotation::{self, Rotation, RotationError};
 use antedate_channel::mqtt::{Dropped, Group, Material, Opened, PayloadTemplate, PublishError, Publisher};
@@ -47,6 +47,10 @@ struct Membership {
     /// Whether a received rotation has no key for this device.
     left_out: bool,
 }
+
+/// With a store, most pairs of publisher and topic with a window in memory. The store has the others:
+/// their number rises, as after a restart.
+const REMEMBERED: usize = 1 << 13;
 
 /// A publisher's name for epoch keys. [`is_name`](crate::file::is_name) refuses it.
 const NO_PUBLISHER: &[u8] = b"\0";
@@ -209,9 +213,13 @@ impl Guard {
     /// # Errors
     /// [`SealError`].
     pub fn seal(&mut self, topic: &str, payload: &[u8], out: &mut Vec<u8>) -> Result<(u32, u64), SealError> {
+        let dated = self.max_age(topic).is_some();
         let publisher = self.publisher(topic)?;
         let epoch = publisher.head().epoch;
-        let sealed = publisher.seal(topic, payload, out);
+        let sealed = match dated {
+            true => publisher.seal_at(now(), topic, payload, out),
+            false => publisher.seal(topic, payload, out),
+        };
         sealed.map(|number| (epoch, number)).map_err(|error| seal_error(publisher, error))
     }
 
@@ -222,6 +230,10 @@ impl Guard {
     /// # Errors
     /// [`SealError`].
     pub fn antedate(&mut self, template: &PayloadTemplate) -> Result<(), SealError> {
+        if self.max_age(template.topic()).is_some() {
+            // The time is not known before.
+            return Ok(());
+        }
         let publisher = self.publisher(template.topic())?;
         publisher.antedate(template, u32::MAX);
         match publisher.numbers_mut().take_fault() {
@@ -241,6 +253,9 @@ impl Guard {
         values: &[&[u8]],
         out: &mut Vec<u8>,
     ) -> Result<(u32, u64), SealError> {
+        if self.max_age(template.topic()).is_some() {
+            return self.seal(template.topic(), &template.fill(values), out);
+        }
         let publisher = self.publisher(template.topic())?;
         let epoch = publisher.head().epoch;
         let sealed = publisher.seal_values(template, values, out);
@@ -253,6 +268,11 @@ impl Guard {
     /// [`SealError`].
     pub fn reserve(&mut self, topic: &str, count: u64) -> Result<(), SealError> {
         self.publisher(topic)?.numbers_mut().reserve(count).map_err(SealError::State)
+    }
+
+    /// The seconds after which a message of a topic is refused. The group that covers it says so.
+    fn max_age(&mut self, topic: &str) -> Option<u32> {
+        self.groups.iter_mut().find_map(|one| one.covers(topic).then(|| one.file.max_age(topic)))?
     }
 
     fn publisher(&mut self, topic: &str) -> Result<&mut Publisher<Stored>, SealError> {
@@ -287,12 +307,19 @@ impl Guard {
         let store = self.store.as_ref();
         match one.group.open_from(topic, message, out, lowest(store, &one.epoch_keys, topic)) {
             Ok(opened) => {
+                // A stale message was received as well: its number is used.
                 if store.is_some() {
                     let place = (Arc::clone(&opened.publisher), opened.epoch, topic.to_owned());
                     one.unwritten.insert(place, opened.clone());
                     one.unwritten_messages += 1;
                 }
-                Verdict::Opened(opened)
+                match fresh(one.file.max_age(topic), opened.time) {
+                    Ok(()) => Verdict::Opened(opened),
+                    Err(refusal) => {
+                        out.clear();
+                        Verdict::Refused(refusal)
+                    }
+                }
             }
             Err(refusal) => Verdict::Refused(refusal),
         }
@@ -308,7 +335,9 @@ impl Guard {
         let Some(one) = self.groups.iter_mut().find_map(|one| one.covers(topic).then_some(one)) else {
             return Ok(());
         };
-        one.group.check_from(topic, message, lowest(self.store.as_ref(), &one.epoch_keys, topic))
+        let opened =
+            one.group.check_from(topic, message, lowest(self.store.as_ref(), &one.epoch_keys, topic))?;
+        fresh(one.file.max_age(topic), opened.time)
     }
 
     /// Prepares the next messages of recent publishers and the next own publish, of the last
@@ -514,8 +543,20 @@ impl Guard {
         for one in &mut self.groups {
             one.unwritten.clear();
             one.unwritten_messages = 0;
+            if one.group.streams() > REMEMBERED {
+                one.group.shed(REMEMBERED / 2);
+            }
         }
         Ok(())
+    }
+
+    /// Whether the store could be read so far. After a failed read messages are refused that may be
+    /// new: they must not be acknowledged.
+    ///
+    /// # Errors
+    /// The fault of a read that failed.
+    pub fn check_store(&self) -> Result<(), Fault> {
+        self.store.as_ref().map_or(Ok(()), Store::check)
     }
 
     /// The number of received messages that are not on the disk.
@@ -537,6 +578,20 @@ impl Guard {
             publishers.iter_mut().map(|publisher| &*publisher.numbers_mut()).collect();
         store.close(numbers)
     }
+}
+
+/// The seconds since 1970. A clock that is set before has no time to compare with.
+pub fn now() -> u32 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    u32::try_from(since.as_secs()).unwrap_or(u32::MAX)
+}
+
+/// Checks the time of sealing where the topic has a most age. As much is allowed in the future, for
+/// clocks that differ.
+fn fresh(max_age: Option<u32>, time: Option<u32>) -> Result<(), Dropped> {
+    let Some(max_age) = max_age else { return Ok(()) };
+    let age = i64::from(now()) - i64::from(time.ok_or(Dropped::Undated)?);
+    if age.unsigned_abs() > max_age.into() { Err(Dropped::Stale { age, max_age }) } else { Ok(()) }
 }
 
 /// The lowest acceptable number of a publisher on a topic.

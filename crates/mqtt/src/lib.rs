@@ -4,6 +4,7 @@
 //! - [`guard`]: seals published payloads, opens received ones, follows rotations
 //! - [`store`]: sequence numbers and replay bounds on disk
 //! - [`manage`]: rotation and revocation, as the group's manager
+//! - [`bypass`]: ways around the Mosquitto plugin in a broker's configuration
 //! - `acl`: access list and passwords for Mosquitto from the same group file (feature `acl`)
 //!
 //! The network client is `antedate-mqtt-client`.
@@ -12,6 +13,7 @@
 
 #[cfg(feature = "acl")]
 pub mod acl;
+pub mod bypass;
 pub mod file;
 pub mod guard;
 pub mod manage;

@@ -47,6 +47,7 @@ pub fn new_group(
         group: name.to_owned(),
         algorithm,
         topics,
+        max_ages: Vec::new(),
         rotation_topic: format!("antedate/keys/{name}"),
         manager: signing.as_ref().map(|secret| rotation::manager_public(secret)),
         signing,

@@ -1,8 +1,13 @@
-//! Sequence numbers, replay bounds and epochs of one client, in a number file that survives a
+//! Sequence numbers, replay bounds and epochs of one client, in a state directory that survives a
 //! crash.
+//!
+//! The state file has the sequence numbers and epochs. Replay bounds are many, so a database beside
+//! it has them (`received`).
 //!
 //! Numbers are reserved ahead: the limit is on the disk before a number below it is used. A clean
 //! end writes the exact next number. After a crash the rest of the reservation is never used.
+
+mod received;
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -11,9 +16,11 @@ use std::time::Duration;
 
 use antedate_channel::mqtt::{Material, NoNumberError, Numbers};
 use antedate_host::fault::Fault;
-use antedate_host::numbers::{Bound, KeyId, NumberFile, NumbersError, NumbersErrorKind, Place, Reservation};
+use antedate_host::numbers::{KeyId, NumberFile, NumbersError, NumbersErrorKind, Place, Reservation};
 use antedate_host::replace;
 use sha2::{Digest, Sha256};
+
+use received::{FIRST_BATCH, Former, Pair, Received};
 
 /// The first reservation and the largest. Each reservation is twice as large as the one before.
 const FIRST_CHUNK: u64 = 32;
@@ -23,9 +30,19 @@ const LAST_CHUNK: u64 = 1 << 16;
 #[derive(Debug, Clone)]
 pub struct Store {
     directory: PathBuf,
-    file: Arc<Mutex<Option<NumberFile>>>,
+    state: Arc<Mutex<State>>,
     /// The keys with a live [`Stored`].
     in_use: Arc<Mutex<Vec<KeyId>>>,
+}
+
+#[derive(Debug)]
+struct State {
+    /// `None` after the clean end.
+    file: Option<NumberFile>,
+    /// `None` before the first message.
+    received: Option<Received>,
+    /// A failed read of it. Whoever asked was told that every number is too low.
+    unread: Option<Fault>,
 }
 
 impl Store {
@@ -35,11 +52,11 @@ impl Store {
     /// When the state is missing or damaged, or another process holds it.
     pub fn open(directory: &Path) -> Result<Self, Fault> {
         let file = NumberFile::open(directory).map_err(|error| fault(directory, error))?;
-        Ok(Self {
-            directory: directory.to_owned(),
-            file: Arc::new(Mutex::new(Some(file))),
-            in_use: Arc::default(),
-        })
+        let counted = file.bound(&batch_key(), place(""));
+        let received = (counted >= FIRST_BATCH).then(|| Received::open(directory, counted)).transpose()?;
+        let state = State { file: Some(file), received, unread: None };
+        let (directory, state) = (directory.to_owned(), Arc::new(Mutex::new(state)));
+        Ok(Self { directory, state, in_use: Arc::default() })
     }
 
     /// Makes an empty state. It knows no key, so it is right only for a publisher's name that never
@@ -63,19 +80,21 @@ impl Store {
     /// Whether an earlier version wrote the state, which does not tell copies.
     #[must_use]
     pub fn is_homeless(&self) -> bool {
-        self.file().as_ref().is_some_and(NumberFile::is_homeless)
+        self.state().file.as_ref().is_some_and(NumberFile::is_homeless)
     }
 
-    fn file(&self) -> MutexGuard<'_, Option<NumberFile>> {
-        self.file.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn with<T>(&self, act: impl FnOnce(&mut NumberFile) -> Result<T, NumbersError>) -> Result<T, Fault> {
-        let mut file = self.file();
-        // Nothing is reserved after the clean end.
-        let file =
-            file.as_mut().ok_or_else(|| Fault::of_file(&self.directory, "was closed", "open it again"))?;
-        act(file).map_err(|error| fault(&self.directory, error))
+        let mut state = self.state();
+        act(self.opened(&mut state.file)?).map_err(|error| fault(&self.directory, error))
+    }
+
+    /// The state file. Nothing is reserved after the clean end.
+    fn opened<'a>(&self, file: &'a mut Option<NumberFile>) -> Result<&'a mut NumberFile, Fault> {
+        file.as_mut().ok_or_else(|| Fault::of_file(&self.directory, "was closed", "open it again"))
     }
 
     fn in_use(&self) -> MutexGuard<'_, Vec<KeyId>> {
@@ -155,15 +174,32 @@ impl Store {
 
     /// The lowest acceptable number of a publisher on a topic. `epoch_key` is the group's key
     /// material of that epoch without a publisher. It identifies all bounds of the epoch, which are
-    /// forgotten together.
+    /// forgotten together. After a failed read every number is too low, and
+    /// [`check`](Self::check) tells why.
     #[must_use]
     pub fn lowest(&self, epoch_key: &Material, material: &Material, topic: &str) -> u64 {
-        self.file().as_ref().map_or(1, |file| {
-            // Earlier versions identified bounds by the publisher's key.
-            let former = file.bound(&received_key(material), place(topic));
-            let place = publisher_place(&material.head().publisher, topic);
-            file.bound(&received_key(epoch_key), place).max(former)
-        })
+        let mut state = self.state();
+        let State { file: Some(file), received, unread } = &mut *state else { return 1 };
+        let pair = pair(epoch_key, &material.head().publisher, topic);
+        // Earlier versions kept bounds in the state file, and first under the publisher's key.
+        let former = [(received_key(epoch_key), first_octets(&pair)), (received_key(material), place(topic))];
+        let lowest = former.iter().map(|(key, place)| file.bound(key, *place)).max().unwrap_or(1);
+        let Some(received) = received else { return lowest };
+        match received.lowest(&pair, former.map(|(key, place)| former_pair(&key.digest(), place))) {
+            Ok(found) => found.max(lowest),
+            Err(fault) => {
+                unread.get_or_insert(fault);
+                u64::MAX
+            }
+        }
+    }
+
+    /// Whether all bounds could be read so far.
+    ///
+    /// # Errors
+    /// The fault of a read that failed.
+    pub fn check(&self) -> Result<(), Fault> {
+        self.state().unread.take().map_or(Ok(()), Err)
     }
 
     /// Makes bounds durable: epoch key, publisher, topic, lowest acceptable number. `act` runs
@@ -171,19 +207,40 @@ impl Store {
     /// neither, except within that moment.
     ///
     /// # Errors
-    /// When it did not become durable, or `act` failed. The former bounds hold then.
+    /// When it did not become durable, or `act` failed. The former bounds hold at the next start then.
     pub fn received_with<'a>(
         &self,
         bounds: impl IntoIterator<Item = (&'a Material, &'a [u8], &'a str, u64)>,
         act: impl FnOnce() -> std::io::Result<()>,
     ) -> Result<(), Fault> {
-        let bounds: Vec<Bound> = bounds
+        let bounds: Vec<(Pair, u64)> = bounds
             .into_iter()
-            .map(|(epoch_key, publisher, topic, lowest)| {
-                (received_key(epoch_key), publisher_place(publisher, topic), lowest)
-            })
+            .map(|(epoch_key, publisher, topic, lowest)| (pair(epoch_key, publisher, topic), lowest))
             .collect();
-        self.with(|file| file.raise_with(&bounds, act))
+        let mut state = self.state();
+        let State { file, received, .. } = &mut *state;
+        let file = self.opened(file)?;
+        let received = match received {
+            Some(received) => received,
+            None => received.insert(self.begin(file)?),
+        };
+        let batch = file.bound(&batch_key(), place("")) + 1;
+        received.write(batch, &bounds)?;
+        file.raise_with(&[(batch_key(), place(""), batch)], act)
+            .map_err(|error| fault(&self.directory, error))
+    }
+
+    /// Makes the database, and moves the bounds of an earlier version into it.
+    fn begin(&self, file: &mut NumberFile) -> Result<Received, Fault> {
+        // Epochs have the place of no topic.
+        let is_bound = |at: Place| at != place("");
+        let former = file.bounds().filter(|(_, at, _)| is_bound(*at));
+        let former: Vec<(Former, u64)> =
+            former.map(|(key, at, lowest)| (former_pair(&key, at), lowest)).collect();
+        let received = Received::create(&self.directory, &former)?;
+        let mark = (batch_key(), place(""), FIRST_BATCH);
+        file.move_bounds(is_bound, mark).map_err(|error| fault(&self.directory, error))?;
+        Ok(received)
     }
 
     /// Forgets the bounds under keys of past epochs: epoch keys, and publishers' keys of earlier
@@ -193,7 +250,9 @@ impl Store {
     /// When it did not become durable.
     pub fn forget<'a>(&self, over: impl IntoIterator<Item = &'a Material>) -> Result<(), Fault> {
         let keys: Vec<KeyId> = over.into_iter().map(received_key).collect();
-        self.with(|file| file.forget_bounds(&keys))
+        self.with(|file| file.forget_bounds(&keys))?;
+        let digests: Vec<[u8; 16]> = keys.iter().map(KeyId::digest).collect();
+        self.state().received.as_ref().map_or(Ok(()), |received| received.forget(&digests))
     }
 
     /// The newest known epoch of a group of this manager: an older rotation is refused after a
@@ -206,7 +265,7 @@ impl Store {
     /// The epoch in the bound of a key; 0 if there is none.
     fn epoch_below(&self, key: &KeyId) -> u32 {
         // Bounds begin at 1, epochs at 0.
-        let above = self.file().as_ref().map_or(1, |file| file.bound(key, place("")));
+        let above = self.state().file.as_ref().map_or(1, |file| file.bound(key, place("")));
         u32::try_from(above - 1).unwrap_or(u32::MAX)
     }
 
@@ -273,7 +332,9 @@ impl Store {
     pub fn close<'a>(&self, numbers: impl IntoIterator<Item = &'a Stored>) -> Result<(), Fault> {
         let next: Vec<(KeyId, u64)> =
             numbers.into_iter().map(|one| (one.reserved.key(), one.reserved.next())).collect();
-        match self.file().take() {
+        let mut state = self.state();
+        state.received = None;
+        match state.file.take() {
             Some(file) => file.close(&next, &[]).map_err(|error| fault(&self.directory, error)),
             None => Ok(()),
         }
@@ -311,22 +372,41 @@ fn former_name(group: &str) -> String {
     format!("former-{group}")
 }
 
-/// The place of a publisher's topic, under an epoch key.
-fn publisher_place(publisher: &[u8], topic: &str) -> Place {
-    first_octets(
-        Sha256::new().chain_update([publisher.len() as u8]).chain_update(publisher).chain_update(topic),
-    )
+/// The identity of the count of batches in the database.
+fn batch_key() -> KeyId {
+    KeyId::new("antedate MQTT batches", &[])
+}
+
+/// A publisher and topic under an epoch key.
+fn pair(epoch_key: &Material, publisher: &[u8], topic: &str) -> Pair {
+    let digest = Sha256::new()
+        .chain_update([publisher.len() as u8])
+        .chain_update(publisher)
+        .chain_update(topic)
+        .finalize();
+    let octets = received_key(epoch_key).digest().into_iter().chain(digest);
+    let mut pair = [0; 32];
+    pair.iter_mut().zip(octets).for_each(|(to, from)| *to = from);
+    pair
+}
+
+/// The place of a pair in the state file of earlier versions.
+fn first_octets(pair: &Pair) -> Place {
+    let mut first = [0; 8];
+    first.iter_mut().zip(&pair[16..]).for_each(|(to, from)| *to = *from);
+    Place(first)
+}
+
+fn former_pair(key: &[u8; 16], Place(place): Place) -> Former {
+    let mut pair = [0; 24];
+    pair.iter_mut().zip(key.iter().chain(&place)).for_each(|(to, from)| *to = *from);
+    pair
 }
 
 /// The place of a topic.
 fn place(topic: &str) -> Place {
-    first_octets(Sha256::new().chain_update(topic))
-}
-
-fn first_octets(digest: Sha256) -> Place {
-    let digest = digest.finalize();
     let mut first = [0; 8];
-    first.iter_mut().zip(digest).for_each(|(to, from)| *to = from);
+    first.iter_mut().zip(Sha256::digest(topic)).for_each(|(to, from)| *to = from);
     Place(first)
 }
 
@@ -403,151 +483,4 @@ impl Numbers for Stored {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use antedate_channel::mqtt::Algorithm;
-
-    fn material(name: &[u8]) -> Material {
-        Material::derive("g", Algorithm::A128Gcm, 1, &[1; 32], name).expect("material")
-    }
-
-    #[test]
-    fn crashes_and_clean_ends_repeat_no_number() {
-        let directory = tempfile::tempdir().expect("a directory");
-        let place = directory.path().join("state");
-        assert!(Store::open(&place).expect_err("missing").remedy.contains("antedate mqtt init"));
-        Store::create(&place).expect("created");
-        let mut last = 0;
-        for run in 0..20 {
-            let store = Store::open(&place).expect("opened");
-            assert!(Store::open(&place).is_err(), "one client to a state");
-            let mut numbers = store.numbers("g", &material(b"a")).expect("numbers");
-            for _ in 0..run * 3 {
-                let number = numbers.take().expect("a number");
-                assert!(number > last, "{number} after {last}");
-                last = number;
-            }
-            // Every other run ends without closing: a crash.
-            if run % 2 == 0 {
-                store.close([&numbers]).expect("closed");
-                assert!(numbers.reserved.left() > 0 || numbers.take().is_err());
-            }
-        }
-        let store = Store::open(&place).expect("opened");
-        assert_eq!(
-            store.numbers("g", &material(b"b")).expect("numbers").take(),
-            Ok(1),
-            "another publisher begins anew"
-        );
-    }
-
-    #[test]
-    fn a_key_has_one_source_of_numbers() {
-        let directory = tempfile::tempdir().expect("a directory");
-        let place = directory.path().join("state");
-        Store::create(&place).expect("created");
-        let store = Store::open(&place).expect("opened");
-        let mut first = store.numbers("g", &material(b"a")).expect("numbers");
-        let fault = store.numbers("g", &material(b"a")).expect_err("in use");
-        assert!(fault.remedy.contains("one file"), "{fault:?}");
-        let last = (0..100).map(|_| first.take().expect("a number")).max().expect("some");
-        drop(first);
-        let mut second = store.numbers("g", &material(b"a")).expect("no longer in use");
-        assert!(second.take().expect("a number") > last);
-        // Another reservation in the file is skipped.
-        let key = second.reserved.key();
-        store.with(|file| file.reserve(&[(key, 5000)])).expect("reserved");
-        while second.reserved.left() > 0 {
-            second.take().expect("a number");
-        }
-        assert_eq!(second.take(), Ok(5000));
-    }
-
-    #[test]
-    fn numbers_of_past_epochs_are_forgotten() {
-        let directory = tempfile::tempdir().expect("a directory");
-        let place = directory.path().join("state");
-        Store::create(&place).expect("created");
-        let store = Store::open(&place).expect("opened");
-        let material =
-            |epoch: u32| Material::derive("g", Algorithm::A128Gcm, epoch, &[1; 32], b"a").expect("material");
-        let known = |store: &Store, epoch: u32| {
-            let key = KeyId::new("antedate MQTT key", material(epoch).key());
-            store.with(|file| file.next(&key)).expect("known") > 1
-        };
-        let [first, second, third] = [1, 2, 3].map(material);
-        let mut numbers = store.numbers("g", &first).expect("numbers");
-        numbers.take().expect("a number");
-        store.numbers("g", &second).expect("numbers").take().expect("a number");
-        // The epoch after them is not reached yet.
-        store.forget_numbers("g", b"m", [&first, &second]).expect("nothing to do");
-        store.reached("g", b"m", 2).expect("durable");
-        store.reached("g", b"n", 9).expect("durable");
-        store.forget_numbers("g", b"m", [&first, &second]).expect("nothing to do");
-        assert!(known(&store, 1) && known(&store, 2), "the first one's numbers are in use");
-        (0..100).for_each(|_| assert!(numbers.take().is_ok()));
-        drop(numbers);
-        store.forget_numbers("g", b"m", [&first, &second]).expect("forgotten");
-        assert!(!known(&store, 1) && known(&store, 2));
-        drop(store);
-        let store = Store::open(&place).expect("opened");
-        let fault = store.numbers("g", &first).expect_err("forgotten");
-        assert!(fault.remedy.contains("rotate until epoch 2 or later"), "{fault:?}");
-        assert!(store.numbers("g", &material(0)).is_err());
-        assert!(store.numbers("g", &second).expect("numbers").take().expect("a number") > 1);
-        assert_eq!(store.numbers("g", &third).expect("numbers").take(), Ok(1));
-        store.numbers("h", &first).expect("another group");
-    }
-
-    #[test]
-    fn bounds_and_epochs_survive_a_restart() {
-        let directory = tempfile::tempdir().expect("a directory");
-        let place = directory.path().join("state");
-        Store::create(&place).expect("created");
-        let store = Store::open(&place).expect("opened");
-        let (epoch_key, a, b) = (material(b"\0"), material(b"a"), material(b"b"));
-        assert_eq!((store.lowest(&epoch_key, &a, "t"), store.epoch("g", b"m")), (1, 0));
-        store.received_with([(&epoch_key, &b"a"[..], "t", 8)], || Ok(())).expect("durable");
-        store.reached("g", b"m", 3).expect("durable");
-        drop(store);
-        let store = Store::open(&place).expect("opened");
-        let lowest = |store: &Store| {
-            [(&a, "t"), (&a, "u"), (&b, "t")].map(|(who, topic)| store.lowest(&epoch_key, who, topic))
-        };
-        assert_eq!((lowest(&store), store.epoch("g", b"m")), ([8, 1, 1], 3));
-        assert_eq!(store.epoch("g", b"n"), 0, "a group of the same name, made anew");
-        // A bound of an earlier version.
-        store.with(|file| file.raise(&[(received_key(&b), super::place("t"), 5)])).expect("durable");
-        assert_eq!(lowest(&store), [8, 1, 5]);
-        store.forget([&material(b"c")]).expect("nothing to forget");
-        assert_eq!(lowest(&store), [8, 1, 5]);
-        store.forget([&epoch_key]).expect("forgotten");
-        assert_eq!(lowest(&store), [1, 1, 5]);
-        store.forget([&b]).expect("forgotten");
-        assert_eq!(lowest(&store), [1, 1, 1]);
-    }
-
-    #[test]
-    fn rotation_messages_are_kept_for_each_group() {
-        let directory = tempfile::tempdir().expect("a directory");
-        let place = directory.path().join("state");
-        Store::create(&place).expect("created");
-        let store = Store::open(&place).expect("opened");
-        assert_eq!(store.rotation("g"), None);
-        store.keep_rotation("g", b"the first, which is longer", false).expect("kept");
-        assert_eq!(store.former_rotation("g"), None);
-        store.keep_rotation("g", b"second", true).expect("kept");
-        store.keep_rotation("g.new", b"other", true).expect("kept");
-        drop(store);
-        let store = Store::open(&place).expect("opened");
-        assert_eq!(store.rotation("g").as_deref(), Some(&b"second"[..]));
-        assert_eq!(store.rotation("g.new").as_deref(), Some(&b"other"[..]));
-        let former = store.former_rotation("g").map(|(message, _)| message);
-        assert_eq!(former.as_deref(), Some(&b"the first, which is longer"[..]));
-        store.keep_rotation("g", b"second", false).expect("kept");
-        assert_eq!(store.former_rotation("g"), None);
-        store.close([]).expect("closed");
-        store.keep_rotation("g", b"late", true).expect_err("closed");
-        assert_eq!(store.rotation("g").as_deref(), Some(&b"second"[..]));
-    }
-}
+mod tests;

@@ -10,6 +10,9 @@
 //! external_aad = << [topic, publisher, epoch, sequence number in 8 bytes] >>
 //! ```
 //!
+//! On topics whose messages age, the protected header is `{1: algorithm, 15: {6: time}}`: the time of
+//! sealing as `iat`, in seconds since 1970 (RFC 9597, RFC 8392 section 3.1.6).
+//!
 //! The CBOR tag 16 is optional and is not written here. With AES-CCM-16-64-128 and a publisher's
 //! name of 8 bytes, an envelope is 32 bytes longer than its payload if the epoch is below 128, the
 //! sequence number below 2^24 and the payload below 248 bytes.
@@ -23,6 +26,8 @@ use crate::{Error, Result};
 pub const PUBLISHER_MAX: usize = 64;
 /// Bytes of the longest protected header of [`protected`].
 pub const PROTECTED_MAX: usize = 7;
+/// Bytes of the longest protected header of [`timed`].
+pub const TIMED_MAX: usize = PROTECTED_MAX + 8;
 /// Bytes of the longest [`Head`] of an envelope.
 pub const HEAD_MAX: usize = 33 + PUBLISHER_MAX;
 /// Bytes of an envelope before the publisher's name: array, protected header, map, key, length and epoch.
@@ -35,6 +40,9 @@ const ALG: i32 = 1;
 const CRIT: i32 = 2;
 const KID: i32 = 4;
 const PARTIAL_IV: i32 = 6;
+/// CWT Claims (RFC 9597), and of these the time of issue (RFC 8392 section 3.1.6).
+const CLAIMS: i32 = 15;
+const ISSUED_AT: i32 = 6;
 /// The CBOR tag of COSE_Encrypt0.
 const TAG: u32 = 16;
 
@@ -51,6 +59,8 @@ pub struct Envelope<'a> {
     pub publisher: &'a [u8],
     /// The publisher's sequence number.
     pub sequence: u64,
+    /// The time of sealing in seconds since 1970, if its header has one.
+    pub time: Option<u32>,
     /// The ciphertext with its tag.
     pub ciphertext: &'a [u8],
 }
@@ -167,6 +177,25 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
+    /// Reads a map of claims, of which the time of issue counts, in whole seconds.
+    fn issued_at(&mut self) -> core::result::Result<Option<u32>, EnvelopeError> {
+        let mut time = None;
+        for _ in 0..self.argument(MAP)? {
+            let is_text = self.0.first().is_some_and(|first| first >> 5 == TEXT);
+            if is_text {
+                self.skip()?;
+            } else if self.integer()? == ISSUED_AT {
+                if time.is_some() {
+                    return Err(EnvelopeError::Parameter("iat"));
+                }
+                time = Some(self.argument(UNSIGNED).map_err(|_| EnvelopeError::Parameter("iat"))?);
+                continue;
+            }
+            self.skip()?;
+        }
+        Ok(time)
+    }
+
     /// Reads a map of header parameters. Each parameter has one permitted place, so that an
     /// envelope is unambiguous.
     fn parameters(
@@ -184,7 +213,10 @@ impl<'a> Reader<'a> {
                 ALG if protected && into.algorithm.is_none() => into.algorithm = Some(self.integer()?),
                 KID if !protected && into.kid.is_none() => into.kid = Some(self.bytes()?),
                 PARTIAL_IV if !protected && into.number.is_none() => into.number = Some(self.bytes()?),
+                CLAIMS if protected && into.time.is_none() => into.time = self.issued_at()?,
                 ALG => return Err(EnvelopeError::Parameter("alg")),
+                // Unprotected claims or two of them would be another time than the authentic one.
+                CLAIMS => return Err(EnvelopeError::Parameter("CWT Claims")),
                 KID => return Err(EnvelopeError::Parameter("kid")),
                 PARTIAL_IV => return Err(EnvelopeError::Parameter("Partial IV")),
                 CRIT => return Err(EnvelopeError::Critical),
@@ -201,6 +233,7 @@ struct Parameters<'a> {
     algorithm: Option<i32>,
     kid: Option<&'a [u8]>,
     number: Option<&'a [u8]>,
+    time: Option<u32>,
 }
 
 impl<'a> Envelope<'a> {
@@ -231,7 +264,8 @@ impl<'a> Envelope<'a> {
         }
         let (epoch, publisher) = found.kid.and_then(split_kid).ok_or(EnvelopeError::Parameter("kid"))?;
         let sequence = found.number.and_then(sequence).ok_or(EnvelopeError::Parameter("Partial IV"))?;
-        Ok(Self { protected, algorithm: algorithm.into(), epoch, publisher, sequence, ciphertext })
+        let time = found.time;
+        Ok(Self { protected, algorithm: algorithm.into(), epoch, publisher, sequence, time, ciphertext })
     }
 }
 
@@ -304,9 +338,9 @@ impl Writer<'_> {
         self.raw(bytes)
     }
 
-    /// The map with the algorithm.
-    fn protected(&mut self, algorithm: i64) -> Result<()> {
-        self.head(MAP, 1)?;
+    /// The map with the algorithm, and space for other parameters behind it.
+    fn protected(&mut self, algorithm: i64, others: u32) -> Result<()> {
+        self.head(MAP, 1 + others)?;
         self.head(UNSIGNED, ALG as u32)?;
         // Registered and private-use algorithm numbers have 32 bits.
         if algorithm < 0 {
@@ -337,7 +371,26 @@ pub fn protected(algorithm: i64) -> ([u8; PROTECTED_MAX], usize) {
     let mut bytes = [0; PROTECTED_MAX];
     let mut writer = Writer { out: &mut bytes, at: 0 };
     // At most two bytes and a number of five.
-    let _ = writer.protected(algorithm);
+    let _ = writer.protected(algorithm, 0);
+    let len = writer.at;
+    (bytes, len)
+}
+
+/// The protected header of an algorithm with the time of sealing in seconds since 1970, and the used
+/// length of the array.
+#[must_use]
+pub fn timed(algorithm: i64, time: u32) -> ([u8; TIMED_MAX], usize) {
+    let mut bytes = [0; TIMED_MAX];
+    let mut writer = Writer { out: &mut bytes, at: 0 };
+    let mut emit = || {
+        writer.protected(algorithm, 1)?;
+        writer.head(UNSIGNED, CLAIMS as u32)?;
+        writer.head(MAP, 1)?;
+        writer.head(UNSIGNED, ISSUED_AT as u32)?;
+        writer.head(UNSIGNED, time)
+    };
+    // Three bytes and a number of five more.
+    let _: Result<()> = emit();
     let len = writer.at;
     (bytes, len)
 }

@@ -25,6 +25,12 @@ impl Head {
         bytes[..len].to_vec()
     }
 
+    /// The protected header with the time of sealing in seconds since 1970.
+    pub fn timed(&self, time: u32) -> Vec<u8> {
+        let (bytes, len) = mqtt::timed(self.algorithm.number(), time);
+        bytes[..len].to_vec()
+    }
+
     /// Writes an envelope except its ciphertext, which must follow.
     pub fn put(&self, sequence: u64, ciphertext: usize, out: &mut Vec<u8>) {
         let head =

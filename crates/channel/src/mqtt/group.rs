@@ -37,6 +37,8 @@ pub struct Group {
     pub(super) recent: Vec<Recent>,
     /// The entry of `recent` to replace next.
     oldest: usize,
+    /// Messages received so far.
+    messages: u64,
 }
 
 /// A publisher in an epoch, and the topic of one of its messages.
@@ -58,6 +60,8 @@ struct Sender {
     len: usize,
     /// The index in `windows` of that message's topic.
     stream: usize,
+    /// That message's place among all of the group.
+    last: u64,
     /// The index in `windows` of each topic.
     topics: BTreeMap<String, usize>,
     /// A window for each topic, so a retained message, or one held back by a broker, is not late
@@ -74,6 +78,8 @@ pub struct Opened {
     pub epoch: u32,
     /// The publisher's sequence number.
     pub sequence: u64,
+    /// The authentic time of sealing in seconds since 1970, if the envelope has one.
+    pub time: Option<u32>,
 }
 
 impl Group {
@@ -90,6 +96,7 @@ impl Group {
             streams: 0,
             recent: Vec::new(),
             oldest: 0,
+            messages: 0,
         }
     }
 
@@ -141,8 +148,37 @@ impl Group {
     /// publishers' materials in them, for recording their numbers.
     pub fn retire_before(&mut self, epoch: u32) -> Vec<Material> {
         self.epochs.retain(|known, _| *known >= epoch);
+        let over = self.keep(|sender| sender.material.head.epoch >= epoch);
+        over.into_iter().map(|sender| sender.material).collect()
+    }
+
+    /// The pairs of publisher and topic with a replay window in memory.
+    pub const fn streams(&self) -> usize {
+        self.streams
+    }
+
+    /// Forgets the publishers that were silent longest, until at most so many pairs of publisher and
+    /// topic have a window. Only for callers that have recorded all of [`received`](Self::received)
+    /// and give it back to [`open_from`](Self::open_from).
+    pub fn shed(&mut self, most: usize) {
+        let mut order: Vec<(u64, usize)> =
+            self.senders.iter().map(|sender| (sender.last, sender.windows.len())).collect();
+        order.sort_unstable_by(|one, other| other.cmp(one));
+        let mut left = most;
+        let first_over = order.into_iter().find(|(_, windows)| {
+            let fits = *windows <= left;
+            left = left.saturating_sub(*windows);
+            !fits
+        });
+        if let Some((last, _)) = first_over {
+            self.keep(|sender| sender.last > last);
+        }
+    }
+
+    /// Keeps some publishers, and returns the others.
+    fn keep(&mut self, keep: impl Fn(&Sender) -> bool) -> Vec<Sender> {
         let senders = core::mem::take(&mut self.senders).into_iter();
-        let (kept, over) = senders.partition(|sender: &Sender| sender.material.head.epoch >= epoch);
+        let (kept, over) = senders.partition(keep);
         self.senders = kept;
         let place =
             |(at, sender): (usize, &Sender)| ((sender.material.head.epoch, sender.publisher.to_vec()), at);
@@ -150,7 +186,7 @@ impl Group {
         // Indices have changed.
         self.recent.clear();
         self.streams = self.senders.iter().map(|sender| sender.windows.len()).sum();
-        over.into_iter().map(|sender: Sender| sender.material).collect()
+        over
     }
 
     /// A publisher's material in an epoch. `None` if the epoch is unknown or the name invalid.
@@ -192,8 +228,8 @@ impl Group {
         topic: &str,
         message: &[u8],
         lowest: impl FnOnce(&Material) -> u64,
-    ) -> Result<(), Dropped> {
-        self.open_to(false, topic, message, &mut Vec::new(), lowest).map(drop)
+    ) -> Result<Opened, Dropped> {
+        self.open_to(false, topic, message, &mut Vec::new(), lowest)
     }
 
     /// Opens a message, and marks it as received if requested.
@@ -211,7 +247,7 @@ impl Group {
         }
         topic::check_name(topic).map_err(Dropped::Topic)?;
         let envelope = Envelope::parse(message).map_err(Dropped::NotEnvelope)?;
-        let Envelope { epoch, publisher, sequence, .. } = envelope;
+        let Envelope { epoch, publisher, sequence, time, .. } = envelope;
         if envelope.algorithm != self.algorithm.number() {
             return Err(Dropped::Algorithm { given: envelope.algorithm, expected: self.algorithm });
         }
@@ -239,11 +275,11 @@ impl Group {
             if sender.cipher.open(sequence, envelope.ciphertext, &aad, out) {
                 let publisher = Arc::clone(&sender.publisher);
                 if !mark {
-                    return Ok(Opened { publisher, epoch, sequence });
+                    return Ok(Opened { publisher, epoch, sequence, time });
                 }
                 window.mark(sequence);
                 self.remember((at, stream), topic, message, (sequence, envelope.ciphertext));
-                return Ok(Opened { publisher, epoch, sequence });
+                return Ok(Opened { publisher, epoch, sequence, time });
             }
             return Err(self.suspect(&envelope, topic, out).unwrap_or_else(unauthentic));
         }
@@ -274,7 +310,7 @@ impl Group {
             return Err(Dropped::Crowded);
         }
         if !mark {
-            return Ok(Opened { publisher: Arc::clone(&sender.publisher), epoch, sequence });
+            return Ok(Opened { publisher: Arc::clone(&sender.publisher), epoch, sequence, time });
         }
         window.mark(sequence);
         let at = place.unwrap_or(self.senders.len());
@@ -288,7 +324,7 @@ impl Group {
         sender.topics.insert(topic.into(), stream);
         self.streams += 1;
         self.remember((at, stream), topic, message, (sequence, envelope.ciphertext));
-        Ok(Opened { publisher, epoch, sequence })
+        Ok(Opened { publisher, epoch, sequence, time })
     }
 
     /// Prepares for the next messages of the last senders, at most `budget` steps of some 64 bytes
@@ -315,7 +351,7 @@ impl Group {
         message: &[u8],
         out: &mut Vec<u8>,
     ) -> Result<Option<Opened>, Dropped> {
-        let Self { recent, senders, .. } = self;
+        let Self { recent, senders, messages, .. } = self;
         let known = recent.iter_mut().filter(|recent| recent.layout.is_of(topic));
         for Recent { place: (at, stream), layout } in known {
             let Some((sequence, ciphertext)) = layout.read(message) else { continue };
@@ -327,9 +363,11 @@ impl Group {
                 return Ok(None);
             }
             window.mark(sequence);
-            sender.came(*stream, sequence, ciphertext);
+            *messages += 1;
+            sender.came(*messages, *stream, sequence, ciphertext);
             let (epoch, publisher) = (sender.material.head.epoch, Arc::clone(&sender.publisher));
-            return Ok(Some(Opened { publisher, epoch, sequence }));
+            // A layout has no time.
+            return Ok(Some(Opened { publisher, epoch, sequence, time: None }));
         }
         Ok(None)
     }
@@ -343,7 +381,8 @@ impl Group {
         (sequence, ciphertext): (u64, &[u8]),
     ) {
         let Some(sender) = self.senders.get_mut(place.0) else { return };
-        sender.came(place.1, sequence, ciphertext);
+        self.messages += 1;
+        sender.came(self.messages, place.1, sequence, ciphertext);
         let same = |recent: &Recent| recent.place == place;
         let at = match self.recent.iter().position(same) {
             Some(at) => at,
@@ -407,14 +446,14 @@ impl Sender {
     fn new(material: Material, cipher: Cipher) -> Self {
         let publisher = material.head.publisher.as_slice().into();
         let (topics, windows) = (BTreeMap::new(), Vec::new());
-        Self { material, publisher, cipher, next: 1, len: 0, stream: 0, topics, windows }
+        Self { material, publisher, cipher, next: 1, len: 0, stream: 0, last: 0, topics, windows }
     }
 
     /// Records an authentic message on the topic with index `stream`.
     #[inline]
-    fn came(&mut self, stream: usize, sequence: u64, ciphertext: &[u8]) {
+    fn came(&mut self, messages: u64, stream: usize, sequence: u64, ciphertext: &[u8]) {
         self.next = self.next.max(sequence.saturating_add(1));
-        (self.len, self.stream) = (ciphertext.len(), stream);
+        (self.len, self.stream, self.last) = (ciphertext.len(), stream, messages);
     }
 }
 

@@ -36,6 +36,11 @@ impl Layout {
         self.digits = digits(number);
         // The empty ciphertext's head is one byte.
         start.truncate(start.len().saturating_sub(self.digits + 1));
+        // The array's head, and the usual header as a string with a head of one byte.
+        let usual = 2 + head.protected().len();
+        let (string, string_len) = mqtt::string_head(protected.len());
+        let header = string.iter().take(string_len).chain(protected).copied();
+        start.splice(1..usual.min(start.len()), header);
         self.topic.clear();
         self.topic.push_str(topic);
         self.aad = associated_data(protected, topic, &head.publisher, head.epoch, number);

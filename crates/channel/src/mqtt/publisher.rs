@@ -147,6 +147,41 @@ impl<N: Numbers> Publisher<N> {
             _ => Next::Payload(payload.len()),
         };
         self.burn();
+        self.seal_next(topic, payload, out)
+    }
+
+    /// Seals a payload as [`seal`](Self::seal) does, with the time in seconds since 1970. Nothing of
+    /// it can be prepared but the cipherstream.
+    ///
+    /// # Errors
+    /// As [`seal`](Self::seal).
+    pub fn seal_at(
+        &mut self,
+        time: u32,
+        topic: &str,
+        payload: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<u64, PublishError<N::Error>> {
+        topic::check_name(topic).map_err(PublishError::Topic)?;
+        self.check_len(payload.len())?;
+        self.next = Next::Payload(payload.len());
+        self.burn();
+        // The layout has the time, so it is for this message alone.
+        self.layout = Layout::default();
+        let usual = core::mem::replace(&mut self.protected, self.head.timed(time));
+        let sealed = self.seal_next(topic, payload, out);
+        self.protected = usual;
+        self.layout = Layout::default();
+        sealed
+    }
+
+    /// Seals a checked payload with the next number.
+    fn seal_next(
+        &mut self,
+        topic: &str,
+        payload: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<u64, PublishError<N::Error>> {
         Ok(match &mut self.lane {
             Lane::Ccm(lane) => seal!(lane, self, topic, payload, out),
             Lane::Gcm128(lane) => seal!(lane, self, topic, payload, out),

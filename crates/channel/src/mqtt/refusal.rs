@@ -68,6 +68,15 @@ pub enum Dropped {
         /// The lowest acceptable number.
         lowest: u64,
     },
+    /// It was sealed too long ago for its topic, or in the future.
+    Stale {
+        /// The seconds since then, below 0 in the future.
+        age: i64,
+        /// The most.
+        max_age: u32,
+    },
+    /// Its topic demands a time of sealing, and it has none.
+    Undated,
     /// There are too many publishers and topics to remember.
     Crowded,
     /// The topic cannot be published on.
@@ -88,6 +97,8 @@ impl Dropped {
             Self::Impersonated { .. } => "impersonated",
             Self::Repeated { .. } => "repeated",
             Self::Late { .. } => "late",
+            Self::Stale { .. } => "stale",
+            Self::Undated => "undated",
             Self::Crowded => "crowded",
             Self::Topic(_) => "topic",
         }
@@ -112,6 +123,10 @@ impl Dropped {
             Self::Repeated { .. } | Self::Late { .. } => {
                 "none is needed: the message came before, or a retained one came again"
             }
+            Self::Stale { .. } => {
+                "send it again if it still holds; if it was sent just now, set the clocks of both ends"
+            }
+            Self::Undated => "give the publisher the group file with this [[fresh]] too",
             Self::Crowded => "split the group by topics",
             Self::Topic(_) => "publish on a topic without wildcards",
         }
@@ -148,6 +163,11 @@ impl fmt::Display for Dropped {
             Self::Late { sequence, lowest } => {
                 write!(f, "sequence number {sequence} is too old, the lowest to come is {lowest}")
             }
+            Self::Stale { age: age @ 0.., max_age } => {
+                write!(f, "sealed {age} s ago, and messages of this topic are refused after {max_age} s")
+            }
+            Self::Stale { age, .. } => write!(f, "sealed {} s in the future", age.unsigned_abs()),
+            Self::Undated => f.write_str("it has no time of sealing, which its topic demands"),
             Self::Crowded => f.write_str("too many publishers and topics to remember their numbers"),
             Self::Topic(why) => write!(f, "{why}"),
         }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use antedate_channel::mqtt::Dropped;
+use antedate_channel::mqtt::{Dropped, Opened};
 use antedate_hardening::confine::Needs;
 use antedate_hardening::stack;
 use antedate_host::signals;
@@ -16,6 +16,7 @@ use antedate_mqtt::store::Store;
 use antedate_mqtt_client::{Client, ConnectionLostError, Event, Message, Qos, Settings, Version, Will};
 use clap::Args;
 
+use super::outage::Outage;
 use crate::failure::{Failure, ValueError};
 use crate::hardened;
 use crate::output;
@@ -50,6 +51,9 @@ pub(super) struct Broker {
     /// Seconds between keep-alive messages
     #[arg(short = 'k', long, default_value_t = 60, value_parser = clap::value_parser!(u16).range(5..))]
     keepalive: u16,
+    /// Waits for a broker that is away as long as it takes [default in a systemd service]
+    #[arg(long)]
+    keep_trying: bool,
 }
 
 fn version(text: &str) -> Result<Version, ValueError> {
@@ -70,6 +74,13 @@ pub(super) fn qos(text: &str) -> Result<Qos, ValueError> {
 }
 
 impl Broker {
+    /// Whether to wait for a broker that is away. A service manager tells its service so by the
+    /// process it started (`systemd.exec(5)`); a child of that process is a command.
+    pub(super) fn keeps_trying(&self) -> bool {
+        let service = std::env::var("SYSTEMD_EXEC_PID");
+        self.keep_trying || service.is_ok_and(|id| id == std::process::id().to_string())
+    }
+
     pub(super) fn settings(&self) -> Result<Settings, Failure> {
         let id = match &self.id {
             Some(id) => id.clone(),
@@ -119,12 +130,12 @@ impl Protection {
     }
 
     /// Gives up the rights that a client does not need, once all options are read. It writes its
-    /// state, and looks up the broker.
-    pub(super) fn confine(&self, broker: &Settings) {
+    /// state, and looks up the broker if it has one.
+    pub(super) fn confine(&self, broker: Option<&Settings>) {
         let needs = Needs {
             writes: self.state.iter().cloned().collect(),
-            reads: broker.cafile.iter().cloned().collect(),
-            names: true,
+            reads: broker.iter().filter_map(|broker| broker.cafile.clone()).collect(),
+            names: broker.is_some(),
             ..Needs::default()
         };
         if let Some(warning) = hardened::confine(&needs) {
@@ -198,12 +209,7 @@ fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
 
 /// Time for the broker to send a retained rotation message.
 const RETAINED: Duration = Duration::from_millis(500);
-/// Pause before connecting again after a lost connection.
-const PAUSE: Duration = Duration::from_millis(500);
 const PATIENCE: Duration = Duration::from_secs(60);
-/// A shorter connection probably ended for a lasting reason; this many in a row are an error.
-const SHORT: Duration = Duration::from_secs(5);
-const SHORT_MAX: u32 = 8;
 /// Most messages that wait for a key.
 const HELD_MAX: usize = 1000;
 /// Publishes that the broker may refuse before the client gives up.
@@ -220,10 +226,9 @@ pub(super) struct Link {
     queued: VecDeque<Outgoing>,
     unconfirmed: Vec<(u16, Outgoing)>,
     connected: bool,
-    lost: Option<Instant>,
-    /// Start of the connection, and the number of short ones in a row before it.
+    /// Start of the connection.
     since: Option<Instant>,
-    short: u32,
+    outage: Outage,
     /// Answered subscriptions, and since when all are.
     answers: usize,
     answered: Option<Instant>,
@@ -256,8 +261,8 @@ struct Outgoing {
 
 /// Results for the verbs.
 pub(super) enum Arrival {
-    /// A message for the user and its opened payload.
-    Payload(Message, Vec<u8>),
+    /// A message for the user, its opened payload and its origin.
+    Payload(Message, Vec<u8>, Opened),
     /// A message that failed authentication or replay protection.
     Refused(Message, Why),
     /// No result.
@@ -279,6 +284,7 @@ impl Link {
         guard: Guard,
         filters: Vec<String>,
         qos: Qos,
+        keep_trying: bool,
     ) -> Result<Self, Failure> {
         let rotations = guard.rotation_topics();
         let mut subscriptions = Vec::new();
@@ -298,9 +304,8 @@ impl Link {
             queued: VecDeque::new(),
             unconfirmed: Vec::new(),
             connected: false,
-            lost: None,
             since: None,
-            short: 0,
+            outage: Outage::new(keep_trying),
             answers: 0,
             answered: None,
             granted: false,
@@ -324,15 +329,15 @@ impl Link {
         guard: Guard,
         (filters, qos): (Vec<String>, Qos),
         will: &WillArguments,
-        limit: Option<Duration>,
+        (limit, keep_trying): (Option<Duration>, bool),
     ) -> Result<Self, Failure> {
         let queued = !settings.clean && !guard.has_keys();
         let (guard, late) = if (will.is_given() || queued) && !guard.rotation_topics().is_empty() {
-            Self::fetch_keys(settings, guard, limit.unwrap_or(Duration::MAX)).await?
+            Self::fetch_keys(settings, guard, limit.unwrap_or(Duration::MAX), keep_trying).await?
         } else {
             (guard, None)
         };
-        let mut link = Self::new(settings, guard, filters, qos)?;
+        let mut link = Self::new(settings, guard, filters, qos, keep_trying)?;
         // A stop before the key came leaves no will.
         if !link.stop.load(Ordering::Relaxed) || link.guard.has_keys() {
             link.leave_will(will).map_err(|error| match (error, late) {
@@ -391,6 +396,11 @@ impl Link {
         self.queued.len() + self.unconfirmed.len()
     }
 
+    /// Whether [`turn`](Self::turn) has an event without waiting.
+    pub(super) fn has_more(&mut self) -> bool {
+        !self.again.is_empty() || self.client.has_events()
+    }
+
     /// Waits for the next event, at most `patience`. Reconnects if needed.
     pub(super) async fn turn(&mut self, patience: Duration) -> Result<Arrival, Failure> {
         if self.unanswered() {
@@ -446,7 +456,8 @@ impl Link {
     /// DISCONNECT, so its will is not published.
     fn renew_will(&mut self) -> Result<(), Failure> {
         self.client.hang_up();
-        (self.connected, self.since, self.lost) = (false, None, Some(Instant::now()));
+        (self.connected, self.since) = (false, None);
+        self.outage.intended();
         let will = self.will.clone();
         Ok(self.leave_will(&will)?)
     }
@@ -480,8 +491,9 @@ impl Link {
     }
 
     fn connected(&mut self, session: bool) -> Result<(), Failure> {
-        let first = !self.connected && self.lost.is_none();
-        (self.connected, self.lost) = (true, None);
+        let first = !self.connected && !self.outage.lasts();
+        self.connected = true;
+        self.outage.over(&self.broker);
         (self.since, self.answered) = (Some(Instant::now()), None);
         let full = |_| Failure::Verdict("too many messages wait to be sent".into());
         // A session's queue may lack the last rotation if it was full. The retained message has it.
@@ -506,17 +518,9 @@ impl Link {
     }
 
     async fn lost(&mut self, why: &str) -> Result<Arrival, Failure> {
-        if !self.connected && self.lost.is_none() {
-            return Err(Failure::Verdict(format!("no connection to {}: {why}", self.broker)));
-        }
-        if self.lost.is_none() {
-            output::tell(format_args!("antedate: the connection is lost ({why}), trying again"));
-        }
-        if let Some(since) = self.since.take() {
-            self.short = if since.elapsed() < SHORT { self.short + 1 } else { 0 };
-            if self.short >= SHORT_MAX {
-                return Err(Failure::Verdict(format!("the connection ends again and again: {why}")));
-            }
+        let lasted = self.since.take().map(|since| since.elapsed());
+        let pause = self.outage.lost(&self.broker, why, lasted).map_err(Failure::Verdict)?;
+        if lasted.is_some() {
             // Unacknowledged messages come again.
             self.held.retain(|message| message.qos == 0);
             self.again.retain(|message| message.qos == 0);
@@ -524,22 +528,17 @@ impl Link {
             self.leave_will(&will)?;
         }
         (self.connected, self.answers) = (false, 0);
-        let since = *self.lost.get_or_insert_with(Instant::now);
-        if since.elapsed() > PATIENCE {
-            return Err(Failure::Verdict(format!(
-                "no connection to {} for {} s: {why}",
-                self.broker,
-                PATIENCE.as_secs()
-            )));
+        let end = Instant::now() + pause;
+        while Instant::now() < end && !self.stop.load(Ordering::Relaxed) {
+            tokio::time::sleep(Duration::from_millis(50)).await;
         }
-        tokio::time::sleep(PAUSE).await;
         Ok(Arrival::Nothing)
     }
 
     fn arrived(&mut self, message: Message) -> Arrival {
         let mut payload = Vec::new();
         match self.guard.open(&message.topic, &message.payload, &mut payload) {
-            Verdict::Opened(_) => Arrival::Payload(message, payload),
+            Verdict::Opened(opened) => Arrival::Payload(message, payload, opened),
             Verdict::Plain => {
                 let text = "is of no group, so nothing protects it".to_owned();
                 let remedy = "name its group file with --keys, or read it with mosquitto_sub";
@@ -564,9 +563,10 @@ impl Link {
             Verdict::Rotated { group, epoch } => {
                 output::tell(format_args!("antedate: group {group}: epoch {epoch} begins"));
                 self.again.append(&mut self.held);
-                let _ = self.client.ack(&message);
+                self.client.ack(&message);
                 if self.will.is_given() && !self.reads && !self.stale_will {
-                    self.stale_will = self.client.disconnect().is_ok();
+                    self.client.disconnect();
+                    self.stale_will = true;
                 }
                 Arrival::Nothing
             }
@@ -576,7 +576,7 @@ impl Link {
                         "antedate: group {group}: the rotation to epoch {epoch} is not followed, for epoch {newest} was seen"
                     ));
                 }
-                let _ = self.client.ack(&message);
+                self.client.ack(&message);
                 Arrival::Nothing
             }
         }
@@ -592,10 +592,10 @@ impl Link {
     }
 
     /// Reports a refused message, for verbs without payloads.
-    pub(super) fn told(&self, arrival: Arrival) {
+    pub(super) fn told(&mut self, arrival: Arrival) {
         if let Arrival::Refused(message, Why { text, remedy, .. }) = arrival {
             output::tell(format_args!("antedate: {}: {text} (remedy: {remedy})", message.topic));
-            let _ = self.client.ack(&message);
+            self.client.ack(&message);
         }
     }
 
@@ -606,6 +606,7 @@ impl Link {
         settings: &Settings,
         guard: Guard,
         limit: Duration,
+        keep_trying: bool,
     ) -> Result<(Guard, Option<String>), Failure> {
         let settings = Settings {
             client_id: format!("{}-keys", settings.client_id),
@@ -613,7 +614,7 @@ impl Link {
             will: None,
             ..settings.clone()
         };
-        let mut link = Self::new(&settings, guard, Vec::new(), Qos::AtMostOnce)?;
+        let mut link = Self::new(&settings, guard, Vec::new(), Qos::AtMostOnce, keep_trying)?;
         // A late key can come with the next connection.
         let late = match tokio::time::timeout(limit, link.settle()).await {
             Ok(done) => done.map(|()| None)?,
@@ -636,12 +637,26 @@ impl Link {
 
     /// Disconnects without writing state.
     pub(super) async fn leave(&mut self) {
-        let _ = self.client.disconnect();
-        let end = Instant::now() + Duration::from_secs(2);
+        if !self.connected {
+            return;
+        }
+        match self.reads {
+            true => self.client.disconnect(),
+            // Without waiting for a subscription that nobody needs any more: what the broker sent
+            // after it would reset the connection, and publish the will.
+            false => self.client.disconnect_now(),
+        }
+        let (end, patience) = (Instant::now() + Duration::from_secs(2), Duration::from_millis(200));
+        let mut asked = false;
         while Instant::now() < end {
-            let next = tokio::time::timeout(Duration::from_millis(200), self.client.next()).await;
+            let next = tokio::time::timeout(patience, self.client.next()).await;
             if let Ok(Ok(Event::Disconnected) | Err(_)) = next {
                 break;
+            }
+            // The broker owes a confirmation. Without a DISCONNECT it would publish the will.
+            if !asked && Instant::now() + Duration::from_secs(1) > end {
+                self.client.disconnect_now();
+                asked = true;
             }
         }
     }

@@ -34,6 +34,10 @@ pub(crate) struct Keygen {
     /// A topic filter of the group; may be given more than once
     #[arg(long = "topic", value_name = "FILTER", value_parser = filter, conflicts_with_all = ["device", "for_members"])]
     topics: Vec<String>,
+    /// Messages of these topics are refused so many seconds after they were sealed, and carry the time;
+    /// may be given more than once
+    #[arg(long = "max-age", value_name = "FILTER=SECONDS", value_parser = max_age, conflicts_with_all = ["device", "for_members"])]
+    max_ages: Vec<(String, u32)>,
     /// The payload cipher
     #[arg(long, default_value = "aes-ccm-16-64-128", value_parser = algorithm, conflicts_with_all = ["device", "for_members"])]
     algorithm: Algorithm,
@@ -51,7 +55,7 @@ pub(crate) struct Keygen {
 
 impl Keygen {
     pub(crate) fn run(self) -> Done {
-        let Self { group, device, for_members, topics, algorithm, members, readers, out } = self;
+        let Self { group, device, for_members, topics, max_ages, algorithm, members, readers, out } = self;
         let (text, said) = if let Some(name) = device {
             let device = Device { name, secret: manage::random()? };
             (device.to_text(), format!("the key of {}, public key {}", device.name, hex(&device.public())))
@@ -68,6 +72,7 @@ impl Keygen {
             }
             let count = members.len();
             let group = manage::new_group(&group.unwrap_or_default(), algorithm, topics, members)?;
+            let group = GroupFile { max_ages, ..group };
             (
                 group.to_checked_text(false)?,
                 format!("group {} with {count} members, {algorithm}", group.group),
@@ -89,6 +94,14 @@ pub(super) fn name(text: &str) -> Result<String, ValueError> {
 
 fn filter(text: &str) -> Result<String, ValueError> {
     topic::check_filter(text).map(|()| text.to_owned()).map_err(ValueError::new)
+}
+
+fn max_age(text: &str) -> Result<(String, u32), ValueError> {
+    let parts = text.rsplit_once('=').and_then(|(topics, seconds)| Some((topics, seconds.parse().ok()?)));
+    match parts {
+        Some((topics, seconds)) if seconds > 0 => Ok((filter(topics)?, seconds)),
+        _ => Err(ValueError::new("write a filter and whole seconds: plant/line4/valve=5")),
+    }
 }
 
 fn algorithm(text: &str) -> Result<Algorithm, ValueError> {

@@ -58,7 +58,7 @@ impl Manager {
         let mut manager = manage::Manager::open(&self.group)?;
         let guard = Guard::new(Vec::new(), None, None, None);
         // Faults of the options are found before there is a new key.
-        let mut link = Link::new(&settings, guard, Vec::new(), Qos::AtLeastOnce)?;
+        let mut link = Link::new(&settings, guard, Vec::new(), Qos::AtLeastOnce, false)?;
         if fresh {
             manager.rotate(revoked, grace)?;
         }

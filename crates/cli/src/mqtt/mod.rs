@@ -1,8 +1,10 @@
 //! `antedate mqtt` and `antedate keygen mqtt`.
 
 mod connection;
+mod frames;
 mod keygen;
 mod manage;
+mod outage;
 mod publish;
 mod subscribe;
 
@@ -21,6 +23,10 @@ pub(crate) enum Verb {
     /// Subscribe like mosquitto_sub, and print payloads that are authentic and new.
     #[command(disable_help_flag = true)]
     Sub(subscribe::Sub),
+    /// Seal payloads of standard input, for applications with an MQTT client of their own.
+    Seal(frames::Seal),
+    /// Open sealed payloads of standard input, and print those that are authentic and new.
+    Open(frames::Open),
     /// Create a state directory for a client's sequence numbers.
     Init(manage::Init),
     /// Give a group its next key, and publish it for all members as a retained message (without a
@@ -39,6 +45,8 @@ impl Verb {
         match self {
             Self::Pub(verb) => verb.run(),
             Self::Sub(verb) => verb.run(),
+            Self::Seal(verb) => verb.run(),
+            Self::Open(verb) => verb.run(),
             Self::Init(verb) => verb.run(),
             Self::Rotate(verb) => verb.run(),
             Self::Revoke(verb) => verb.run(),

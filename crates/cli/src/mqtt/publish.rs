@@ -73,10 +73,12 @@ impl Pub {
             return Err(antedate_mqtt::guard::SealError::NoGroup(self.topic).into());
         }
         let settings = self.broker.settings()?;
-        self.protection.confine(&settings);
+        self.protection.confine(Some(&settings));
+        let keep_trying = self.broker.keeps_trying();
         block_on(async {
             let mut link =
-                Link::with_will(&settings, guard, (Vec::new(), self.qos), &self.will, None).await?;
+                Link::with_will(&settings, guard, (Vec::new(), self.qos), &self.will, (None, keep_trying))
+                    .await?;
             link.settle().await?;
             let sent = match whole {
                 _ if link.stop.load(Ordering::Relaxed) && !link.guard.has_keys() => {

@@ -5,6 +5,8 @@ use std::io::Write;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use antedate_channel::mqtt::Opened;
+use antedate_mqtt::guard::now;
 use antedate_mqtt_client::{Message, Qos};
 use clap::Args;
 
@@ -44,6 +46,10 @@ pub(crate) struct Sub {
     /// Prints the topic before each payload
     #[arg(short = 'v', long)]
     verbose: bool,
+    /// Prints publisher, epoch, sequence number and age before each payload (and before its topic).
+    /// The age in seconds is of topics with a most age; a - otherwise
+    #[arg(long)]
+    origin: bool,
     /// Prints no newline after a payload
     #[arg(short = 'N')]
     no_newline: bool,
@@ -51,8 +57,12 @@ pub(crate) struct Sub {
     will: WillArguments,
 }
 
-/// Interval of writing received numbers, for messages that do not wait for it.
+/// Interval of writing received numbers, for messages that do not wait for it, and their most.
 const WRITE_EVERY: Duration = Duration::from_secs(1);
+const UNWRITTEN_MAX: usize = 4096;
+/// Most messages of a batch, and about its most octets.
+const BATCH_MAX: usize = 500;
+const BATCH_OCTETS: usize = 1 << 20;
 
 impl Sub {
     pub(crate) fn run(self) -> Done {
@@ -64,12 +74,14 @@ impl Sub {
         let guard = self.protection.guard(self.publisher.clone())?;
         let mut settings = self.broker.settings()?;
         settings.clean = !self.disable_clean_session;
-        self.protection.confine(&settings);
+        self.protection.confine(Some(&settings));
+        let keep_trying = self.broker.keeps_trying();
         let (mut seen, mut refused) = (0, Refused::default());
         let done = block_on(async {
             let wanted = (self.topics.clone(), self.qos);
             let limit = self.timeout.map(Duration::from_secs);
-            let mut link = Link::with_will(&settings, guard, wanted, &self.will, limit).await?;
+            let mut link =
+                Link::with_will(&settings, guard, wanted, &self.will, (limit, keep_trying)).await?;
             // Counted from here, since fetching a key first could exhaust a short time. A time
             // beyond the clock's range means never.
             let end = limit.and_then(|limit| Instant::now().checked_add(limit));
@@ -82,40 +94,17 @@ impl Sub {
                 let turn = link.turn(Duration::from_millis(100));
                 // Includes a connection attempt.
                 let left = end.map_or(Duration::MAX, |end| end.saturating_duration_since(Instant::now()));
-                match tokio::time::timeout(left, turn).await.unwrap_or(Ok(Arrival::Nothing))? {
-                    Arrival::Payload(message, payload) => {
-                        let mut unprinted = None;
-                        let mut print = || {
-                            self.print(&message, &payload).map_err(|error| {
-                                let kind = error.kind();
-                                unprinted = Some(error);
-                                kind.into()
-                            })
-                        };
-                        let delivered = if message.qos > 0 {
-                            // Durable before it is acknowledged: a repeated message is recognised.
-                            link.guard.deliver(print)
-                        } else {
-                            // `unprinted` reports a failure.
-                            let _ = print();
-                            Ok(())
-                        };
-                        if let Some(error) = unprinted {
-                            // Unprinted messages are not recorded as received.
-                            link.leave().await;
-                            return output::unwritten(&error);
-                        }
-                        delivered?;
-                        seen += 1;
-                        acknowledge(&link, &message)?;
-                    }
-                    Arrival::Refused(message, why) => {
-                        refused.say(&message.topic, why);
-                        acknowledge(&link, &message)?;
-                    }
-                    Arrival::Nothing => {}
+                let arrival = tokio::time::timeout(left, turn).await.unwrap_or(Ok(Arrival::Nothing))?;
+                let mut batch = Batch::default();
+                let room = self.count.map_or(u64::MAX, |count| count - seen);
+                let ended = batch.fill(&mut link, arrival, room, &mut refused).await;
+                match self.deliver(&mut link, batch).await? {
+                    Some(payloads) => seen += payloads,
+                    None => return Ok(()),
                 }
-                if written.elapsed() > WRITE_EVERY && link.guard.unwritten() > 0 {
+                ended?;
+                let due = link.guard.unwritten() >= UNWRITTEN_MAX || written.elapsed() > WRITE_EVERY;
+                if due && link.guard.unwritten() > 0 {
                     link.guard.flush()?;
                     written = Instant::now();
                 }
@@ -138,23 +127,111 @@ impl Sub {
         }
     }
 
-    fn print(&self, message: &Message, payload: &[u8]) -> std::io::Result<()> {
-        let mut line = Vec::with_capacity(message.topic.len() + payload.len() + 2);
-        if self.verbose {
-            line.extend_from_slice(message.topic.as_bytes());
-            line.push(b' ');
+    /// Prints a batch, and acknowledges it. Returns the number of payloads, and `None` once nobody
+    /// reads them.
+    async fn deliver(&self, link: &mut Link, batch: Batch) -> Result<Option<u64>, Failure> {
+        link.guard.check_store()?;
+        let mut unprinted = None;
+        let mut print = || {
+            self.print(&batch).map_err(|error| {
+                let kind = error.kind();
+                unprinted = Some(error);
+                kind.into()
+            })
+        };
+        let delivered = if batch.durable {
+            // Durable before it is acknowledged: a repeated message is recognised.
+            link.guard.deliver(print)
+        } else {
+            // `unprinted` reports a failure.
+            let _ = print();
+            Ok(())
+        };
+        if let Some(error) = unprinted {
+            // Unprinted messages are not recorded as received.
+            link.leave().await;
+            return output::unwritten(&error).map(|()| None);
         }
-        line.extend_from_slice(payload);
-        if !self.no_newline {
-            line.push(b'\n');
+        delivered?;
+        for (message, _) in &batch.messages {
+            link.client.ack(message);
+        }
+        Ok(Some(batch.payloads))
+    }
+
+    fn print(&self, batch: &Batch) -> std::io::Result<()> {
+        if batch.payloads == 0 {
+            return Ok(());
+        }
+        let mut text = Vec::with_capacity(batch.octets);
+        for (message, payload) in &batch.messages {
+            let Some((payload, opened)) = payload else { continue };
+            if self.origin {
+                text.extend_from_slice(origin(opened).as_bytes());
+            }
+            if self.verbose {
+                text.extend_from_slice(message.topic.as_bytes());
+                text.push(b' ');
+            }
+            text.extend_from_slice(payload);
+            if !self.no_newline {
+                text.push(b'\n');
+            }
         }
         let mut out = std::io::stdout().lock();
-        out.write_all(&line).and_then(|()| out.flush())
+        out.write_all(&text).and_then(|()| out.flush())
     }
 }
 
-fn acknowledge(link: &Link, message: &Message) -> Done {
-    link.client.ack(message).map_err(|error| Failure::Verdict(error.to_string()))
+/// Publisher, epoch, sequence number and age. A publisher's name has no space (`is_name`) in files of
+/// this project; others are shown as text without one.
+fn origin(opened: &Opened) -> String {
+    let name = String::from_utf8_lossy(&opened.publisher)
+        .replace(|c: char| c.is_whitespace() || c.is_control(), "?");
+    let age = match opened.time {
+        Some(time) => (i64::from(now()) - i64::from(time)).to_string(),
+        None => "-".to_owned(),
+    };
+    format!("{name} {} {} {age} ", opened.epoch, opened.sequence)
+}
+
+/// The messages that have come already, made durable by one write and printed together.
+#[derive(Default)]
+struct Batch {
+    /// In the order of their arrival, in which they must be acknowledged [MQTT-4.6.0-2]. Refused
+    /// ones have no payload.
+    messages: Vec<(Message, Option<(Vec<u8>, Opened)>)>,
+    payloads: u64,
+    octets: usize,
+    /// Whether a payload is of QoS 1 or 2.
+    durable: bool,
+}
+
+impl Batch {
+    /// Takes an arrival and those that wait behind it. An error ends the batch, which counts.
+    async fn fill(&mut self, link: &mut Link, first: Arrival, room: u64, refused: &mut Refused) -> Done {
+        let mut arrival = first;
+        loop {
+            match arrival {
+                Arrival::Payload(message, payload, opened) => {
+                    self.payloads += 1;
+                    self.octets += message.topic.len() + payload.len() + 2;
+                    self.durable |= message.qos > 0;
+                    self.messages.push((message, Some((payload, opened))));
+                }
+                Arrival::Refused(message, why) => {
+                    refused.say(&message.topic, why);
+                    self.messages.push((message, None));
+                }
+                Arrival::Nothing => {}
+            }
+            let full = self.messages.len() >= BATCH_MAX || self.octets >= BATCH_OCTETS;
+            if full || self.payloads >= room || self.messages.is_empty() || !link.has_more() {
+                return Ok(());
+            }
+            arrival = link.turn(Duration::ZERO).await?;
+        }
+    }
 }
 
 /// Refusals by kind. Each kind is reported at once, then ever more rarely, so the log cannot be

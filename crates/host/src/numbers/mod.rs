@@ -90,6 +90,12 @@ impl KeyId {
         Self { key: Fingerprint::of(kind, key), salt: None, label: 0 }
     }
 
+    /// The digest that stands for the key.
+    #[must_use]
+    pub const fn digest(&self) -> [u8; 16] {
+        self.key.0
+    }
+
     /// The same key with a salt in its nonces.
     #[must_use]
     pub fn with_salt(self, kind: &str, salt: &[u8]) -> Self {
@@ -280,6 +286,23 @@ impl<D: Disk> NumberFile<D> {
         let mut records = self.records.clone();
         self.note(&mut records, bounds)?;
         self.save_around(records, act)
+    }
+
+    /// The bounds: the key's digest, the place, the lowest acceptable number.
+    pub fn bounds(&self) -> impl Iterator<Item = ([u8; 16], Place, u64)> {
+        self.records.received.iter().map(|((key, place), known)| (key.0, *place, known.lowest))
+    }
+
+    /// Removes bounds that are kept elsewhere from now on, and in the same write raises the one that
+    /// says so.
+    ///
+    /// # Errors
+    /// When the write did not become durable. The bounds are still here then.
+    pub fn move_bounds(&mut self, moved: impl Fn(Place) -> bool, mark: Bound) -> Result<(), NumbersError> {
+        let mut records = self.records.clone();
+        records.received.retain(|(_, place), _| !moved(*place));
+        self.note(&mut records, &[mark])?;
+        self.save(records)
     }
 
     /// Removes the bounds of these keys.

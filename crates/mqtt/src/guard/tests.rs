@@ -239,3 +239,54 @@ fn unwritten_bounds_are_kept_per_topic() {
     let epoch_key = group.to_group().material(1, NO_PUBLISHER).expect("a epoch_key");
     assert_eq!(["plant/a", "plant/b"].map(|topic| store.lowest(&epoch_key, &material, topic)), [100, 101]);
 }
+
+#[test]
+fn messages_age_where_the_group_says_so() {
+    let (_directory, place) = state();
+    let group = manage::new_group("g", Algorithm::A128Gcm, vec!["plant/#".to_owned()], Vec::new());
+    let group = GroupFile { max_ages: vec![("plant/valve".into(), 5)], ..group.expect("a group") };
+    let fresh = || GroupFile::parse(Path::new("g"), &group.to_text(false)).expect("a group");
+    let mut guard = guard(fresh(), &place);
+    let mut out = Vec::new();
+    let mut sent = Vec::new();
+    guard.seal("plant/valve", b"OPEN", &mut sent).expect("sealed");
+    let Verdict::Opened(opened) = guard.open("plant/valve", &sent, &mut out) else { panic!("refused") };
+    assert!(opened.time.is_some_and(|time| now() - time < 5) && out == b"OPEN");
+    let template = PayloadTemplate::marked("plant/valve", b"@@@").expect("a template");
+    sent.clear();
+    guard.antedate(&template).expect("nothing to prepare");
+    guard.seal_values(&template, &[b" 12"], &mut sent).expect("sealed");
+    assert!(matches!(guard.open("plant/valve", &sent, &mut out), Verdict::Opened(_)) && out == b" 12");
+    sent.clear();
+    guard.seal("plant/force", b"x", &mut sent).expect("sealed");
+    let Verdict::Opened(opened) = guard.open("plant/force", &sent, &mut out) else { panic!("refused") };
+    assert_eq!(opened.time, None, "other topics have no time");
+
+    let material = fresh().to_group().material(1, b"plc").expect("material");
+    let mut plc = Publisher::new(&material, Reserved::new(1, 100));
+    let mut refusal = |at: Option<u32>, topic: &str| {
+        let mut sent = Vec::new();
+        let sealed = match at {
+            Some(at) => plc.seal_at(at, topic, b"OPEN", &mut sent),
+            None => plc.seal(topic, b"OPEN", &mut sent),
+        };
+        sealed.expect("sealed");
+        let checked = guard.check(topic, &sent).err();
+        let opened = match guard.open(topic, &sent, &mut out) {
+            Verdict::Refused(refusal) => Some(refusal),
+            _ => None,
+        };
+        assert_eq!(
+            (checked.map(|refusal| refusal.name()), out.is_empty()),
+            (opened.as_ref().map(Dropped::name), opened.is_some())
+        );
+        opened
+    };
+    assert_eq!(refusal(None, "plant/valve"), Some(Dropped::Undated));
+    let stale = refusal(Some(now() - 60), "plant/valve");
+    assert!(matches!(stale, Some(Dropped::Stale { age: 60..70, max_age: 5 })), "{stale:?}");
+    let early = refusal(Some(now() + 60), "plant/valve");
+    assert!(early.as_ref().is_some_and(|refusal| refusal.to_string().contains("in the future")), "{early:?}");
+    assert_eq!(refusal(Some(now()), "plant/valve"), None);
+    assert_eq!((refusal(Some(now() - 60), "plant/force"), refusal(None, "plant/force")), (None, None));
+}

@@ -523,3 +523,51 @@ proptest! {
         let _ = (topic::check_filter(&text), topic::check_name(&text));
     }
 }
+
+#[test]
+fn time_of_sealing_is_authentic() {
+    for algorithm in Algorithm::ALL {
+        let mut group = group(algorithm);
+        let mut publisher = publisher(&group, b"p7");
+        let mut out = Vec::new();
+        for time in [0, 23, 0xffff, 1_800_000_000, u32::MAX] {
+            let mut message = Vec::new();
+            publisher.seal_at(time, TOPIC, b"OPEN", &mut message).expect("sealed");
+            let opened =
+                group.open(TOPIC, &message, &mut out).unwrap_or_else(|why| panic!("{algorithm}: {why}"));
+            assert_eq!((opened.time, &out[..]), (Some(time), &b"OPEN"[..]), "{algorithm}");
+            // The next one without a time is as ever.
+            let opened = group.open(TOPIC, &sealed(&mut publisher, TOPIC, b"x"), &mut out).expect("opened");
+            assert_eq!(opened.time, None);
+        }
+    }
+    let mut group = group(Algorithm::AesCcm16_64_128);
+    let mut message = Vec::new();
+    publisher(&group, b"p7").seal_at(1_800_000_000, TOPIC, b"21.5", &mut message).expect("sealed");
+    // [ << {1: 10, 15: {6: 1800000000}} >>, {4: h'01' 'p7', 6: h'01'}, 12 bytes ]
+    let start = b"\x83\x4b\xa2\x01\x0a\x0f\xa1\x06\x1a\x6b\x49\xd2\x00\xa2\x04\x43\x01p7\x06\x41\x01\x4c";
+    assert_eq!(message.strip_prefix(start).map(<[u8]>::len), Some(12), "{message:02x?}");
+    message[12] += 1;
+    let why = group.open(TOPIC, &message, &mut Vec::new()).expect_err("another time");
+    assert_eq!(why.name(), "unauthentic");
+}
+
+#[test]
+fn time_has_one_place_in_an_envelope() {
+    let parse = |protected: &[u8], unprotected: &[u8]| {
+        let head = [0x83, 0x40 + u8::try_from(protected.len()).expect("short")];
+        let message = [&head[..], protected, unprotected, b"\x41c"].concat();
+        Envelope::parse(&message).map(|envelope| envelope.time)
+    };
+    let kid = b"\xa2\x04\x42\x01p\x06\x41\x01";
+    assert_eq!(parse(b"\xa1\x01\x0a", kid), Ok(None));
+    assert_eq!(parse(b"\xa2\x01\x0a\x0f\xa1\x06\x07", kid), Ok(Some(7)));
+    // Other claims say nothing here.
+    assert_eq!(parse(b"\xa2\x01\x0a\x0f\xa2\x61a\x01\x05\x02", kid), Ok(None));
+    assert_eq!(parse(b"\xa2\x01\x0a\x0f\xa2\x06\x07\x06\x08", kid), Err(EnvelopeError::Parameter("iat")));
+    assert_eq!(parse(b"\xa2\x01\x0a\x0f\xa1\x06\x20", kid), Err(EnvelopeError::Parameter("iat")));
+    let twice = b"\xa3\x01\x0a\x0f\xa1\x06\x07\x0f\xa1\x06\x08";
+    assert_eq!(parse(twice, kid), Err(EnvelopeError::Parameter("CWT Claims")));
+    let outside = b"\xa3\x04\x42\x01p\x06\x41\x01\x0f\xa1\x06\x07";
+    assert_eq!(parse(b"\xa1\x01\x0a", outside), Err(EnvelopeError::Parameter("CWT Claims")));
+}

@@ -24,7 +24,7 @@ fn remembered_streams_are_bounded() {
     // A further topic, and a further publisher, are authentic and not remembered.
     let mut b = publisher(&group, b"b");
     for (topic, message) in [("new", sealed(&mut a, "new", b"3")), (TOPIC, sealed(&mut b, TOPIC, b"1"))] {
-        assert_eq!(group.check_from(topic, &message, |_| 1), Err(Dropped::Crowded));
+        assert_eq!(group.check_from(topic, &message, |_| 1).map(drop), Err(Dropped::Crowded));
         assert_eq!(group.open(topic, &message, &mut out), Err(Dropped::Crowded));
         assert!(out.is_empty());
     }
@@ -139,21 +139,24 @@ fn checking_a_message_marks_nothing() {
     let (first, second) = (sealed(&mut a, TOPIC, b"x"), sealed(&mut a, TOPIC, b"y"));
     let mut out = Vec::new();
     for _ in 0..2 {
-        assert_eq!(group.check_from(TOPIC, &first, |_| 1), Ok(()));
+        assert_eq!(group.check_from(TOPIC, &first, |_| 1).map(drop), Ok(()));
         assert_eq!(group.streams, 0);
     }
-    assert_eq!(group.check_from(TOPIC, &first, |_| 2), Err(Dropped::Late { sequence: 1, lowest: 2 }));
+    assert_eq!(
+        group.check_from(TOPIC, &first, |_| 2).map(drop),
+        Err(Dropped::Late { sequence: 1, lowest: 2 })
+    );
     assert!(group.open(TOPIC, &first, &mut out).is_ok());
     for _ in 0..2 {
-        assert_eq!(group.check_from(TOPIC, &second, |_| 1), Ok(()));
+        assert_eq!(group.check_from(TOPIC, &second, |_| 1).map(drop), Ok(()));
         let again = Err(Dropped::Repeated { sequence: 1 });
-        assert_eq!(group.check_from(TOPIC, &first, |_| 1), again);
+        assert_eq!(group.check_from(TOPIC, &first, |_| 1).map(drop), again);
     }
     assert!(group.open(TOPIC, &second, &mut out).is_ok());
     let mut wrong = sealed(&mut a, TOPIC, b"z");
     *wrong.last_mut().unwrap() ^= 1;
     let forged = Err(Dropped::Unauthentic { publisher: "a".into(), epoch: 1 });
-    assert_eq!(group.check_from(TOPIC, &wrong, |_| 1), forged);
+    assert_eq!(group.check_from(TOPIC, &wrong, |_| 1).map(drop), forged);
 }
 
 #[test]
@@ -304,4 +307,27 @@ fn reserved_numbers_begin_at_one() {
     assert!(numbers.take().is_err(), "a limit does not fall");
     numbers.raise(4);
     assert_eq!((numbers.left(), numbers.take()), (1, Ok(3)));
+}
+
+#[test]
+fn shed_publishers_go_on_by_record() {
+    let mut group = group(Algorithm::A128Gcm);
+    let mut publishers = [b"a", b"b", b"c"].map(|name| publisher(&group, name));
+    let first: Vec<Vec<u8>> = publishers.iter_mut().map(|one| sealed(one, "t", b"1")).collect();
+    for message in &first {
+        group.open("t", message, &mut Vec::new()).expect("opened");
+    }
+    group.open("u", &sealed(&mut publishers[0], "u", b"2"), &mut Vec::new()).expect("opened");
+    assert_eq!(group.streams(), 4);
+    group.shed(4);
+    assert_eq!(group.streams(), 4);
+    // The first publisher spoke last, and has two.
+    group.shed(3);
+    assert_eq!(group.streams(), 3);
+    let mut open = |message: &[u8]| group.open_from("t", message, &mut Vec::new(), |_| 2);
+    assert_eq!(open(&first[2]), Err(Dropped::Repeated { sequence: 1 }));
+    assert_eq!(open(&first[1]), Err(Dropped::Late { sequence: 1, lowest: 2 }));
+    open(&sealed(&mut publishers[1], "t", b"3")).expect("opened");
+    group.shed(0);
+    assert_eq!(group.streams(), 0);
 }

@@ -16,7 +16,7 @@ fn silent_broker_is_reported() {
     let guard = Guard::new(Vec::new(), None, None, None);
     let failure = block_on(async {
         let settings = Settings::new("x", "127.0.0.1", port);
-        let mut link = Link::new(&settings, guard, vec!["a/#".into()], Qos::AtMostOnce)?;
+        let mut link = Link::new(&settings, guard, vec!["a/#".into()], Qos::AtMostOnce, false)?;
         link.patience = Duration::from_millis(200);
         link.settle().await
     });

@@ -1,0 +1,138 @@
+//! The time without a broker: pauses between attempts, what the log says, and when to give up.
+
+use std::time::{Duration, Instant};
+
+use crate::output;
+
+/// The first pause, which doubles with each attempt, and the longest.
+const PAUSE: Duration = Duration::from_millis(500);
+const LONGEST: Duration = Duration::from_secs(30);
+/// Without `--keep-trying` the end of an outage is awaited so long.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// A shorter connection probably ended for a lasting reason; this many in a row are an error without
+/// `--keep-trying`.
+const SHORT: Duration = Duration::from_secs(5);
+const SHORT_MAX: u32 = 8;
+/// Pause between two lines of the log on the same outage or on connections that end again and again.
+const SILENCE: Duration = Duration::from_secs(60);
+
+/// The losses of a connection.
+pub(super) struct Outage {
+    keep_trying: bool,
+    /// Since when there is no connection, after the first attempt.
+    since: Option<Instant>,
+    /// Attempts and short connections in a row.
+    attempts: u32,
+    short: u32,
+    /// The last line, if its end is to be reported, and when it was.
+    said: bool,
+    last: Option<Instant>,
+}
+
+impl Outage {
+    pub(super) const fn new(keep_trying: bool) -> Self {
+        Self { keep_trying, since: None, attempts: 0, short: 0, said: false, last: None }
+    }
+
+    /// Whether there is no connection now, after an attempt.
+    pub(super) const fn lasts(&self) -> bool {
+        self.since.is_some()
+    }
+
+    /// This client ended the connection itself.
+    pub(super) fn intended(&mut self) {
+        self.since = Some(Instant::now());
+    }
+
+    /// The broker is there.
+    pub(super) fn over(&mut self, broker: &str) {
+        if let Some(since) = self.since.take()
+            && std::mem::take(&mut self.said)
+        {
+            let seconds = since.elapsed().as_secs();
+            output::tell(format_args!("antedate: connected to {broker} again after {seconds} s"));
+        }
+    }
+
+    /// A connection that lasted so long was lost, or an attempt failed. Returns the pause before the
+    /// next attempt, or the reason to give up.
+    pub(super) fn lost(
+        &mut self,
+        broker: &str,
+        why: &str,
+        lasted: Option<Duration>,
+    ) -> Result<Duration, String> {
+        let first = lasted.is_none() && self.since.is_none();
+        if first && !self.keep_trying {
+            return Err(format!("no connection to {broker}: {why}"));
+        }
+        if let Some(lasted) = lasted {
+            let short = lasted < SHORT;
+            (self.short, self.attempts) = if short { (self.short + 1, self.attempts) } else { (0, 0) };
+            if self.short >= SHORT_MAX && !self.keep_trying {
+                return Err(format!("the connection ends again and again: {why}"));
+            }
+        }
+        let since = *self.since.get_or_insert_with(Instant::now);
+        if since.elapsed() > PATIENCE && !self.keep_trying {
+            return Err(format!("no connection to {broker} for {} s: {why}", PATIENCE.as_secs()));
+        }
+        if self.last.is_none_or(|last| last.elapsed() > SILENCE) && !self.said {
+            let what = if first { "no connection to" } else { "the connection is lost to" };
+            output::tell(format_args!(
+                "antedate: {what} {broker} ({why}), trying again (remedy: look whether the broker runs and its address is right)"
+            ));
+            (self.said, self.last) = (true, Some(Instant::now()));
+        }
+        let pause = PAUSE.saturating_mul(1 << self.attempts.min(16)).min(LONGEST);
+        self.attempts += 1;
+        // Clients of one broker do not all return at once.
+        let mut random = [0];
+        let _ = getrandom::fill(&mut random);
+        Ok(pause.mul_f64(1.0 + f64::from(random[0]) / 1024.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn absent_broker_is_an_error_at_once() {
+        let mut outage = Outage::new(false);
+        let why = outage.lost("b", "refused", None).expect_err("no broker");
+        assert_eq!(why, "no connection to b: refused");
+        // After a connection it is waited for.
+        assert!(outage.lost("b", "reset", Some(Duration::from_secs(9))).is_ok());
+        assert!(outage.lost("b", "refused", None).is_ok());
+    }
+
+    #[test]
+    fn kept_attempts_never_give_up() {
+        let mut outage = Outage::new(true);
+        let pauses: Vec<Duration> =
+            (0..100).map(|_| outage.lost("b", "refused", None).expect("another attempt")).collect();
+        assert!(pauses[0] < PAUSE * 2 && pauses[3] >= PAUSE * 8);
+        assert!(pauses.iter().all(|pause| *pause <= LONGEST.mul_f64(1.25)));
+        assert!(outage.lasts());
+        outage.over("b");
+        assert!(!outage.lasts());
+    }
+
+    #[test]
+    fn short_connections_in_a_row_slow_down() {
+        let (mut patient, mut hasty) = (Outage::new(true), Outage::new(false));
+        let short = Some(Duration::from_millis(1));
+        for _ in 1..SHORT_MAX {
+            patient.over("b");
+            hasty.over("b");
+            patient.lost("b", "closed", short).expect("another attempt");
+            hasty.lost("b", "closed", short).expect("another attempt");
+        }
+        assert!(hasty.lost("b", "closed", short).expect_err("enough").contains("again and again"));
+        assert!(patient.lost("b", "closed", short).expect("patience") >= PAUSE * 64);
+        patient.over("b");
+        let long = patient.lost("b", "closed", Some(SHORT)).expect("another attempt");
+        assert!(long < PAUSE * 2, "a long connection begins anew");
+    }
+}

@@ -1,0 +1,186 @@
+//! The client for MQTT 5.0.
+
+use std::sync::Arc;
+
+use rumqttc_five::mqttbytes::QoS;
+use rumqttc_five::{
+    AckMode, AsyncClient, BrokerSessionResumePolicy, ConnectReturnCode, ConnectionError, Event as Given,
+    EventLoop, LastWill, ManualAck, MqttOptions, NetworkOptions, Outgoing, Packet, PubAck, PubAckReason,
+    PubComp, PubRec, PubRecReason, PublishOptions, SubscribeFilter, SubscribeReasonCode, TlsConfiguration,
+    Transport,
+};
+use rustls::ClientConfig;
+
+use crate::kept::Kept;
+use crate::{ConnectionLostError, Event, MAX_PACKET, Message, Qos, QueueFullError, Settings, Will, tls};
+
+/// The most unacknowledged publishes of QoS 1 and 2, if the broker's Receive Maximum is not less.
+const INFLIGHT: u16 = 100;
+
+pub(crate) struct Inner {
+    client: AsyncClient,
+    events: Kept<EventLoop, Result<Given, ConnectionError>>,
+    /// The will of the next connection, if a turn ran when it was given.
+    will: Option<LastWill>,
+}
+
+const fn qos(qos: Qos) -> QoS {
+    match qos {
+        Qos::AtMostOnce => QoS::AtMostOnce,
+        Qos::AtLeastOnce => QoS::AtLeastOnce,
+        Qos::ExactlyOnce => QoS::ExactlyOnce,
+    }
+}
+
+impl Inner {
+    pub(crate) fn new(settings: &Settings, tls: Option<Arc<ClientConfig>>) -> Self {
+        let mut options = MqttOptions::new(&settings.client_id, (settings.host.as_str(), settings.port));
+        options.set_transport(match tls {
+            Some(config) => Transport::tls_with_config(TlsConfiguration::Rustls(config)),
+            None => Transport::tcp(),
+        });
+        let mut network = NetworkOptions::new();
+        network.set_tcp_nodelay(true);
+        options
+            .set_keep_alive(settings.keep_alive)
+            .set_clean_start(settings.clean)
+            .set_ack_mode(AckMode::Manual)
+            .set_network_options(network)
+            .set_outgoing_inflight_upper_limit(INFLIGHT);
+        options.set_max_packet_size(Some(MAX_PACKET));
+        // Without an interval the session ends with the connection.
+        options.set_session_expiry_interval((!settings.clean).then_some(u32::MAX));
+        // The broker's session is an earlier process's: its numbers are known by the state directory.
+        options.set_broker_session_resume_policy(BrokerSessionResumePolicy::AllowBrokerOnly);
+        if let Some((user, password)) = &settings.login {
+            options.set_credentials(user, password.clone());
+        }
+        let (client, events) = AsyncClient::builder(options).capacity(settings.queue).build();
+        Self { client, events: Kept::new(events), will: None }
+    }
+
+    pub(crate) fn set_will(&mut self, will: &Will) {
+        let will = LastWill::new(&will.topic, will.payload.clone(), qos(will.qos), will.retain, None);
+        match self.events.idle() {
+            Some(events) => drop(events.options.set_last_will(will)),
+            None => self.will = Some(will),
+        }
+    }
+
+    pub(crate) fn publish(
+        &self,
+        topic: &str,
+        of: Qos,
+        retain: bool,
+        payload: Vec<u8>,
+    ) -> Result<(), QueueFullError> {
+        self.client.try_publish(topic, payload, PublishOptions::new(qos(of)).retain(retain)).map_err(full)
+    }
+
+    pub(crate) fn subscribe(&self, filters: &[String], of: Qos) -> Result<(), QueueFullError> {
+        self.client
+            .try_subscribe_many(filters.iter().map(|one| SubscribeFilter::new(one.clone(), qos(of))))
+            .map_err(full)
+    }
+
+    pub(crate) fn ack(&self, id: u16, of: u8) -> Result<(), QueueFullError> {
+        let ack = match of {
+            1 => ManualAck::PubAck(PubAck::new(id, None)),
+            _ => ManualAck::PubRec(PubRec::new(id, None)),
+        };
+        self.client.try_manual_ack(ack).map_err(full)
+    }
+
+    pub(crate) fn disconnect(&self) -> Result<(), QueueFullError> {
+        self.client.try_disconnect().map_err(full)
+    }
+
+    pub(crate) fn disconnect_now(&self) -> Result<(), QueueFullError> {
+        self.client.try_disconnect_now().map_err(full)
+    }
+
+    /// Whether the next event is there already.
+    pub(crate) fn has_events(&mut self) -> bool {
+        self.events.idle().is_some_and(|events| !events.state.events.is_empty())
+    }
+
+    pub(crate) async fn next(&mut self) -> Result<Event, ConnectionLostError> {
+        let given = match self.events.idle() {
+            // Without waiting.
+            Some(events) if !events.state.events.is_empty() => events.poll().await,
+            idle => {
+                if let Some((events, will)) = idle.zip(self.will.take()) {
+                    events.options.set_last_will(will);
+                }
+                let turn = |mut events: Box<EventLoop>| async move {
+                    let given = events.poll().await;
+                    (events, given)
+                };
+                self.events.turn(turn).await
+            }
+        };
+        match given {
+            Ok(Given::Incoming(packet)) => Ok(incoming(packet)),
+            Ok(Given::Outgoing(Outgoing::Publish(id))) => Ok(Event::Sent(id)),
+            Ok(Given::Outgoing(Outgoing::Disconnect)) => Ok(Event::Disconnected),
+            Ok(Given::Outgoing(_) | Given::Auth(_)) => Ok(Event::Other),
+            Err(error) => Err(lost(error)),
+        }
+    }
+
+    /// Drops what the lost connection brought and nobody has seen, if the broker sends it again.
+    pub(crate) fn forget_unacknowledged(&mut self) {
+        let Some(events) = self.events.idle() else { return };
+        events.state.events.retain(|event| {
+            !matches!(event, Given::Incoming(Packet::Publish(publish)) if publish.qos != QoS::AtMostOnce)
+        });
+    }
+}
+
+/// The client's requests are valid, and its event loop lives, so the queue is full.
+fn full(_: rumqttc_five::ClientError) -> QueueFullError {
+    QueueFullError
+}
+
+fn incoming(packet: Packet) -> Event {
+    match packet {
+        Packet::ConnAck(ack) => Event::Connected { session: ack.session_present },
+        Packet::SubAck(ack) => {
+            let granted = |code: &SubscribeReasonCode| matches!(code, SubscribeReasonCode::Success(_));
+            Event::Subscribed { granted: ack.return_codes.iter().all(granted) }
+        }
+        Packet::Publish(publish) => Event::Message(Message {
+            topic: String::from_utf8_lossy(&publish.topic).into_owned(),
+            payload: publish.payload.to_vec(),
+            qos: publish.qos as u8,
+            retain: publish.retain,
+            id: publish.pkid,
+            connection: 0,
+        }),
+        Packet::PubAck(PubAck { pkid, reason, .. }) => match reason {
+            PubAckReason::Success | PubAckReason::NoMatchingSubscribers => Event::Done(pkid),
+            reason => Event::Denied(pkid, format!("{reason:?}")),
+        },
+        // The library answers a successful one, and PUBCOMP follows.
+        Packet::PubRec(PubRec { pkid, reason, .. }) => match reason {
+            PubRecReason::Success | PubRecReason::NoMatchingSubscribers => Event::Other,
+            reason => Event::Denied(pkid, format!("{reason:?}")),
+        },
+        Packet::PubComp(PubComp { pkid, .. }) => Event::Done(pkid),
+        _ => Event::Other,
+    }
+}
+
+fn lost(error: ConnectionError) -> ConnectionLostError {
+    match error {
+        ConnectionError::ConnectionRefused(
+            ConnectReturnCode::ServiceUnavailable
+            | ConnectReturnCode::ServerUnavailable
+            | ConnectReturnCode::ServerBusy
+            | ConnectReturnCode::ConnectionRateExceeded,
+        ) => ConnectionLostError::Broken("the broker is not available".into()),
+        ConnectionError::ConnectionRefused(code) => ConnectionLostError::Refused(format!("{code:?}")),
+        ConnectionError::Tls(error) => tls::lost(error),
+        error => ConnectionLostError::Broken(error.to_string()),
+    }
+}

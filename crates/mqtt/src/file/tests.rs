@@ -1,0 +1,211 @@
+use super::*;
+use antedate_host::private_file::create;
+
+fn faults(text: &str) -> String {
+    GroupFile::parse(Path::new("g.toml"), text).expect_err("faults").to_string()
+}
+
+#[test]
+fn rotation_topic_is_outside_the_groups_topics() {
+    let with = |topics: &str, more: &str| {
+        format!(
+            "group = \"line4\"\nalgorithm = \"aes-128-gcm\"\ntopics = [\"{topics}\"]\nmanager = \"{}\"\n{more}",
+            "7".repeat(64)
+        )
+    };
+    let said = faults(&with("#", ""));
+    assert!(said.contains("antedate/keys/line4") && said.contains("rotation_topic"), "{said}");
+    assert!(faults(&with("plant/#", "rotation_topic = \"plant/keys\"\n")).contains("plant/keys"));
+    assert!(faults(&with("plant/#", "rotation_topic = \"plant/+\"\n")).contains("name of a topic"));
+    GroupFile::parse(Path::new("g.toml"), &with("plant/#", "")).expect("apart from each other");
+}
+
+fn group() -> GroupFile {
+    GroupFile {
+        file: PathBuf::new(),
+        group: "line4".into(),
+        algorithm: Algorithm::AesCcm16_64_128,
+        topics: vec!["plant/line4/#".into()],
+        rotation_topic: "antedate/keys/line4".into(),
+        manager: Some(manager_public(&[5; 32])),
+        signing: Some(Zeroizing::new([5; 32])),
+        keys: vec![Key { epoch: 1, secret: Zeroizing::new([6; 32]), grace: Some(7) }],
+        max_ages: vec![("plant/line4/valve".into(), 5)],
+        members: vec![Member { name: "press7".into(), public: Some([7; 32]), publish: true }],
+    }
+}
+
+#[test]
+fn secret_of_zeros_is_refused() {
+    let text = group().to_text(false).replace(&"06".repeat(32), &"00".repeat(32));
+    assert!(faults(&text).contains("all zeros"), "{text}");
+}
+
+#[test]
+fn group_file_reads_back() {
+    let read = GroupFile::parse(Path::new("g"), &group().to_text(false)).expect("a group");
+    assert_eq!((read.keys.len(), read.members.clone(), read.manager), (1, group().members, group().manager));
+    assert!(read.keys.iter().all(|key| (key.epoch, key.grace) == (1, Some(7))));
+    let read = GroupFile::parse(Path::new("g"), &group().to_text(true)).expect("a group");
+    assert!(read.keys.is_empty() && read.signing.is_none() && read.members.is_empty());
+    assert_eq!(read.manager, group().manager);
+    assert!(read.covers("plant/line4/a") && !read.covers("plant/line5/a"));
+}
+
+#[test]
+fn topics_of_any_characters_read_back() {
+    let all: String = ('\u{1}'..='\u{200}').filter(|c| !matches!(c, '+' | '#' | '/')).collect();
+    let topics =
+        ["a/\u{200b}", "a\"b\\c", "\u{7f}\u{85}\t\r\n", "\u{10ffff}\u{1f39b}", &all].map(String::from);
+    let odd = GroupFile {
+        topics: topics.to_vec(),
+        max_ages: Vec::new(),
+        rotation_topic: format!("keys/{all}"),
+        ..group()
+    };
+    for for_members in [false, true] {
+        let text = odd.to_checked_text(for_members).expect("reads back");
+        let read = GroupFile::parse(Path::new("g"), &text).expect("a group");
+        assert_eq!((read.topics, read.rotation_topic), (topics.to_vec(), odd.rotation_topic.clone()));
+    }
+}
+
+#[test]
+fn invalid_group_is_not_written() {
+    let faults = |group: GroupFile| group.to_checked_text(false).expect_err("refused").to_string();
+    let said = faults(GroupFile { topics: vec!["#".into()], max_ages: Vec::new(), ..group() });
+    assert!(said.starts_with("the new group file: topics: \"#\" takes in the rotation topic"), "{said}");
+    let member = |i| Member { name: format!("m{i}"), public: Some([7; 32]), publish: true };
+    let said = faults(GroupFile { members: (0..FILE_MAX).map(member).collect(), ..group() });
+    assert!(said.contains("longer than") && said.contains("several groups"), "{said}");
+}
+
+#[test]
+fn overlapping_groups_are_reported_once() {
+    let with = |file: &str, topics: &[&str]| GroupFile {
+        file: file.into(),
+        topics: topics.iter().map(|topic| (*topic).to_owned()).collect(),
+        ..group()
+    };
+    let said = overlaps(&[with("a", &["x", "o/#"]), with("b", &["p"]), with("c", &["o/line/#", "o/+", "p"])]);
+    assert!(
+        matches!(&said[..], [ac, bc] if ac.starts_with("c: \"o/line/#\" overlaps with \"o/#\" of a,")
+        && bc.starts_with("c: \"p\" overlaps with \"p\" of b,")),
+        "{said:?}"
+    );
+    assert!(overlaps(&[with("a", &["o/a", "o/#"])]).is_empty(), "within one group");
+}
+
+#[test]
+fn second_file_of_a_group_is_a_fault() {
+    let with = |file: &str, name: &str| GroupFile { file: file.into(), group: name.into(), ..group() };
+    let found = doubled(&[with("a", "line4"), with("b", "line5"), with("c", "line4")]);
+    assert!(
+        matches!(&found[..], [fault] if fault.to_string().starts_with("c: is of the group \"line4\", as a is"))
+    );
+}
+
+#[test]
+fn managed_group_needs_a_device() {
+    let read =
+        |for_members| GroupFile::parse(Path::new("g"), &group().to_text(for_members)).expect("a group");
+    let files = [read(true), read(false)];
+    assert!(matches!(&keyless(&files, None)[..], [fault] if fault.to_string().contains("--device")));
+    let device = Device { name: "press7".into(), secret: Zeroizing::new([7; 32]) };
+    assert!(keyless(&files, Some(&device)).is_empty());
+}
+
+#[test]
+fn filter_is_covered_by_a_wider_one() {
+    assert!(group().covers_filter("plant/line4/+/force") && !group().covers_filter("plant/+/force"));
+}
+
+#[test]
+fn all_faults_at_once_show_no_key() {
+    let digits = "00112233445566778899aabbccddeeff00112233445566778899aabbccddee";
+    let text = format!(
+        "group = \"a b\"\nalgorithm = \"aes-ccm-16-64-127\"\ntopics = [\"a/#/b\"]\n[[key]]\nepoch = 1\nsecret = \"{digits}\"\n[[key]]\nepoch = -1\n"
+    );
+    let found = faults(&text);
+    for part in [
+        "g.toml:1: group: is not a name",
+        "did you mean \"aes-ccm-16-64-128\"?",
+        "g.toml:3: topics[0]: + stands alone on its level",
+        "g.toml:6: key[0].secret: is not 64 hexadecimal digits",
+        "g.toml:8: key[1].epoch",
+    ] {
+        assert!(found.contains(part), "{part}\n{found}");
+    }
+    assert!(!found.contains("0011"), "{found}");
+    assert!(
+        faults("group=\"g\"\nalgorithm=\"aes-128-gcm\"\ntopics=[\"a\"]\n").contains("neither a [[key]] nor")
+    );
+}
+
+#[test]
+fn secrets_readable_by_others_are_refused() {
+    use std::os::unix::fs::PermissionsExt;
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("g.toml");
+    create(&file, &group().to_text(false)).expect("written");
+    assert!(GroupFile::load(&file).is_ok());
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).expect("mode");
+    let found = GroupFile::load(&file).expect_err("refused").to_string();
+    assert!(found.contains("others") && found.contains("chmod 600"), "{found}");
+}
+
+#[test]
+fn members_file_may_be_readable_by_others() {
+    use std::os::unix::fs::PermissionsExt;
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("g.toml");
+    let load = |text: &str, mode| {
+        std::fs::write(&file, text).expect("written");
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).expect("mode");
+        GroupFile::load(&file).map_err(|faults| faults.to_string())
+    };
+    let text = group().to_text(true);
+    for mode in [0o600, 0o640, 0o644, 0o444, 0o755] {
+        assert_eq!(load(&text, mode).expect("no secret").manager, group().manager);
+    }
+    for mode in [0o664, 0o646, 0o666] {
+        let said = load(&text, mode).expect_err("others could name another manager");
+        assert!(said.contains("can change") && said.contains("chmod go-w"), "{said}");
+    }
+    // The syntax fault is reported, not the mode.
+    let said = load(&format!("{}topcis = 1\n", *text), 0o644).expect_err("a fault");
+    assert!(said.contains("topcis") && !said.contains("chmod"), "{said}");
+    let secrets = group().to_text(false);
+    for text in [secrets.to_string(), format!("{}\n[[key]]\nsecret = 1\n", *text), format!("{}[", *secrets)] {
+        let said = load(&text, 0o644).expect_err("secrets");
+        assert!(said.contains("chmod 600") && said.contains("make new keys"), "{said}");
+    }
+}
+
+#[test]
+fn ages_are_of_covered_topics() {
+    let with = |more: &str| {
+        let key = "[[key]]\nepoch = 1\nsecret = \"".to_owned() + &"1".repeat(64) + "\"\n";
+        format!("group = \"g\"\nalgorithm = \"aes-128-gcm\"\ntopics = [\"plant/#\"]\n{key}{more}")
+    };
+    let fresh = "[[fresh]]\ntopics = [\"plant/valve\", \"plant/+/stop\"]\nmax_age = 5\n";
+    let wide = "[[fresh]]\ntopics = [\"plant/#\"]\nmax_age = 60\n";
+    let parse = |text: &str| GroupFile::parse(Path::new("g.toml"), text).expect("a group");
+    let group = parse(&with(&(wide.to_owned() + fresh)));
+    let ages = ["plant/valve", "plant/a/stop", "plant/force"].map(|topic| group.max_age(topic));
+    assert_eq!(ages, [Some(5), Some(5), Some(60)], "the shortest counts");
+    assert_eq!(parse(&with(fresh)).max_age("plant/force"), None);
+    assert_eq!(parse(&group.to_text(false)).max_ages, group.max_ages);
+    let said = faults(&with("[[fresh]]\ntopics = [\"other/#\"]\nmax_age = 5\n"));
+    assert!(said.contains("the group does not protect all of it"), "{said}");
+    assert!(faults(&with("[[fresh]]\ntopics = [\"plant/a\"]\nmax_age = 0\n")).contains("max_age"));
+    assert!(faults(&with("[[fresh]]\ntopics = [\"plant/a\"]\n")).contains("max_age"));
+}
+
+#[test]
+fn files_hold_the_most_members_of_a_rotation() {
+    let member = |at: usize| Member { name: format!("{at:0>64}"), public: Some([7; 32]), publish: false };
+    let group = GroupFile { members: (0..MEMBERS_MAX).map(member).collect(), ..group() };
+    let text = group.to_checked_text(false).expect("fits");
+    assert!(text.len() < FILE_MAX, "{}", text.len());
+}
