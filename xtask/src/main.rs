@@ -23,6 +23,7 @@ mod mutants;
 mod nostd;
 mod steps;
 mod test;
+mod timing;
 
 /// Set-up, demo, tests and CI of the workspace.
 #[derive(Parser)]
@@ -81,6 +82,8 @@ enum Command {
     Mutants(mutants::Arguments),
     /// Feed parsers and state machines with libFuzzer's inputs
     Fuzz(fuzz::Arguments),
+    /// Show that the engine's time does not depend on secrets: valgrind, and statistics
+    Timing(timing::Arguments),
     /// Run `test`; a skipped step is a failure
     Ci {
         /// Let this machine skip this step; may be given several times
@@ -110,6 +113,7 @@ fn main() -> ExitCode {
         Some(Command::Firmware) => firmware::main(),
         Some(Command::Mutants(arguments)) => mutants::main(&arguments),
         Some(Command::Fuzz(arguments)) => fuzz::main(&arguments),
+        Some(Command::Timing(arguments)) => timing::main(&arguments),
         Some(Command::Ci { may_skip }) => ci::main(&may_skip),
         None => {
             Arguments::command().print_help().map_err(|e| e.to_string())?;

@@ -1,6 +1,6 @@
 //! The steps of `cargo xtask test`, in their order.
 
-use crate::{backends, book, demos, dependencies, firmware, house, labs, nostd};
+use crate::{backends, book, demos, dependencies, firmware, house, labs, nostd, timing};
 use serde_json::Value;
 use std::fs;
 use std::io::ErrorKind;
@@ -39,6 +39,7 @@ pub(crate) fn steps() -> Vec<Step> {
     add("backends", Box::new(backends::check));
     add("backends ARMv8", Box::new(|| backends::arm(&ARMV8)));
     add("backends ARMv7", Box::new(|| backends::arm(&ARMV7)));
+    add("timing", Box::new(timing::check));
     add("fuzz seeds", Box::new(fuzz_seeds));
     add("fuzz targets", Box::new(fuzz_targets));
     add("cipher bench", Box::new(cipher_bench));

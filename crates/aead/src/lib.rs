@@ -207,6 +207,7 @@ mod templates;
 
 #[doc(hidden)]
 pub use backend::Backend;
+pub use backend::registers::wipe_registers;
 pub use holes::{Hole, Template, TemplateError};
 pub use nonce::{Nonce, NonceSequence};
 pub use slots::expected::{Expected, Opener, RefusedError};

@@ -11,8 +11,9 @@ use zeroize::Zeroize;
 #[cfg(feature = "mka")]
 const EXPANDED: usize = 8 << 10;
 
-/// Runs a computation with an expanded key, and overwrites the stack that it used. What is built
-/// there next may have gaps between its fields, and would carry old octets to the heap in them.
+/// Runs a computation with an expanded key, and overwrites the stack that it used, and the vector
+/// registers. What is built on that stack next may have gaps between its fields, and would carry old
+/// octets to the heap in them; registers are saved on the stack when a function is bound late.
 #[cfg(feature = "mka")]
 pub(crate) fn leaving_nothing<T>(compute: impl FnOnce() -> T) -> T {
     // A frame of its own, which has ended when the stack is overwritten.
@@ -26,6 +27,7 @@ pub(crate) fn leaving_nothing<T>(compute: impl FnOnce() -> T) -> T {
     }
     let done = call(compute);
     overwrite();
+    antedate_aead::wipe_registers();
     done
 }
 

@@ -53,6 +53,10 @@ fn main() -> ExitCode {
     }
     let success = status.success() && named.success();
     println!("test forbidden_calls_are_refused ... {}", if success { "ok" } else { "FAILED" });
+    if !success {
+        println!("\nfailures:\n    confined: {status}, with names: {named}; their panics are above");
+        println!("\ntest result: FAILED. 0 passed; 1 failed");
+    }
     ExitCode::from(u8::from(!success))
 }
 

@@ -257,6 +257,8 @@ struct Client {
     stream: Arc<UnixStream>,
     /// The time from which on its request is awaited. `None`: disconnected, and about to end.
     since: Option<Instant>,
+    /// Whether it has sent a whole request.
+    has_asked: bool,
 }
 
 /// The place of a client, given back on drop.
@@ -270,7 +272,8 @@ impl Clients {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A place for a client. Disconnects the one whose request is awaited longest, if need be.
+    /// A place for a client. If need be disconnects another: of those that never sent a request,
+    /// else of all, the one whose request is awaited longest.
     fn place(clients: &Arc<Self>, stream: &Arc<UnixStream>) -> Option<ClientPlace> {
         let mut list = clients.lock();
         if list.len() >= THREADS_MAX {
@@ -278,23 +281,23 @@ impl Clients {
         }
         if list.iter().filter(|client| client.since.is_some()).count() >= CLIENTS_MAX {
             let oldest = list.iter_mut().filter(|client| client.since.is_some());
-            let oldest = oldest.min_by_key(|client| client.since)?;
+            let oldest = oldest.min_by_key(|client| (client.has_asked, client.since))?;
             // Ends its thread's wait.
             let _ = oldest.stream.shutdown(Shutdown::Both);
             oldest.since = None;
         }
-        list.push(Client { stream: Arc::clone(stream), since: Some(Instant::now()) });
+        list.push(Client { stream: Arc::clone(stream), since: Some(Instant::now()), has_asked: false });
         Some(ClientPlace { clients: Arc::clone(clients), stream: Arc::clone(stream) })
     }
 }
 
 impl ClientPlace {
-    /// Records that the client's next request is awaited.
-    fn await_request(&self) {
+    /// Records that the client's next request is awaited, or that it is there.
+    fn record(&self, is_there: bool) {
         let mut list = self.clients.lock();
-        let own = list.iter_mut().find(|client| Arc::ptr_eq(&client.stream, &self.stream));
-        if let Some(since) = own.and_then(|client| client.since.as_mut()) {
-            *since = Instant::now();
+        if let Some(own) = list.iter_mut().find(|client| Arc::ptr_eq(&client.stream, &self.stream)) {
+            own.since = own.since.map(|_| Instant::now());
+            own.has_asked |= is_there;
         }
     }
 }
@@ -329,7 +332,7 @@ fn serve(stream: &UnixStream, service: &impl Service, place: &ClientPlace) -> io
     let mut line = Vec::new();
     loop {
         line.clear();
-        place.await_request();
+        place.record(false);
         reader.get_mut().end = Instant::now() + PATIENCE;
         reader.by_ref().take(REQUEST_MAX).read_until(b'\n', &mut line)?;
         if line.is_empty() {
@@ -340,6 +343,7 @@ fn serve(stream: &UnixStream, service: &impl Service, place: &ClientPlace) -> io
             let refused = service.refuse(&what, "send {\"request\":\"status\"} and a line end");
             return answer(stream, refused);
         }
+        place.record(true);
         answer(stream, service.answer(&line))?;
     }
 }

@@ -23,6 +23,8 @@ pub enum Purpose {
     Ciphers,
     /// `cargo xtask firmware`
     Firmware,
+    /// `cargo xtask timing`
+    Timing,
 }
 
 impl Purpose {
@@ -33,12 +35,12 @@ impl Purpose {
             // virtual environments.
             Test => 10,
             Bench | Ciphers | Firmware | Peers => 4,
-            Demo => 2,
+            Demo | Timing => 2,
         }
     }
 }
 
-use Purpose::{Bench, Ciphers, Demo, Firmware, Peers, Test};
+use Purpose::{Bench, Ciphers, Demo, Firmware, Peers, Test, Timing};
 
 /// The evidence of an installed package.
 enum Sign {
@@ -62,13 +64,19 @@ const NEEDS: &[Need] = &[
         sign: Program("cc"),
         package: "gcc",
         why: "the linker of Rust programs",
-        purposes: &[Demo, Test, Peers, Bench, Ciphers, Firmware],
+        purposes: &[Demo, Test, Peers, Bench, Ciphers, Firmware, Timing],
     },
     Need {
         sign: File("/usr/include/stdio.h"),
         package: "libc6-dev",
         why: "what that linker links",
-        purposes: &[Demo, Test, Peers, Bench, Ciphers, Firmware],
+        purposes: &[Demo, Test, Peers, Bench, Ciphers, Firmware, Timing],
+    },
+    Need {
+        sign: Program("valgrind"),
+        package: "valgrind",
+        why: "branches and addresses that depend on secrets",
+        purposes: &[Test, Timing],
     },
     Need {
         sign: Program("ip"),

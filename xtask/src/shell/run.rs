@@ -7,7 +7,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{ChildStdin, Command, ExitStatus, Stdio};
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
 /// Ways to run a [`Command`].
@@ -67,16 +67,19 @@ impl Run for Command {
     fn tests(&mut self, seconds: u64) -> Result<(), String> {
         let said = line(self);
         println!("$ {said}");
-        let child = self.process_group(0).stdin(Stdio::null()).stdout(Stdio::piped()).spawn();
-        let mut group = Group::of(child.map_err(|e| format!("{said}: {e}"))?);
+        self.process_group(0).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut group = Group::of(self.spawn().map_err(|e| format!("{said}: {e}"))?);
         let (send, failures) = channel();
-        if let Some(out) = group.0.stdout.take() {
-            std::thread::spawn(move || send.send(pass_on(out)));
+        if let (Some(out), Some(errors)) = (group.0.stdout.take(), group.0.stderr.take()) {
+            let other = send.clone();
+            std::thread::spawn(move || pass_on(out, &send));
+            std::thread::spawn(move || pass_errors_on(errors, &other));
         }
         let status = group.wait(seconds)?;
         group.kill();
-        // A process that a test left running may hold the pipe.
-        let failures = failures.recv_timeout(Duration::from_secs(5)).unwrap_or_default();
+        // A process that a test left running may hold a pipe: its lines so far are enough.
+        let failures: String =
+            std::iter::from_fn(|| failures.recv_timeout(Duration::from_secs(5)).ok()).collect();
         match status {
             Some(status) if status.success() => Ok(()),
             Some(status) => Err(format!("{said}: {status}\n{failures}")),
@@ -149,20 +152,36 @@ fn drain(mut pipe: impl Read + Send + 'static) -> Receiver<String> {
     text
 }
 
-/// Prints a test runner's output, and returns its lines from "failures:" to "test result:".
-fn pass_on(out: impl Read) -> String {
-    let mut failures = String::new();
+/// Prints a test runner's standard output, and sends its lines from "failures:" to "test result:".
+fn pass_on(out: impl Read, failures: &Sender<String>) {
     let mut inside = false;
-    for line in BufReader::new(out).split(b'\n').map_while(Result::ok) {
-        let line = String::from_utf8_lossy(&line);
+    for line in lines(out) {
         println!("{line}");
         inside |= line == "failures:";
         if inside {
-            failures += &format!("  | {line}\n");
+            let _ = failures.send(format!("  | {line}\n"));
         }
         inside &= !line.starts_with("test result:");
     }
-    failures
+}
+
+/// Prints a test runner's standard error, and sends its errors, and panics with their first line.
+fn pass_errors_on(errors: impl Read, failures: &Sender<String>) {
+    let mut is_message = false;
+    for line in lines(errors) {
+        eprintln!("{line}");
+        let is_panic = line.contains("panicked at");
+        let is_error = ["error", "Caused by", "  process didn't"].iter().any(|start| line.starts_with(start));
+        if is_panic || is_message || is_error {
+            let _ = failures.send(format!("  | {line}\n"));
+        }
+        is_message = is_panic;
+    }
+}
+
+fn lines(out: impl Read) -> impl Iterator<Item = String> {
+    let lines = BufReader::new(out).split(b'\n').map_while(Result::ok);
+    lines.map(|line| String::from_utf8_lossy(&line).into_owned())
 }
 
 /// A program in the background; stopped when dropped.
@@ -223,6 +242,18 @@ mod tests {
         let end = |code: &str| Command::new("sh").args(["-c", code]).verdict(20);
         assert_eq!((end("exit 0"), end("exit 1")), (Ok(true), Ok(false)));
         assert!(end("exit 2").is_err() && end("kill -9 $$").is_err());
+    }
+
+    #[test]
+    fn failed_tests_are_in_the_error() {
+        let said = |script: &str| Command::new("sh").args(["-c", script]).tests(20).err().unwrap_or_default();
+        let listed = said("printf 'fine\\nfailures:\\n    one\\ntest result: FAILED\\nfine\\n'; exit 1");
+        assert!(listed.contains("|     one\n") && !listed.contains("fine\n"), "{listed}");
+        let panics = said("printf \"thread 'a' panicked at b.rs:1:\\nit is two\\nnote: no\\n\" >&2; exit 1");
+        assert!(panics.contains("b.rs:1") && panics.contains("it is two") && !panics.contains("note"));
+        // A process that is left holds the pipes.
+        let left = said("echo 'failures:'; echo 'the test'; sleep 9 & exit 1");
+        assert!(left.contains("the test"), "{left}");
     }
 
     #[test]

@@ -23,6 +23,7 @@ pub(crate) mod fours;
 pub(crate) mod kernels;
 pub(crate) mod modes;
 pub(crate) mod portable;
+pub(crate) mod registers;
 #[cfg(any(test, feature = "table-aes-1k", feature = "table-aes-2k"))]
 pub(crate) mod table;
 #[cfg(target_arch = "x86_64")]

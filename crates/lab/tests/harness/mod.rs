@@ -2,7 +2,9 @@
 //! before it has threads, which the standard harness prevents. Where namespaces are forbidden it
 //! lists that as skipped.
 
+use std::panic;
 use std::process::ExitCode;
+use std::sync::{Mutex, PoisonError};
 
 use antedate_lab::ns;
 
@@ -12,6 +14,9 @@ pub(crate) use skip::skipped;
 
 /// A test and its name.
 pub(crate) type Test = (&'static str, fn());
+
+/// Messages of the panics of all threads since the last test's end.
+static PANICS: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
 /// Runs the named tests one after the other, with the standard harness's output.
 pub(crate) fn run(what: &str, tests: &[Test]) -> ExitCode {
@@ -30,11 +35,22 @@ pub(crate) fn run(what: &str, tests: &[Test]) -> ExitCode {
         return ExitCode::SUCCESS;
     }
     println!("\nrunning {} tests", chosen.len());
-    let mut failed = 0;
+    keep_panics();
+    let mut failures = Vec::new();
     for (name, test) in &chosen {
-        let passed = std::panic::catch_unwind(test).is_ok();
+        let passed = panic::catch_unwind(test).is_ok();
         println!("test {name} ... {}", if passed { "ok" } else { "FAILED" });
-        failed += usize::from(!passed);
+        let panics = std::mem::take(&mut *PANICS.lock().unwrap_or_else(PoisonError::into_inner));
+        if !passed {
+            failures.push((name, panics));
+        }
+    }
+    let failed = failures.len();
+    if failed > 0 {
+        println!("\nfailures:");
+        failures.iter().for_each(|(name, panics)| println!("\n---- {name} ----\n{}", panics.join("\n")));
+        println!("\nfailures:");
+        failures.iter().for_each(|(name, _)| println!("    {name}"));
     }
     let (verdict, passed) = (if failed == 0 { "ok" } else { "FAILED" }, chosen.len() - failed);
     let left_out = tests.len() - chosen.len();
@@ -42,4 +58,13 @@ pub(crate) fn run(what: &str, tests: &[Test]) -> ExitCode {
         "\ntest result: {verdict}. {passed} passed; {failed} failed; 0 ignored; 0 measured; {left_out} filtered out\n"
     );
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Prints panics as always, and keeps them for the list of failures.
+fn keep_panics() {
+    let usual = panic::take_hook();
+    panic::set_hook(Box::new(move |panic| {
+        PANICS.lock().unwrap_or_else(PoisonError::into_inner).push(panic.to_string());
+        usual(panic);
+    }));
 }
