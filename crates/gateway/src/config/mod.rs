@@ -33,6 +33,7 @@ pub mod uplink;
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
@@ -93,6 +94,8 @@ pub struct Config {
     pub state: State,
     /// The control socket.
     pub control: Control,
+    /// `metrics.listen`: the loopback address of the metrics, if they are shown.
+    pub metrics: Option<SocketAddr>,
     lines: Lines,
 }
 

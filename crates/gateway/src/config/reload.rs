@@ -1,6 +1,6 @@
 //! The configuration of a running gateway, read again.
 //!
-//! What may change while frames pass: `[policy]`, `[flows]`, the frames of `[express]`, ages and
+//! What may change while frames pass: `[policy]`, `[metrics]`, `[flows]`, the frames of `[express]`, ages and
 //! polling of `[run]`, the peers and some limits of `[overlay]`, and the CAKs. All else is set at
 //! the start: a file that changes it is refused as a whole.
 
@@ -136,6 +136,7 @@ impl Changed<'_> {
             ("express", old.express == new.express),
             ("run.poll", old.run.poll == new.run.poll),
             ("run.max_age_ms", old.run.max_age == new.run.max_age),
+            ("metrics", old.metrics == new.metrics),
         ];
         if let (Protection::Overlay(old), Protection::Overlay(new)) = (&old.protection, &new.protection) {
             all.extend([
@@ -168,6 +169,7 @@ impl Changed<'_> {
             run,
             state,
             control,
+            metrics: _,
             lines: _,
         } = self.old;
         let new = self.new;
@@ -328,6 +330,7 @@ mod tests {
             ),
             (MACSEC, "\"block\"", "\"adaptive\"", &["run.poll"], &[]),
             (MACSEC, "[run]", "[run]\nmax_age_cyclic_ms = 7", &["run.max_age_ms"], &[]),
+            (MACSEC, "[state]", "[metrics]\nlisten = \"[::1]:9464\"\n[state]", &["metrics"], &[]),
             (MACSEC, "\"a\"", "\"c\"", &[], &["field.interface"]),
             (MACSEC, "\"b\"", "\"c\"\nmtu = 1400", &[], &["uplink.interface", "uplink.mtu"]),
             (MACSEC, "[express]\ntraffic = [\"ptcp\"]\nrate_mbit = 100\n", "", &["express"], &["express"]),

@@ -44,6 +44,7 @@ use crate::run::control;
 use crate::run::counters::PathCounters;
 use crate::run::lock;
 use crate::run::mailbox::Mailbox;
+use crate::run::metrics::Metrics;
 use crate::run::reload::{Door, Reloads};
 use crate::run::report::{About, Carries, Place, Shares};
 use crate::run::setup::{self, Granted};
@@ -126,6 +127,7 @@ struct Supervisor<'a> {
     symptoms: Symptoms,
     surroundings: Surroundings,
     probes: Probes,
+    metrics: Metrics,
     _server: Server,
 }
 
@@ -133,6 +135,8 @@ impl<'a> Supervisor<'a> {
     fn start(checked: &'a Checked, door: Door) -> Result<Self, Fault> {
         let config = checked.config.clone();
         let socket = setup::socket(&config)?;
+        let mut metrics = Metrics::default();
+        let shows = metrics.prepare(&config.file, config.metrics)?;
         let gate = Arc::new(Gate::new(&config.policy));
         let (out, inward) = (Arc::new(PathCounters::default()), Arc::new(PathCounters::default()));
         let shown = Arc::new(Shown::default());
@@ -254,6 +258,7 @@ impl<'a> Supervisor<'a> {
             _ => None,
         };
         let server = control::serve(socket, &config.control.socket, answers.clone())?;
+        metrics.apply(shows, answers.clone());
         let watched = |interface: &Interface| Watched { interface: interface.clone(), up: is_up(interface) };
         let supervisor = Self {
             checked,
@@ -274,6 +279,7 @@ impl<'a> Supervisor<'a> {
             symptoms: Symptoms::default(),
             surroundings: Surroundings::new(&checked.field, &checked.uplink, true),
             probes: Probes::default(),
+            metrics,
             _server: server,
             config,
         };

@@ -40,6 +40,7 @@ use crate::frames::gate::Gate;
 use crate::run::control;
 use crate::run::counters::PathCounters;
 use crate::run::mailbox::Mailbox;
+use crate::run::metrics::Metrics;
 use crate::run::reload::{Door, Reloads};
 use crate::run::report::{About, Carries, Place, Shares};
 use crate::run::setup::no_socket;
@@ -139,6 +140,7 @@ struct Supervisor<'a> {
     key_log: Option<KeyLog>,
     log: Log,
     surroundings: Surroundings,
+    metrics: Metrics,
     _server: Server,
 }
 
@@ -154,6 +156,8 @@ impl<'a> Supervisor<'a> {
         let config = checked.config.clone();
         let (field, uplink, mtu) = (&checked.field, &checked.uplink, checked.uplink_mtu());
         let socket = setup::socket(&config)?;
+        let mut metrics = Metrics::default();
+        let shows = metrics.prepare(&config.file, config.metrics)?;
         let key_log = key_log.map(KeyLog::open).transpose()?;
         let mut device = private
             .map(|private| device(&config, overlay, private, preshared, [Some(mtu), None]))
@@ -230,6 +234,7 @@ impl<'a> Supervisor<'a> {
             watch: Arc::default(),
         });
         let server = control::serve(socket, &config.control.socket, answers.clone())?;
+        metrics.apply(shows, answers.clone());
         tracing::info!(
             field = %field.name, uplink = %uplink.name, uplink_mtu = mtu, listen = %overlay.listen,
             peers = overlay.peers.len(), protection = answers.about.protection, "forwarding"
@@ -246,6 +251,7 @@ impl<'a> Supervisor<'a> {
             key_log,
             log,
             surroundings: Surroundings::new(field, uplink, false),
+            metrics,
             _server: server,
             config,
         })

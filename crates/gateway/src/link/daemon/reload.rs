@@ -34,7 +34,8 @@ impl Supervisor<'_> {
     pub(super) fn reload(&mut self) -> Result<String, Faults> {
         let Reread { config, keys, changed, warnings } =
             reread(&self.config, &self.checked.protection, &ThisMachine)?;
-        // The only step that may be refused comes first.
+        // The steps that may be refused come first, the one that cannot be undone last.
+        let shows = self.metrics.prepare(&config.file, config.metrics)?;
         let caks = match (&keys, &self.agreement) {
             (Rekeyed::Caks(caks), Some(agreement)) => Some(agreement.reloader().reload(caks)?),
             _ => None,
@@ -42,6 +43,7 @@ impl Supervisor<'_> {
         for warning in &warnings {
             tracing::warn!("{warning:#}");
         }
+        self.metrics.apply(shows, self.answers.clone());
         self.take_over(config);
         Ok(told(&self.config.file, &changed, caks))
     }

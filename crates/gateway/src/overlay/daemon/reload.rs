@@ -65,9 +65,11 @@ impl Supervisor<'_> {
         let all = sorted(&self.overlay.peers, &overlay.peers, preshared, private.is_some());
         let (config, overlay) = (config.clone(), Overlay::clone(overlay));
         let (change, peers) = self.change(&config, overlay, private.as_ref(), all)?;
+        let shows = self.metrics.prepare(&config.file, config.metrics)?;
         for warning in &warnings {
             tracing::warn!("{warning:#}");
         }
+        self.metrics.apply(shows, self.answers.clone());
         let peers = self.take_over(config, change, peers);
         Ok(told(&self.config.file, &changed, peers))
     }
