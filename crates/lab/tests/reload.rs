@@ -10,6 +10,8 @@ mod plant;
 mod sites;
 
 use std::fs;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::process::ExitCode;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -26,6 +28,7 @@ const TESTS: &[Test] = &[
     ("settings_change_without_a_loss", settings_change_without_a_loss),
     ("faulty_file_changes_nothing", faulty_file_changes_nothing),
     ("two_threads_take_over_one_policy", two_threads_take_over_one_policy),
+    ("metrics_come_and_go", metrics_come_and_go),
     ("overlay_peers_come_and_go", overlay_peers_come_and_go),
     ("preshared_key_changes_without_a_loss", preshared_key_changes_without_a_loss),
 ];
@@ -151,6 +154,39 @@ fn two_threads_take_over_one_policy() {
     // Static keys stay, and so does their file.
     plant.a.edit("key_file = \"keys\"", "key_file = \"keys\"\nreplay_window = 8");
     refused(&plant.a.ask(Request::Reload {}), "macsec.replay_window");
+}
+
+fn metrics_come_and_go() {
+    let plant = Plant::build(&plant::Settings::default());
+    let space = &plant.chain.gateway_a;
+    let ask = || {
+        let asked = space.run(|| -> std::io::Result<String> {
+            let mut client = TcpStream::connect("127.0.0.1:9464")?;
+            client.write_all(b"GET /metrics HTTP/1.1\r\nAccept: application/openmetrics-text\r\n\r\n")?;
+            let mut answer = String::new();
+            client.read_to_string(&mut answer)?;
+            Ok(answer)
+        });
+        asked.expect("a thread")
+    };
+    assert!(ask().is_err(), "off unless configured");
+    let on = "[metrics]\nlisten = \"127.0.0.1:9464\"\n[state]";
+    plant.a.edit("[state]", on);
+    taken(&plant.a.ask(Request::Reload {}), "metrics taken over");
+    plant.until_it_crosses(&cyclic(1, 64));
+    let answer = ask().expect("metrics");
+    for line in ["antedate_forwarding 1\n", "antedate_forwarded_frames_total{direction=\"out\"} ", "# EOF\n"] {
+        assert!(answer.contains(line), "{line}: {answer}");
+    }
+    // A socket that cannot be opened changes nothing.
+    let other = space.run(|| TcpListener::bind("127.0.0.1:9465")).expect("a thread").expect("a socket");
+    plant.a.edit("127.0.0.1:9464", "127.0.0.1:9465");
+    refused(&plant.a.ask(Request::Reload {}), "cannot listen on 127.0.0.1:9465");
+    drop(other);
+    assert!(ask().is_ok());
+    plant.a.edit(&on.replace("9464", "9465"), "[state]");
+    taken(&plant.a.ask(Request::Reload {}), "metrics taken over");
+    assert!(ask().is_err());
 }
 
 /// Sends a numbered frame from the PLC each millisecond. Returns the lost ones.
