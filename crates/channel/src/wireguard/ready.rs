@@ -1,7 +1,7 @@
 //! Peers that come and go while others exchange packets.
 //!
-//! The secret shared with a peer takes a multiplication on the curve, so a [`ReadyPeer`] is computed
-//! on any thread. Removed peers are returned, so that any thread can wipe and free them.
+//! The secret shared with a peer takes a multiplication on the curve, so a [`ReadyPeer`] is
+//! computed on any thread. Removed peers are returned, so that any thread can wipe and free them.
 
 use alloc::sync::Arc;
 

@@ -28,8 +28,8 @@ pub(crate) enum Verb {
     ///
     /// Needs CAP_NET_RAW (run it with sudo, or from the systemd unit of the manual), a key file
     /// and, if the keys are static, a state file (`antedate gateway init`). SIGHUP reads the files
-    /// again, as `antedate gateway reload` does. A second SIGTERM or SIGINT ends the daemon at once; its reserved packet numbers are then lost, never
-    /// used twice.
+    /// again, as `antedate gateway reload` does. A second SIGTERM or SIGINT ends the daemon at once;
+    /// its reserved packet numbers are then lost, never used twice.
     Run(run::Run),
     /// Report every fault of a configuration, its keys and its state, without running it.
     ///

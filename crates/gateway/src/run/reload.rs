@@ -56,7 +56,7 @@ impl<'a> Reloads<'a> {
         (Door(door), Self { hangup, asked })
     }
 
-    /// Serves the requests since the last call, all by one call of `reload`, whose sentence it logs.
+    /// Serves the requests since the last call by one call of `reload`, whose sentence it logs.
     pub fn serve(&self, reload: impl FnOnce() -> Result<String, Faults>) {
         let (by_signal, asked) = (self.hangup.take(), self.asked.try_iter().collect::<Vec<_>>());
         if !by_signal && asked.is_empty() {

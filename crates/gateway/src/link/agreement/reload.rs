@@ -1,5 +1,5 @@
-//! The CAKs of a key file that was read again while the gateway runs: on request, or for the sake of
-//! a member.
+//! The CAKs of a key file that was read again while the gateway runs: on request, or for the sake
+//! of a member.
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Receiver, Sender};

@@ -1,4 +1,5 @@
-//! The metrics endpoint: OpenMetrics (and the format before it) over HTTP on a loopback address, if `[metrics]` names one.
+//! The metrics endpoint: OpenMetrics (and the format before it) over HTTP on a loopback address, if
+//! `[metrics]` names one.
 //!
 //! One thread answers one client after the other, each within a second. Any user of the machine may
 //! ask, so the status is taken once a second at most, however many ask: it costs the forwarding

@@ -1,5 +1,5 @@
-//! The text formats of metrics: OpenMetrics 1.0, and the older one of Prometheus (0.0.4), which other
-//! programs read.
+//! The text formats of metrics: OpenMetrics 1.0, and the older one of Prometheus (0.0.4), which
+//! other programs read.
 
 use std::fmt::Write as _;
 
