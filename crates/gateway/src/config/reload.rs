@@ -1,8 +1,8 @@
 //! The configuration of a running gateway, read again.
 //!
-//! What may change while frames pass: `[policy]`, `[metrics]`, `[flows]`, the frames of `[express]`,
-//! ages and polling of `[run]`, the peers and some limits of `[overlay]`, and the CAKs. All else is
-//! set at the start: a file that changes it is refused as a whole.
+//! What may change while frames pass: `[policy]`, `[metrics]`, `[flows]`, the frames of
+//! `[express]`, ages and polling of `[run]`, the peers and some limits of `[overlay]`, and the CAKs.
+//! All else is set at the start: a file that changes it is refused as a whole.
 
 use antedate_host::fault::{Fault, Faults};
 
