@@ -118,7 +118,7 @@ const NEEDS: &[Need] = &[
         sign: Program("promtool"),
         package: "prometheus",
         why: "an independent reader of the metrics and the alerts",
-        purposes: &[Peers],
+        purposes: &[Test, Peers],
     },
     Need {
         sign: Program("qemu-system-x86_64"),
