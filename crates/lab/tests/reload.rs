@@ -175,7 +175,8 @@ fn metrics_come_and_go() {
     taken(&plant.a.ask(Request::Reload {}), "metrics taken over");
     plant.until_it_crosses(&cyclic(1, 64));
     let answer = ask().expect("metrics");
-    for line in ["antedate_forwarding 1\n", "antedate_forwarded_frames_total{direction=\"out\"} ", "# EOF\n"] {
+    for line in ["antedate_forwarding 1\n", "antedate_forwarded_frames_total{direction=\"out\"} ", "# EOF\n"]
+    {
         assert!(answer.contains(line), "{line}: {answer}");
     }
     // A socket that cannot be opened changes nothing.
