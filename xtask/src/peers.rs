@@ -7,7 +7,7 @@ use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 
 /// The peers that `cargo xtask test` runs, quick ones first.
-pub const TESTED: [&str; 15] = [
+pub const TESTED: [&str; 16] = [
     "scapy",
     "scapy-wpan",
     "ppmp",
@@ -15,6 +15,7 @@ pub const TESTED: [&str; 15] = [
     "goose",
     "iperf3",
     "mqtt",
+    "prometheus",
     "tshark",
     "profinet",
     "wireguard-go",

@@ -15,6 +15,7 @@
 //! - `session`: transport data,
 //! - `counters`: refusals and per-peer counters,
 //! - `settings` and `outcome`: inputs from and results for the caller,
+//! - `ready`: peers that come and go,
 //! - `peer`: sessions, handshakes and timers of one peer,
 //! - this file: dispatch of datagrams.
 
@@ -24,6 +25,7 @@ mod handshake;
 mod noise;
 mod outcome;
 mod peer;
+mod ready;
 mod session;
 mod settings;
 #[cfg(test)]
@@ -42,15 +44,16 @@ use antedate_wire::wireguard::{
 
 use cookie::Checker;
 pub use counters::{Dropped, PeerCounters, Refusals};
+use noise::Identity;
 pub use noise::Timestamp;
-use noise::{Identity, Secret};
 pub use outcome::{Finished, KeyLogEntry, Outgoing, Received, SendError};
 use peer::{Origin, Peer, SECOND};
+pub use ready::{GonePeer, ReadyPeer};
 use session::{OpenError, Session};
 pub use session::{PREPARED_LEN, SLOTS};
 pub use settings::{PeerError, PeerId, Settings};
+use work::Keys;
 pub use work::{Done, Job};
-use work::{Keys, Partner};
 
 /// Octets to leave free before a packet that is to be sealed, for the transport header.
 pub const HEADROOM: usize = Peer::HEADROOM;
@@ -142,18 +145,10 @@ impl Device {
 
     /// Adds a peer.
     pub fn add_peer(&mut self, settings: &Settings) -> Result<PeerId, PeerError> {
-        if settings.public == *self.public() {
-            return Err(PeerError::Ourselves);
-        }
-        if self.peers.iter().any(|peer| peer.public == settings.public) {
+        if self.peer(&settings.public).is_some() {
             return Err(PeerError::Known);
         }
-        let shared = self.keys.identity.agree(&settings.public).map_err(|_| PeerError::LowOrder)?;
-        let preshared = Secret::from(settings.preshared);
-        let partner = Partner { public: settings.public, shared, preshared };
-        Arc::make_mut(&mut self.keys).partners.push(Arc::new(partner));
-        self.peers.push(Peer::new(settings));
-        Ok(PeerId(self.peers.len() - 1))
+        ReadyPeer::of(&self.keys.identity, settings).map(|ready| self.join(ready))
     }
 
     /// The peer with this public key.

@@ -8,7 +8,7 @@ use antedate_lab::demo::{self, Options, Ports, Secure};
 use clap::Args;
 
 use crate::failure::{Done, Failure, ValueError};
-use crate::output;
+use crate::output::{self, Kind};
 
 /// The longest demonstration in seconds: a week.
 const LONGEST: f64 = 7.0 * 86_400.0;
@@ -60,7 +60,10 @@ impl Demo {
             .map_err(|what| Failure::usage(format!("--faults: {what}"), "see antedate demo --help"))?;
         let json_only = self.json.as_ref().is_some_and(|file| file.as_os_str() == "-");
         if let Some(file) = self.json.as_ref().filter(|_| !json_only) {
-            output::writable("--json", file)?;
+            output::writable("--json", Kind::Json("passed"), file)?;
+        }
+        if let Some(file) = &self.pcap {
+            output::writable("--pcap", Kind::Capture, file)?;
         }
         let options = Options {
             secure: self.secure,

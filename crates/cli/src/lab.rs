@@ -1,15 +1,13 @@
 //! `antedate lab`.
 
-use std::fs;
 use std::path::PathBuf;
 
 use antedate_experiments::{self as experiments, Experiment, Options};
-use antedate_host::fault::Fault;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 
 use crate::failure::{Done, Failure};
-use crate::output;
+use crate::output::{self, Kind};
 
 /// Options of `antedate lab`.
 #[derive(Args)]
@@ -51,9 +49,11 @@ impl Lab {
 
     fn experiment(self, experiment: &Experiment) -> Done {
         // An experiment may take half an hour, so the files are checked first.
-        for (option, file) in [("--json", &self.json), ("--figure", &self.figure)] {
+        let files =
+            [("--json", Kind::Json("experiment"), &self.json), ("--figure", output::SVG, &self.figure)];
+        for (option, kind, file) in files {
             if let Some(file) = file.as_ref().filter(|file| option != "--json" || file.as_os_str() != "-") {
-                output::writable(option, file)?;
+                output::writable(option, kind, file)?;
             }
         }
         if self.figure.is_some() && !experiments::DRAWING.contains(&experiment.name) {
@@ -81,9 +81,7 @@ impl Lab {
         }
         if let Some(file) = self.figure {
             let figure = report.figure.as_ref().ok_or_else(|| no_figure(&self.name))?;
-            fs::write(&file, figure).map_err(|error| {
-                Fault::of_io(&file, "write the figure", &error, "give a file that you can write to")
-            })?;
+            output::replace("--figure", output::SVG, &file, figure)?;
         }
         if report.passed() {
             Ok(())

@@ -9,23 +9,93 @@ use antedate_host::fault::Fault;
 
 use crate::failure::{Done, Failure};
 
-/// Writes a result as JSON, to standard output for `-`.
-pub(crate) fn json(file: &Path, value: &impl serde::Serialize) -> Done {
-    let cannot = |what: String| {
-        Fault::of_file(file, what, "give --json a file that you can write to, or - for standard output")
-    };
-    let mut text =
-        serde_json::to_string_pretty(value).map_err(|error| cannot(format!("cannot be written: {error}")))?;
-    text.push('\n');
-    if file == Path::new("-") {
-        print(&text)
-    } else {
-        Ok(fs::write(file, text).map_err(|error| cannot(format!("cannot be written: {error}")))?)
+/// A kind of results, by which a file of earlier ones is known. No other file is overwritten.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Kind<'a> {
+    /// JSON: an object with this key, or a list of such objects. Any JSON for an empty key.
+    Json(&'a str),
+    /// A text that begins so.
+    Text(&'a str),
+    /// A text whose first line ends so.
+    Table(&'a str),
+    /// A capture of the demonstration.
+    Capture,
+}
+
+/// A figure.
+pub(crate) const SVG: Kind<'_> = Kind::Text("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 ");
+
+impl Kind<'_> {
+    fn knows(self, octets: &[u8]) -> bool {
+        match self {
+            Self::Json(key) => serde_json::from_slice(octets)
+                .is_ok_and(|value| objects(&value).all(|keys| key.is_empty() || keys.contains_key(key))),
+            Self::Text(begin) => octets.starts_with(begin.as_bytes()),
+            Self::Table(end) => octets
+                .split(|octet| *octet == b'\n')
+                .next()
+                .is_some_and(|line| line.ends_with(end.as_bytes())),
+            Self::Capture => antedate_lab::tap::pcap::is_ours(octets),
+        }
     }
 }
 
-/// Checks before long work that the file of an option can be written, and leaves it unchanged.
-pub(crate) fn writable(option: &str, file: &Path) -> Done {
+type Keys = serde_json::Map<String, serde_json::Value>;
+
+/// An object, or those of a list. Other values have an object without keys.
+fn objects(value: &serde_json::Value) -> impl Iterator<Item = Keys> {
+    let all: Vec<Keys> = match value {
+        serde_json::Value::Array(all) => {
+            all.iter().map(|one| one.as_object().cloned().unwrap_or_default()).collect()
+        }
+        one => vec![one.as_object().cloned().unwrap_or_default()],
+    };
+    all.into_iter()
+}
+
+/// Refuses an existing file with something else than earlier results. An empty one may be replaced.
+fn keep_others(option: &str, kind: Kind<'_>, file: &Path) -> Done {
+    if !fs::metadata(file).is_ok_and(|about| about.is_file() && about.len() > 0) {
+        return Ok(());
+    }
+    // One that cannot be read cannot be told.
+    if fs::read(file).is_ok_and(|octets| kind.knows(&octets)) {
+        return Ok(());
+    }
+    let remedy =
+        format!("give {option} a file that is not there, or remove this one; write it behind other files");
+    Err(Fault::of_file(file, "is there, and no result of this command", remedy).into())
+}
+
+/// Writes a result to a file that is not there or has an earlier one.
+pub(crate) fn replace(option: &str, kind: Kind<'_>, file: &Path, text: &str) -> Done {
+    keep_others(option, kind, file)?;
+    Ok(fs::write(file, text).map_err(|error| {
+        let remedy = format!("give {option} a file that you can write to");
+        Fault::of_file(file, format!("cannot be written: {error}"), remedy)
+    })?)
+}
+
+/// Writes a result as JSON, to standard output for `-`.
+pub(crate) fn json(file: &Path, value: &impl serde::Serialize) -> Done {
+    let cannot = |error: serde_json::Error| {
+        let remedy = "give --json a file that you can write to, or - for standard output";
+        Fault::of_file(file, format!("cannot be written: {error}"), remedy)
+    };
+    let mut text = serde_json::to_string_pretty(value).map_err(cannot)?;
+    text.push('\n');
+    if file == Path::new("-") {
+        return print(&text);
+    }
+    // The first name of a document is its mark.
+    let first = text.split('"').nth(1).filter(|_| text.starts_with(['{', '['])).unwrap_or_default();
+    replace("--json", Kind::Json(first), file, &text)
+}
+
+/// Checks before long work that the file of an option can be written and has no other content, and
+/// leaves it unchanged.
+pub(crate) fn writable(option: &str, kind: Kind<'_>, file: &Path) -> Done {
+    keep_others(option, kind, file)?;
     antedate_lab::demo::writable(file).map_err(|error| {
         let what = format!("{option} {}: {error}", file.display());
         Failure::usage(what, format!("give {option} a file that you can write to"))

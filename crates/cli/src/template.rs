@@ -13,7 +13,7 @@ use clap::{Args, Subcommand};
 use serde::Serialize;
 
 use crate::failure::{Done, Failure};
-use crate::output;
+use crate::output::{self, Kind};
 
 /// Verbs for templates.
 #[derive(Subcommand)]
@@ -181,9 +181,9 @@ struct Place {
 
 impl Learn {
     fn run(self) -> Done {
-        if let Some(file) = self.json.as_ref().filter(|file| !replaceable(file)) {
-            let remedy = "write --json behind the messages, and give it a file that is not there";
-            return Err(Fault::of_file(file, "is there, and no result of this command", remedy).into());
+        // A message must not be replaced, which `--json` takes for its file if it follows.
+        if let Some(file) = self.json.as_deref().filter(|file| *file != Path::new("-")) {
+            output::writable("--json", Kind::Json("holes"), file)?;
         }
         let mut messages = Vec::new();
         for file in &self.files {
@@ -230,17 +230,6 @@ impl Learn {
         }
         Ok(())
     }
-}
-
-/// Whether a result may replace this file. It must not be a message, which `--json` takes for its
-/// file if the message follows it.
-fn replaceable(file: &Path) -> bool {
-    if !fs::metadata(file).is_ok_and(|about| about.is_file() && about.len() > 0) {
-        return true;
-    }
-    let before: Option<Vec<BTreeMap<String, serde_json::Value>>> =
-        fs::read(file).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
-    before.is_some_and(|all| all.iter().all(|one| one.contains_key("holes")))
 }
 
 fn hex(line: &[u8]) -> Option<Vec<u8>> {

@@ -149,6 +149,56 @@ fn missed_deadline_gets_cheapest_change() {
 }
 
 #[test]
+fn results_replace_no_other_file() {
+    let folder = Folder::new();
+    let own = [
+        ("a.toml", SCENARIO),
+        ("list.json", "[1, 2]"),
+        ("own.json", "{\"mine\": 1}"),
+        ("own.csv", "name,address\n"),
+        ("own.svg", "<?xml version=\"1.0\"?><svg/>"),
+        ("own.pcap", "\u{b}\n\r\n"),
+    ];
+    own.iter().for_each(|(name, text)| folder.write(name, text));
+    folder.write("b.toml", SCENARIO);
+    let sweep = ["plan", "b.toml", "--sweep", "payload=16..64,16"];
+    for (arguments, name) in [
+        // As of `--json *.toml`.
+        (&["plan", "--json", "a.toml", "b.toml"][..], "a.toml"),
+        (&["plan", "b.toml", "--json", "list.json"], "list.json"),
+        (&["plan", "b.toml", "--json", "own.json"], "own.json"),
+        (&[&sweep[..], &["--csv", "own.csv"]].concat(), "own.csv"),
+        (&[&sweep[..], &["--figure", "own.svg"]].concat(), "own.svg"),
+        (&["plan", "--calibrate", "--out", "a.toml"], "a.toml"),
+        (&["lab", "scenarios", "--quick", "--json", "own.json"], "own.json"),
+        (&["lab", "scenarios", "--quick", "--json", "a.toml"], "a.toml"),
+        (&["demo", "--json", "own.json"], "own.json"),
+        (&["demo", "--pcap", "own.pcap"], "own.pcap"),
+    ] {
+        let called = folder.antedate(arguments);
+        assert_eq!(called.status(), 2, "{arguments:?}: {}", called.out());
+        let fault = format!("{name}: is there, and no result of this command");
+        assert!(called.err().contains(&fault) && called.err().contains("remedy"), "{}", called.err());
+    }
+    for (name, text) in own {
+        assert_eq!(fs::read_to_string(folder.path(name)).expect("it is there"), text, "{name}");
+    }
+    // Earlier results are replaced, and an empty file.
+    folder.write("new.json", "");
+    for _ in 0..2 {
+        for arguments in [
+            &["plan", "b.toml", "--json", "new.json"][..],
+            &[&sweep[..], &["--csv", "new.csv", "--figure", "new.svg"]].concat(),
+        ] {
+            let called = folder.antedate(arguments);
+            assert!(called.status() < 2, "{arguments:?}: {}", called.err());
+        }
+    }
+    let other = ["plan", "b.toml", "--sweep", "period=50..100,50", "--csv", "new.csv"];
+    assert_eq!(folder.antedate(&other).status(), 0, "a table of another sweep");
+}
+
+#[test]
 fn faulty_scenarios_are_refused_with_reason() {
     let folder = Folder::new();
     for (from, to, reason) in [
@@ -774,9 +824,11 @@ for i in $(seq 200); do "$A" gateway status --socket c.sock > status; grep -q 'o
 grep -q 'uplink  *u up, 02[-:]00[-:]5e[-:]10[-:]00[-:]77, payloads of 700 octets' status || fail "another uplink: $(cat status)"
 grep -q 'carries less than uplink.mtu says' log || fail "an uplink that carries less is not warned of"
 ip link set u mtu 1600 address 02:00:5e:10:00:01
-kill -HUP $P; kill $P; wait $P || fail "SIGTERM ends with $?"
+kill -HUP $P
+for i in $(seq 200); do grep -q 'read again' log && break; sleep 0.02; done
+grep -q 'read again: .*g.toml: nothing has changed' log || fail "SIGHUP is not answered: $(cat log)"
+kill $P; wait $P || fail "SIGTERM ends with $?"
 test ! -e c.sock || fail "the socket stays"
-grep -q 'SIGHUP changes nothing' log || fail "SIGHUP is not answered"
 "$A" gateway run g.toml 2> log & P=$!
 for i in $(seq 200); do "$A" gateway status --socket c.sock > status 2> /dev/null && break; sleep 0.02; done
 kill -9 $P; wait $P || :

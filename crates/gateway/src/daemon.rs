@@ -21,7 +21,7 @@ pub fn run(checked: &Checked, stop: &AtomicBool) -> Result<(), RunError> {
 }
 
 /// As [`run`], and writes the session keys of an overlay to a file. A reader of the file can
-/// decrypt all traffic. `hangup` reads the file of key agreement again.
+/// decrypt all traffic. `hangup` has the configuration read again.
 ///
 /// # Errors
 /// As [`run`], and for a gateway without session keys.
@@ -35,7 +35,7 @@ pub fn run_logging_keys(
         tracing::warn!("{warning:#}");
     }
     if let Keyed::Overlay { .. } = &checked.protection {
-        return overlay::daemon::run(checked, key_log, stop);
+        return overlay::daemon::run(checked, key_log, stop, hangup);
     }
     if let Some(file) = key_log {
         let fault =

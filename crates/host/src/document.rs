@@ -76,8 +76,6 @@ pub struct Section<'d, 't> {
     line: Option<usize>,
     table: Option<&'d DeTable<'t>>,
     asked: Vec<&'static str>,
-    /// Known keys that were refused.
-    refused: Vec<&'static str>,
 }
 
 impl<'d, 't> Section<'d, 't> {
@@ -87,7 +85,7 @@ impl<'d, 't> Section<'d, 't> {
         line: Option<usize>,
         table: Option<&'d DeTable<'t>>,
     ) -> Self {
-        Self { document, path, line, table, asked: Vec::new(), refused: Vec::new() }
+        Self { document, path, line, table, asked: Vec::new() }
     }
 
     /// Whether the file has this section.
@@ -140,16 +138,6 @@ impl<'d, 't> Section<'d, 't> {
         self.section(key)
     }
 
-    /// Refuses a key of a later version with its own text.
-    pub fn not_yet(&mut self, key: &'static str, what: &str, remedy: &str) {
-        if let Some(field) = self.get(key) {
-            field.fault(what, remedy);
-        }
-        // It is not suggested for a misspelt key.
-        self.asked.retain(|asked| *asked != key);
-        self.refused.push(key);
-    }
-
     /// Adds a fault of the whole section.
     pub fn fault(&self, key: &str, what: impl Into<String>, remedy: impl Into<String>) {
         let key = if key.is_empty() { self.path.clone() } else { self.path_of(key) };
@@ -161,7 +149,7 @@ impl<'d, 't> Section<'d, 't> {
         let Some(table) = self.table else { return };
         for (name, _) in table.iter() {
             let key = name.get_ref().as_ref();
-            if self.asked.contains(&key) || self.refused.contains(&key) {
+            if self.asked.contains(&key) {
                 continue;
             }
             let known = self.asked.iter().copied();

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use antedate_gateway::run::control::{Ping, Reply, Request};
 use antedate_lab::sys::packet::PacketSocket;
 use harness::Test;
-use members::{Association, CAK, frame};
+use members::{Association, CAK, frame, load};
 
 const TESTS: &[Test] = &[
     ("two_gateways_agree_and_pass_traffic", two_gateways_agree_and_pass_traffic),
@@ -147,42 +147,6 @@ fn a_suite_is_chosen_that_all_may_use() {
     let counters = &macsec.counters;
     assert!(counters["InPktsUncontrolled"] > 0, "{counters:#?}");
     assert_eq!((counters["InPktsNoTag"], counters["InPktsLate"]), (0, 0));
-}
-
-/// Sends a frame every millisecond for this time, with actions at certain seconds. Returns the
-/// frames sent and lost.
-fn load(
-    association: &mut Association,
-    (from, to): (usize, usize),
-    seconds: u64,
-    mut at: impl FnMut(u64, &mut Association),
-) -> (u32, Vec<u32>) {
-    let start = Instant::now();
-    let (mut sent, mut done, mut came) = (0u32, 0, Vec::new());
-    let collect = |association: &Association, came: &mut Vec<u32>, patience| {
-        while let Some(frame) = association.next(to, patience) {
-            if let Some(number) = frame.get(16..20).and_then(<[u8]>::first_chunk) {
-                came.push(u32::from_be_bytes(*number));
-            }
-        }
-    };
-    while start.elapsed() < Duration::from_secs(seconds) {
-        let due = start + Duration::from_millis(sent.into());
-        if let Some(pause) = due.checked_duration_since(Instant::now()) {
-            std::thread::sleep(pause);
-        }
-        association.members[from].machine.send(&frame(from, to, sent)).expect("the frame is sent");
-        sent += 1;
-        collect(association, &mut came, Duration::ZERO);
-        if start.elapsed().as_secs() > done {
-            done += 1;
-            at(done, association);
-        }
-    }
-    collect(association, &mut came, Duration::from_millis(300));
-    came.sort_unstable();
-    came.dedup();
-    (sent, (0..sent).filter(|number| came.binary_search(number).is_err()).collect())
 }
 
 fn key_changes_under_load_lose_no_frame() {

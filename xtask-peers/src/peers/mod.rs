@@ -26,6 +26,7 @@ mod l2tp;
 mod mqtt;
 mod ppmp;
 mod profinet;
+mod prometheus;
 mod python;
 mod release_clock;
 mod scapy;
@@ -48,7 +49,7 @@ pub(crate) struct Peer {
 }
 
 /// All peers, quick ones first.
-pub(crate) const PEERS: [Peer; 17] = [
+pub(crate) const PEERS: [Peer; 18] = [
     Peer {
         name: "scapy",
         about: "scapy's MACsecSA opens our frames, and we open its",
@@ -97,6 +98,13 @@ pub(crate) const PEERS: [Peer; 17] = [
         limit: 420,
         prepare: mqtt::prepare,
         run: mqtt::run,
+    },
+    Peer {
+        name: "prometheus",
+        about: "Prometheus scrapes a gateway, and promtool checks its metrics and the alerts",
+        limit: 180,
+        prepare: prometheus::prepare,
+        run: prometheus::run,
     },
     Peer {
         name: "tshark",

@@ -115,6 +115,12 @@ const NEEDS: &[Need] = &[
         purposes: &[Test, Peers],
     },
     Need {
+        sign: Program("promtool"),
+        package: "prometheus",
+        why: "an independent reader of the metrics and the alerts",
+        purposes: &[Test, Peers],
+    },
+    Need {
         sign: Program("qemu-system-x86_64"),
         package: "qemu-system-x86",
         why: "a guest with the Linux kernel's MACsec",

@@ -131,8 +131,9 @@ impl Device {
         match done.0 {
             Outcome::Forged => Err(Dropped::ForgedHandshake),
             Outcome::UnknownPeer => Err(Dropped::UnknownPeer),
-            Outcome::Begun { at, begun, message } => {
+            Outcome::Begun { public, begun, message } => {
                 let index = begun.index;
+                let PeerId(at) = self.peer(&public).ok_or(Dropped::UnknownPeer)?;
                 let peer = self.peers.get_mut(at).ok_or(Dropped::UnknownPeer)?;
                 let to = peer.endpoint.ok_or(Dropped::UnknownPeer)?;
                 if self.indices.contains_key(&index) {
@@ -148,10 +149,12 @@ impl Device {
                 self.indices.insert(index, at);
                 Ok(Finished::Begun(Outgoing { peer: PeerId(at), to, len: octets.len() }))
             }
-            Outcome::Answered { origin, at, timestamp, answer } => {
+            Outcome::Answered { origin, public, timestamp, answer } => {
+                let PeerId(at) = self.peer(&public).ok_or(Dropped::UnknownPeer)?;
                 self.answer(now, origin, at, timestamp, answer, out)
             }
-            Outcome::Ended { origin, at, message, keys } => {
+            Outcome::Ended { origin, public, message, keys } => {
+                let PeerId(at) = self.peer(&public).ok_or(Dropped::UnknownPeer)?;
                 let peer = self.peers.get_mut(at).ok_or(Dropped::UnknownIndex)?;
                 // Another answer may have arrived first, or the handshake was restarted.
                 if peer.begun.as_ref().is_none_or(|begun| begun.index != message.receiver) {

@@ -19,6 +19,8 @@ const REJECT_AFTER: u64 = 180 * SECOND;
 const REKEY_TIMEOUT: u64 = 5 * SECOND;
 /// for this long.
 const REKEY_ATTEMPTS: u64 = 90 * SECOND;
+/// The initiator confirms a session at once, so in less than this time.
+const CONFIRMED: u64 = SECOND;
 /// A side that has only received for this time sends a keepalive.
 const KEEPALIVE_TIMEOUT: u64 = 10 * SECOND;
 /// A peer's initiations closer together than this are a flood.
@@ -59,6 +61,8 @@ pub(super) struct Peer {
     pub(super) silence_due: Option<u64>,
     /// The time of the next persistent keepalive.
     persistent_due: Option<u64>,
+    /// When the preshared key changed. 0: never.
+    pub(super) preshared_since: u64,
     reach: usize,
 }
 
@@ -100,7 +104,20 @@ impl Peer {
             keepalive_due: None,
             silence_due: None,
             persistent_due: None,
+            preshared_since: 0,
             reach: settings.reach,
+        }
+    }
+
+    /// Changes the interval of persistent keepalives.
+    pub(super) fn set_keepalive(&mut self, now: u64, seconds: u16) {
+        let every = (seconds > 0).then_some(u64::from(seconds) * SECOND);
+        if core::mem::replace(&mut self.keepalive_every, every) == every {
+            return;
+        }
+        self.persistent_due = every.map(|every| now + every);
+        if every.is_some() && !self.is_ready(now) {
+            self.want_handshake(now);
         }
     }
 
@@ -250,11 +267,15 @@ impl Peer {
     }
 
     /// Records the answer to our handshake. Returns the indices of sessions that are now dropped.
-    pub(super) fn finished(&mut self, mut session: Session, now: u64) -> [Option<u32>; 2] {
+    pub(super) fn finished(&mut self, mut session: Session, now: u64) -> [Option<u32>; 3] {
         session.set_reach(self.reach);
         self.begun = None;
         self.trying_since = None;
         self.initiation_due = None;
+        // A session that the peer has not confirmed by now is one that it could not make, as with
+        // another preshared key. Then it still uses the current one.
+        let since = self.preshared_since;
+        let lost = self.next.take_if(|next| next.born <= since || now.saturating_sub(next.born) >= CONFIRMED);
         // If both initiated at the same moment, the peer may use its own session, which is still
         // unconfirmed here.
         let current = self.current.take();
@@ -262,7 +283,7 @@ impl Peer {
             Some(next) => (Some(next), current),
             None => (current, None),
         };
-        let gone = [core::mem::replace(&mut self.previous, kept), dropped];
+        let gone = [core::mem::replace(&mut self.previous, kept), dropped, lost];
         self.current = Some(session);
         self.counters.handshakes += 1;
         self.counters.last_handshake = now;

@@ -1,4 +1,5 @@
 mod limits;
+mod peers;
 mod timers;
 
 use std::vec;

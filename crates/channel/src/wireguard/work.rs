@@ -46,10 +46,11 @@ pub(super) enum Task {
 /// A completed job. Return it to its device.
 pub struct Done(pub(super) Outcome);
 
+/// The result. It names the peer by its public key: meanwhile peers may come and go.
 pub(super) enum Outcome {
-    Begun { at: usize, begun: Begun, message: Initiation },
-    Answered { origin: Origin, at: usize, timestamp: Timestamp, answer: Answer },
-    Ended { origin: Origin, at: usize, message: Response, keys: [Secret; 2] },
+    Begun { public: [u8; 32], begun: Begun, message: Initiation },
+    Answered { origin: Origin, public: [u8; 32], timestamp: Timestamp, answer: Answer },
+    Ended { origin: Origin, public: [u8; 32], message: Response, keys: [Secret; 2] },
     Forged,
     UnknownPeer,
 }
@@ -92,7 +93,7 @@ impl Keys {
         let Some(partner) = self.partners.get(at) else { return Ok(Outcome::UnknownPeer) };
         let (public, shared) = (&partner.public, &partner.shared);
         let (begun, message) = Begun::new(&self.identity, public, shared, ephemeral, timestamp, index)?;
-        Ok(Outcome::Begun { at, begun, message })
+        Ok(Outcome::Begun { public: *public, begun, message })
     }
 
     fn answer(
@@ -103,15 +104,14 @@ impl Keys {
         ephemeral: Secret,
     ) -> Result<Outcome, ForgedError> {
         let heard = Heard::new(&self.identity, message)?;
-        let at = self.partners.iter().position(|partner| partner.public == heard.initiator);
-        let Some((at, partner)) = at.and_then(|at| Some((at, self.partners.get(at)?))) else {
+        let Some(partner) = self.partners.iter().find(|partner| partner.public == heard.initiator) else {
             return Ok(Outcome::UnknownPeer);
         };
         let (proven, timestamp) = heard.timestamp(&partner.shared)?;
         let remote = proven.index();
         let (response, keys) = proven.respond(&partner.preshared, &ephemeral, index)?;
         let answer = Answer { index, remote, ephemeral, response, keys };
-        Ok(Outcome::Answered { origin, at, timestamp, answer })
+        Ok(Outcome::Answered { origin, public: partner.public, timestamp, answer })
     }
 
     fn end(
@@ -123,6 +123,6 @@ impl Keys {
     ) -> Result<Outcome, ForgedError> {
         let Some(partner) = self.partners.get(at) else { return Ok(Outcome::UnknownPeer) };
         let keys = begun.finish(&self.identity, &partner.preshared, &message)?;
-        Ok(Outcome::Ended { origin, at, message, keys })
+        Ok(Outcome::Ended { origin, public: partner.public, message, keys })
     }
 }

@@ -27,10 +27,9 @@ pub(crate) enum Verb {
     /// Run the daemon until SIGTERM or SIGINT.
     ///
     /// Needs CAP_NET_RAW (run it with sudo, or from the systemd unit of the manual), a key file
-    /// and, if the keys are static, a state file (`antedate gateway init`). SIGHUP reads a cak_file
-    /// again, as `antedate gateway reload` does; restart to read the configuration again. A second
-    /// SIGTERM or SIGINT ends the daemon at once; its reserved packet numbers are then lost, never
-    /// used twice.
+    /// and, if the keys are static, a state file (`antedate gateway init`). SIGHUP reads the files
+    /// again, as `antedate gateway reload` does. A second SIGTERM or SIGINT ends the daemon at once;
+    /// its reserved packet numbers are then lost, never used twice.
     Run(run::Run),
     /// Report every fault of a configuration, its keys and its state, without running it.
     ///
@@ -57,10 +56,12 @@ pub(crate) enum Verb {
     SwitchSa(switch_sa::SwitchSa),
     /// Make new sessions with all peers of an overlay before they are due.
     Rekey(rekey::Rekey),
-    /// Read the cak_file of a running gateway again: CAKs come and go without a lost frame.
+    /// Read the configuration and the keys of a running gateway again, without a lost frame.
     ///
-    /// A CAK that carries goes on until the members are live with another one. A file with a fault
-    /// changes nothing. The rest of the configuration stays as it was at the start.
+    /// Policy, flows, express frames, ages, polling, some limits, the CAKs of a cak_file and the
+    /// peers of an overlay change. All is taken over or nothing: not a file with a fault, nor one
+    /// that changes what needs a restart, which is named with the reason. A CAK that carries goes
+    /// on until the members are live with another one.
     Reload(reload::Reload),
     /// Show which CAKs a running gateway has, who is heard with each, and which one carries.
     ///

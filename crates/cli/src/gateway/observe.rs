@@ -20,7 +20,7 @@ use antedate_wire::EtherType;
 use clap::Args;
 
 use crate::failure::{Done, Failure};
-use crate::output;
+use crate::output::{self, Kind};
 
 /// The pause between looks at the ports. Their rings hold the frames meanwhile.
 const PAUSE: Duration = Duration::from_millis(1);
@@ -45,7 +45,7 @@ impl Observe {
     pub(crate) fn run(self) -> Done {
         let config = Config::load(&self.file)?;
         if let Some(file) = self.json.as_deref().filter(|file| *file != Path::new("-")) {
-            output::writable("--json", file)?;
+            output::writable("--json", Kind::Json("lines"), file)?;
         }
         let mut observer = Observer::new(&config.policy);
         if self.pcap.is_empty() {

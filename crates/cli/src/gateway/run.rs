@@ -50,8 +50,8 @@ impl Run {
     }
 
     /// What a gateway does after its start: it records packet numbers, makes its control socket and
-    /// the locks of keys, reads its CAKs again, opens sockets for replaced interfaces, and looks up
-    /// the peers of an overlay.
+    /// the locks of keys, reads its configuration and keys again, opens sockets for replaced
+    /// interfaces, and looks up the peers of an overlay.
     fn needs(&self, checked: &Checked) -> Needs {
         let config = &checked.config;
         let socket = config.control.socket.parent().map(Path::to_owned);
@@ -64,10 +64,7 @@ impl Run {
                 Capability::IpcLock,
             ],
             writes: writes.chain(KeyLock::directories()).collect(),
-            reads: match &checked.protection {
-                Keyed::Agreed { cak, .. } => vec![cak.file.clone()],
-                _ => Vec::new(),
-            },
+            reads: config.files().into_iter().map(Path::to_owned).collect(),
             names: matches!(checked.protection, Keyed::Overlay { .. }),
         }
     }

@@ -7,12 +7,11 @@
 use std::fs;
 use std::path::Path;
 
-use antedate_host::fault::Fault;
 use antedate_plan::device::{Cipher, Costs, Device, Line, Way, counts};
 
 use self::packets::{Bench, Fronts, Holes};
 use crate::failure::{Done, Failure};
-use crate::output;
+use crate::output::{self, Kind};
 
 mod packets;
 
@@ -42,9 +41,12 @@ const POINTS: [(usize, usize); 14] = [
     (1465, 16),
 ];
 
+/// The begin of a platform file.
+const HEAD: &str = "# A platform for antedate plan";
+
 pub(super) fn run(out: Option<&Path>, check: bool) -> Done {
     // It takes a while, so the file is checked first.
-    out.map_or(Ok(()), |file| output::writable("--out", file))?;
+    out.map_or(Ok(()), |file| output::writable("--out", Kind::Text(HEAD), file))?;
     let model = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = model.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
     let about = model.map_or(std::env::consts::ARCH, |(_, name)| name);
@@ -83,19 +85,12 @@ pub(super) fn run(out: Option<&Path>, check: bool) -> Done {
     let text = toml::to_string(&device).map_err(|error| {
         Failure::usage(format!("cannot be written: {error}"), "this is a fault of the program")
     })?;
-    let text = format!(
-        "# A platform for antedate plan. cpu_mw is not measured: give the watts of your CPU if energy matters.\n{text}"
-    );
+    let text =
+        format!("{HEAD}. cpu_mw is not measured: give the watts of your CPU if energy matters.\n{text}");
     match out {
         None if check => {}
         None => output::print(&text)?,
-        Some(file) => fs::write(file, text).map_err(|error| {
-            Fault::of_file(
-                file,
-                format!("cannot be written: {error}"),
-                "give --out a file that you can write to",
-            )
-        })?,
+        Some(file) => output::replace("--out", Kind::Text(HEAD), file, &text)?,
     }
     if check { compare(&device, &points).ok_or_else(unfit)? } else { Ok(()) }
 }

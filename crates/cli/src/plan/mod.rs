@@ -7,6 +7,7 @@ use antedate_host::fault::Fault;
 use clap::Args;
 
 use crate::failure::{Done, Failure};
+use crate::output::{self, Kind};
 
 mod budget;
 mod calibrate;
@@ -56,6 +57,10 @@ impl Plan {
     pub(crate) fn run(self) -> Done {
         let Some(file) = &self.file else { return calibrate::run(self.out.as_deref(), self.check) };
         let fault = |what: String, remedy: &str| Failure::from(Fault::of_file(file, what, remedy));
+        // Of several files, as of `--json *.toml`, the first would be the output.
+        if let Some(json) = self.json.as_deref().filter(|json| *json != Path::new("-")) {
+            output::writable("--json", Kind::Json(""), json)?;
+        }
         let text = fs::read_to_string(file)
             .map_err(|error| fault(format!("cannot be read: {error}"), "give a file that is there"))?;
         let table: toml::Table = text

@@ -1,17 +1,20 @@
 //! `antedate plan FILE --sweep`: the answer over a range, as CSV and as a figure.
 
 use std::fmt::Write;
-use std::fs;
 use std::path::Path;
 use std::str::FromStr;
 
-use antedate_host::fault::Fault;
 use antedate_plan::budget::Message;
 
 use super::document::Document;
 use super::figure::{self, Line};
 use crate::failure::{Done, ValueError};
-use crate::output;
+use crate::output::{self, Kind};
+
+/// The columns behind that of the swept value.
+const COLUMNS: &str = ",message,meets,margin_ms,latency_ms,preparation_ms,blocking_ms,online_ms,queueing_ms,transmission_ms,propagation_ms,forwarding_ms,receiving_ms,cipher";
+/// A table of them.
+const CSV: Kind<'_> = Kind::Table(COLUMNS);
 
 /// The swept value and its range.
 #[derive(Clone, Debug, PartialEq)]
@@ -121,13 +124,10 @@ impl Sweep {
 pub(super) fn run(document: &Document, sweep: &Sweep, csv: Option<&Path>, svg: Option<&Path>) -> Done {
     // A long sweep takes a while, and half of its results are useless, so the files are checked
     // first.
-    for (option, file) in [("--csv", csv), ("--figure", svg)] {
-        file.map_or(Ok(()), |file| output::writable(option, file))?;
+    for (option, kind, file) in [("--csv", CSV, csv), ("--figure", output::SVG, svg)] {
+        file.map_or(Ok(()), |file| output::writable(option, kind, file))?;
     }
-    let mut text = format!(
-        "{},message,meets,margin_ms,latency_ms,preparation_ms,blocking_ms,online_ms,queueing_ms,transmission_ms,propagation_ms,forwarding_ms,receiving_ms,cipher\n",
-        sweep.name()
-    );
+    let mut text = format!("{}{COLUMNS}\n", sweep.name());
     let mut lines: Vec<Line> = document.messages.iter().map(|message| Line::new(&message.name)).collect();
     for value in sweep.values() {
         let mut changed = document.clone();
@@ -158,11 +158,14 @@ pub(super) fn run(document: &Document, sweep: &Sweep, csv: Option<&Path>, svg: O
         }
     }
     match csv {
-        Some(file) => write(file, "--csv", &text)?,
+        Some(file) => output::replace("--csv", CSV, file, &text)?,
         None => output::print(&text)?,
     }
     match svg {
-        Some(file) => write(file, "--figure", &figure::svg(sweep.name(), "latency, ms", &lines)),
+        Some(file) => {
+            let figure = figure::svg(sweep.name(), "latency, ms", &lines);
+            output::replace("--figure", output::SVG, file, &figure)
+        }
         None => Ok(()),
     }
 }
@@ -174,17 +177,6 @@ fn quoted(text: &str) -> String {
     } else {
         text.to_owned()
     }
-}
-
-fn write(file: &Path, option: &str, text: &str) -> Done {
-    fs::write(file, text).map_err(|error| {
-        Fault::of_file(
-            file,
-            format!("cannot be written: {error}"),
-            format!("give {option} a file that you can write to"),
-        )
-        .into()
-    })
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use std::fs;
 use antedate_gateway::run::control::{self, Request};
 
 use super::memory::{agreeing, settled, write_cak};
+use super::signal;
 
 /// `CAP_NET_RAW` and `CAP_IPC_LOCK`.
 const SOCKETS_AND_MEMORY: u64 = 1 << 13 | 1 << 14;
@@ -16,7 +17,7 @@ fn line<'a>(status: &'a str, name: &str) -> &'a str {
 }
 
 pub(super) fn gateway_gives_up_rights() {
-    let site = agreeing("rights", "");
+    let mut site = agreeing("rights", "");
     settled(&site, 0);
     let mut forwarding = 0;
     for thread in
@@ -49,4 +50,11 @@ pub(super) fn gateway_gives_up_rights() {
     fs::rename(new, site.files.join("cak")).expect("replaced");
     let reply = control::ask(&site.files.join("a.sock"), Request::Reload {}).expect("a reply");
     assert!(reply.ok, "{reply:?}");
+    // So is the configuration, on a signal too.
+    let (file, new) = (site.files.join("a.toml"), site.files.join("new.toml"));
+    let text = fs::read_to_string(&file).expect("its configuration");
+    fs::write(&new, text.replace("[\"all\"]", "[\"lldp\"]")).expect("written");
+    fs::rename(new, file).expect("replaced");
+    signal(&site.gateways[0], "HUP");
+    site.await_line(0, "policy taken over");
 }

@@ -1,7 +1,7 @@
 //! Checks a configuration against the machine, the key files and the state directory, and reports
 //! all faults together.
 
-mod overlay;
+pub(super) mod overlay;
 mod warnings;
 
 use std::io;
@@ -186,16 +186,22 @@ fn look(file: &Path, machine: &dyn Machine, with_state: bool) -> Result<Checked,
                 warnings::research(&checked),
                 warnings::unbounded_express(&checked),
                 warnings::unmarked_fragments(&checked),
-                warnings::idle_tables(&checked),
-                warnings::kept_by_switches(&checked),
                 warnings::unknown_rate(&checked, machine),
                 answered.map(|fault| checked.config.at("control.socket", fault)),
             ];
-            checked.warnings.extend(more.into_iter().flatten().chain(around));
+            checked.warnings.extend(more.into_iter().flatten());
+            let more = warnings_of(&checked.config, &checked.protection);
+            checked.warnings.extend(more.into_iter().chain(around));
             Ok(checked)
         }
         _ => Err(Faults::new(faults)),
     }
+}
+
+/// Warnings about settings that may change while the gateway runs.
+pub(super) fn warnings_of(config: &Config, protection: &Keyed) -> Vec<Fault> {
+    let all = [warnings::idle_tables(config, protection), warnings::kept_by_switches(config, protection)];
+    all.into_iter().flatten().collect()
 }
 
 /// Examines the host around the ports. Returns the warnings.
@@ -394,7 +400,7 @@ fn agreed(
 }
 
 /// Refuses sections that need MACsec.
-fn without_macsec(draft: &Draft, faults: &mut Vec<Fault>) {
+pub(super) fn without_macsec(draft: &Draft, faults: &mut Vec<Fault>) {
     let mut fault =
         |key, remedy| faults.push(draft.lines.fault(&draft.file, key, "belongs to [macsec]", remedy));
     if draft.express.as_ref().is_some_and(Option::is_some) {

@@ -10,6 +10,7 @@
 //! - [`host`]: the host around a gateway
 //! - [`machine`] and [`mod@check`]: check a configuration against the machine, the key files and
 //!   the state directory
+//! - [`reload`]: a changed configuration for a running gateway
 
 pub mod agreement;
 pub mod cak;
@@ -22,6 +23,7 @@ pub mod macsec;
 pub mod overlay;
 pub mod policy;
 mod read;
+pub mod reload;
 pub mod sci;
 pub mod state;
 #[cfg(test)]
@@ -31,6 +33,7 @@ pub mod uplink;
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
@@ -91,6 +94,8 @@ pub struct Config {
     pub state: State,
     /// The control socket.
     pub control: Control,
+    /// `metrics.listen`: the loopback address of the metrics, if they are shown.
+    pub metrics: Option<SocketAddr>,
     lines: Lines,
 }
 
@@ -290,6 +295,22 @@ impl Config {
     /// All faults of the file.
     pub fn load(file: &Path) -> Result<Self, Faults> {
         Self::parse(file, &read::text(file)?)
+    }
+
+    /// The files that a reload reads: the configuration and its keys.
+    #[must_use]
+    pub fn files(&self) -> Vec<&Path> {
+        let mut files = vec![&*self.file];
+        match &self.protection {
+            Protection::Macsec(Macsec { keys: Keys::Static(file), .. }) => files.push(file),
+            Protection::Macsec(Macsec { keys: Keys::Agreed(settings), .. }) => files.push(&settings.cak_file),
+            Protection::Overlay(overlay) => {
+                let preshared = overlay.peers.iter().filter_map(|peer| peer.preshared_key_file.as_ref());
+                files.extend(overlay.private_key_file.iter().chain(preshared).map(|file| &**file));
+            }
+            Protection::Plain => {}
+        }
+        files
     }
 
     /// Turns a fault of a file that `key` names into a fault at the line of `key`.

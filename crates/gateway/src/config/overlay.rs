@@ -73,6 +73,9 @@ pub struct SecondUplink {
     pub listen: SocketAddr,
 }
 
+/// A host name and a port.
+pub type Host = (String, u16);
+
 /// `[[overlay.peer]]`: another gateway.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Peer {
@@ -85,7 +88,7 @@ pub struct Peer {
     /// Its UDP address. `None`: it has a host name, or has to start.
     pub endpoint: Option<SocketAddr>,
     /// Its host name and port, instead of an address.
-    pub host: Option<(String, u16)>,
+    pub host: Option<Host>,
     /// Its UDP address on the second uplink.
     pub second_endpoint: Option<SocketAddr>,
     /// Its address in the tunnel, the source of its VXLAN packets.

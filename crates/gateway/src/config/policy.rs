@@ -45,6 +45,15 @@ pub struct Rule {
     pub action: Action,
 }
 
+impl Rule {
+    /// Whether another rule decides the same, wherever it is in its file.
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
+        let Self { line: _, direction, conditions, action } = self;
+        (direction, conditions, action) == (&other.direction, &other.conditions, &other.action)
+    }
+}
+
 /// The direction of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {

@@ -40,6 +40,11 @@ impl Delivery {
         })
     }
 
+    /// Drops segments that were held for longer from now on.
+    pub const fn bound(&mut self, max_age: Bounds) {
+        self.max_age = max_age;
+    }
+
     /// Sends a frame at once, before held segments.
     #[inline]
     pub fn put(&self, counters: &PathCounters, frame: &[u8]) {

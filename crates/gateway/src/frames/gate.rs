@@ -12,7 +12,8 @@ mod compiled;
 mod head;
 pub mod narrowest;
 
-use crate::config::policy::{Class, Policy};
+use crate::config::policy::{Class, Policy, Rule};
+use crate::run::counters::Counter;
 use compiled::Compiled;
 use head::Head;
 
@@ -40,18 +41,57 @@ impl Verdict {
     const MALFORMED: Self = Self { class: Class::Malformed, passes: false, rule: None };
 }
 
-/// Decides which frames pass, in each direction.
-#[derive(Debug, Clone)]
+/// Decides which frames pass, in each direction, and counts the frames that each rule decided.
+#[derive(Debug)]
 pub struct Gate {
     out: Compiled,
     inward: Compiled,
+    /// The counters of the rules: out, then in.
+    hits: [Box<[Counter]>; 2],
+    /// The place of each rule in the policy before, if it was there.
+    before: Box<[Option<usize>]>,
 }
 
 impl Gate {
     /// A gate with this policy.
     #[must_use]
     pub fn new(policy: &Policy) -> Self {
-        Self { out: Compiled::new(policy, Way::Out), inward: Compiled::new(policy, Way::In) }
+        Self::after(policy, &Policy::default())
+    }
+
+    /// A gate with this policy, which follows one with the policy `before`.
+    #[must_use]
+    pub fn after(policy: &Policy, before: &Policy) -> Self {
+        let counters = || policy.rules.iter().map(|_| Counter::default()).collect();
+        let same = |rule: &Rule| before.rules.iter().position(|other| rule.is_same(other));
+        Self {
+            out: Compiled::new(policy, Way::Out),
+            inward: Compiled::new(policy, Way::In),
+            hits: [counters(), counters()],
+            before: policy.rules.iter().map(same).collect(),
+        }
+    }
+
+    /// The counters of the rules in one direction.
+    #[inline]
+    #[must_use]
+    pub fn hits(&self, way: Way) -> &[Counter] {
+        let [out, inward] = &self.hits;
+        match way {
+            Way::Out => out,
+            Way::In => inward,
+        }
+    }
+
+    /// Goes on with the counts of the gate before, for rules that stay. Called by the thread that
+    /// counts this direction.
+    pub fn take_over(&self, way: Way, before: &Self) {
+        let old = before.hits(way);
+        for (counter, place) in self.hits(way).iter().zip(&self.before) {
+            if let Some(known) = place.and_then(|place| old.get(place)) {
+                counter.set(known.get());
+            }
+        }
     }
 
     /// Decides on a frame.

@@ -39,7 +39,7 @@ pub(crate) fn admit(
             counters.stale.count();
             return None;
         }
-        if let Some(rule) = verdict.rule.and_then(|rule| counters.rules.get(rule)) {
+        if let Some(rule) = verdict.rule.and_then(|rule| gate.hits(way).get(rule)) {
             rule.count();
         }
         let classes = if verdict.passes { &counters.passed } else { &counters.refused };

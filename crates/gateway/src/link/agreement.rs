@@ -7,7 +7,7 @@
 //! with a key only when all its messages were answered.
 //!
 //! - [`crate::config::cak`]: the file with the pre-shared keys
-//! - [`reload`]: the file is read again; `newer`: because a member has a newer one
+//! - [`reload`]: the file was read again; `newer`: because a member has a newer one
 //! - [`report`]: members and keys in status and log
 //! - `symptoms`: what goes wrong, for the watch
 
@@ -164,10 +164,10 @@ impl Agreement {
         Arc::clone(&self.view)
     }
 
-    /// What reads the key file again.
+    /// The way to take over CAKs that were read again.
     #[must_use]
-    pub fn reloader(&self) -> Reloader {
-        self.reloader.clone()
+    pub const fn reloader(&self) -> &Reloader {
+        &self.reloader
     }
 
     /// Whether the thread ended by itself, which is a bug of this program.

@@ -6,6 +6,7 @@
 
 mod interfaces;
 mod path_mtu;
+mod reload;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -24,7 +25,7 @@ use self::interfaces::{Watched, is_up};
 use self::path_mtu::Probes;
 use crate::config::express::express_sci;
 use crate::config::state;
-use crate::config::{Checked, Config, FlowTables, Flows, Keyed, Protection, RESERVE, Rate};
+use crate::config::{Checked, Config, Keyed, Protection, RESERVE, Rate};
 use crate::frames::gate::Gate;
 use crate::link::agreement::{self, Agreement, Around};
 use crate::link::channels::{self, Channels};
@@ -43,6 +44,8 @@ use crate::run::control;
 use crate::run::counters::PathCounters;
 use crate::run::lock;
 use crate::run::mailbox::Mailbox;
+use crate::run::metrics::Metrics;
+use crate::run::reload::{Door, Reloads};
 use crate::run::report::{About, Carries, Place, Shares};
 use crate::run::setup::{self, Granted};
 use crate::run::surroundings::Surroundings;
@@ -61,17 +64,15 @@ const NOTE: Duration = Duration::from_secs(1);
 /// Interval of summaries of refused frames.
 const SUMMARY: Duration = Duration::from_secs(60);
 
-/// Runs a gateway with MACsec or without protection until `stop` is set. `hangup` reads the file of
-/// key agreement again. The calling thread becomes the main thread.
+/// Runs a gateway with MACsec or without protection until `stop` is set. `hangup` has the
+/// configuration read again. The calling thread becomes the main thread.
 ///
 /// # Errors
 /// When it cannot start, ends by itself, or cannot write its state at the end.
 pub fn run(checked: &Checked, stop: &AtomicBool, hangup: &Hangup) -> Result<(), RunError> {
     // Static keys were expanded on the stack.
-    let mut supervisor = stack::wiped(|| Supervisor::start(checked)).map_err(RunError::NotStarted)?;
-    if supervisor.agreement.is_some() {
-        hangup.watch();
-    }
+    let (door, reloads) = Reloads::new(hangup);
+    let mut supervisor = stack::wiped(|| Supervisor::start(checked, door)).map_err(RunError::NotStarted)?;
     setup::settle();
     let mut fallen = false;
     let pause = if checked.config.state.reserve < RESERVE { SHORT_ROUND } else { ROUND };
@@ -81,10 +82,7 @@ pub fn run(checked: &Checked, stop: &AtomicBool, hangup: &Hangup) -> Result<(), 
             break;
         }
         thread::sleep(pause);
-        if hangup.take() {
-            // The result is in the log.
-            let _ = supervisor.answers.reload();
-        }
+        reloads.serve(|| stack::wiped(|| supervisor.reload()));
         supervisor.reserve();
         supervisor.probe();
         if every(NOTE, round) {
@@ -104,7 +102,10 @@ pub fn run(checked: &Checked, stop: &AtomicBool, hangup: &Hangup) -> Result<(), 
     if fallen { Err(RunError::Forwarding) } else { Ok(()) }
 }
 
-struct Supervisor {
+struct Supervisor<'a> {
+    /// The gateway as it started.
+    checked: &'a Checked,
+    /// The configuration in use.
     config: Config,
     mailboxes: Vec<Arc<Mailbox<Message>>>,
     threads: Vec<JoinHandle<Worker>>,
@@ -126,16 +127,18 @@ struct Supervisor {
     symptoms: Symptoms,
     surroundings: Surroundings,
     probes: Probes,
+    metrics: Metrics,
     _server: Server,
 }
 
-impl Supervisor {
-    fn start(checked: &Checked) -> Result<Self, Fault> {
+impl<'a> Supervisor<'a> {
+    fn start(checked: &'a Checked, door: Door) -> Result<Self, Fault> {
         let config = checked.config.clone();
         let socket = setup::socket(&config)?;
+        let mut metrics = Metrics::default();
+        let shows = metrics.prepare(&config.file, config.metrics)?;
         let gate = Arc::new(Gate::new(&config.policy));
-        let rules = config.policy.rules.len();
-        let (out, inward) = (Arc::new(PathCounters::new(rules)), Arc::new(PathCounters::new(rules)));
+        let (out, inward) = (Arc::new(PathCounters::default()), Arc::new(PathCounters::default()));
         let shown = Arc::new(Shown::default());
         let mtus = (checked.uplink_mtu(), checked.field.mtu);
         let mut outbound = channels::ports(
@@ -172,12 +175,11 @@ impl Supervisor {
             outbound.express =
                 Some(Box::new(Express::new(transmit, settings.clone(), mbit, config.run.max_age)));
         }
-        if let Some(Flows { tables, shapes }) = &config.flows
-            && (*tables == FlowTables::On || *tables == FlowTables::Auto && fastest::tables_pay())
-        {
+        let shapes = reload::shapes(config.flows.as_ref());
+        if !shapes.is_empty() {
             outbound.channels().for_each(|transmit| transmit.set_flows(shapes.clone()));
         }
-        let mut inbound = Inbound::new(inbound, gate, Arc::clone(&inward), installed.validator);
+        let mut inbound = Inbound::new(inbound, Arc::clone(&gate), Arc::clone(&inward), installed.validator);
         let desk = path_mtu::desk(checked, mailboxes.first());
         inbound.desk.clone_from(&desk);
         if let Keyed::Macsec { own, .. } | Keyed::Agreed { own, .. } = &checked.protection {
@@ -221,8 +223,8 @@ impl Supervisor {
             inward: Arc::clone(&inward),
             places,
             agreement: Mutex::default(),
-            reloader: Mutex::default(),
-            text: std::fs::read_to_string(&config.file).ok(),
+            gate: Mutex::new(gate),
+            door,
             limits: Mutex::default(),
             ports: Mutex::new([Carries::of(&checked.field, mtus.1), Carries::of(&checked.uplink, mtus.0)]),
             links: Mutex::new([&checked.field, &checked.uplink].map(|port| (is_up(port), 0))),
@@ -251,14 +253,15 @@ impl Supervisor {
                 };
                 let agreement = Agreement::start(participant, macsec.fragmentation, cak, around)?;
                 *lock(&answers.agreement) = Some(agreement.view());
-                *lock(&answers.reloader) = Some(agreement.reloader());
                 Some(agreement)
             }
             _ => None,
         };
         let server = control::serve(socket, &config.control.socket, answers.clone())?;
+        metrics.apply(shows, answers.clone());
         let watched = |interface: &Interface| Watched { interface: interface.clone(), up: is_up(interface) };
         let supervisor = Self {
+            checked,
             mailboxes,
             threads,
             shown,
@@ -276,6 +279,7 @@ impl Supervisor {
             symptoms: Symptoms::default(),
             surroundings: Surroundings::new(&checked.field, &checked.uplink, true),
             probes: Probes::default(),
+            metrics,
             _server: server,
             config,
         };

@@ -48,7 +48,9 @@ pub struct Selector {
 }
 
 impl Selector {
-    fn new(settings: Settings) -> Self {
+    /// Selects the frames that these settings name.
+    #[must_use]
+    pub fn new(settings: Settings) -> Self {
         let named = Gate::new(&Policy { allow: settings.traffic.clone(), rules: Vec::new() });
         Self { named, settings }
     }
@@ -168,6 +170,16 @@ impl Express {
             since: 0,
             max_age,
             stale: 0,
+        }
+    }
+
+    /// Changes the bounds of age and, if there is one, the selection with the rate of the wire. The
+    /// selection is exchanged.
+    pub fn change(&mut self, max_age: Bounds, selection: Option<&mut (Box<Selector>, u64)>) {
+        self.max_age = max_age;
+        if let Some((selector, mbit)) = selection {
+            mem::swap(&mut self.selector, &mut **selector);
+            self.set_rate(*mbit);
         }
     }
 

@@ -1,15 +1,21 @@
 //! Messages of other threads to a forwarding thread, and its state that they read without a
 //! message.
 
+use std::sync::Arc;
 use std::sync::mpsc::Sender as Answer;
 
 use antedate_channel::fragment::Marks;
 use antedate_channel::macsec::{
-    An, ReadyReceive, ReadyTransmit, ReceiveInstallError, Retired, Sci, SwitchError, TransmitInstallError,
+    An, FlowShape, ReadyReceive, ReadyTransmit, ReceiveInstallError, Retired, Sci, SwitchError,
+    TransmitInstallError,
 };
 
+use super::express::Selector;
 use super::snapshot::Snapshot;
+use crate::frames::gate::Gate;
 use crate::run::counters::Counter;
+use crate::run::governor::Mode;
+use crate::sys::age::Bounds;
 use crate::sys::packet::{Receiver, Sender};
 
 /// The two ports of one direction.
@@ -37,9 +43,27 @@ pub enum InstallError {
     Switch(#[from] SwitchError),
 }
 
+/// Settings that change between two frames. The thread returns those that it had, so that it frees
+/// nothing.
+#[derive(Debug)]
+pub struct Change {
+    /// The policy.
+    pub gate: Arc<Gate>,
+    /// The ages from which on frames are dropped.
+    pub max_age: Bounds,
+    /// How the thread waits.
+    pub mode: Mode,
+    /// The shapes of flows with tables, if they change.
+    pub flows: Option<Vec<FlowShape>>,
+    /// The frames of the express channel, and the rate of the others in Mbit/s, if they change.
+    pub express: Option<(Box<Selector>, u64)>,
+}
+
 /// A message to a forwarding thread.
 #[derive(Debug)]
 pub enum Message {
+    /// Take over other settings. The answer returns the replaced ones.
+    Change(Box<Change>, Answer<Box<Change>>),
     /// Packet numbers below `limit` are reserved on disk.
     Reserve {
         /// The association.

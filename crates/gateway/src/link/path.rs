@@ -122,6 +122,12 @@ impl Outbound {
         Self { ports, protector, fragments: None, express: None, exit, uplink_mtu, path_mtu: None }
     }
 
+    /// Applies another policy. Returns the one before.
+    #[must_use]
+    pub fn replace_gate(&mut self, gate: Arc<Gate>) -> Arc<Gate> {
+        self.exit.replace_gate(gate)
+    }
+
     /// Uses other ports: the interface was replaced.
     pub fn replace_ports(&mut self, ports: Ports) {
         self.uplink_mtu = ports.mtu;
@@ -286,6 +292,12 @@ impl Inbound {
         })
     }
 
+    /// Applies another policy. Returns the one before.
+    #[must_use]
+    pub fn replace_gate(&mut self, gate: Arc<Gate>) -> Arc<Gate> {
+        self.exit.replace_gate(gate)
+    }
+
     /// Counts frames with this SCI, the gateway's own.
     pub const fn watch_for(&mut self, own: Sci) {
         self.exit.own = Some(own);
@@ -339,6 +351,12 @@ fn turn(
 }
 
 impl Exit {
+    #[cold]
+    fn replace_gate(&mut self, gate: Arc<Gate>) -> Arc<Gate> {
+        gate.take_over(self.way, &self.gate);
+        mem::replace(&mut self.gate, gate)
+    }
+
     /// Passes on the frame or its segments, completed (see [`offload::finish`]).
     #[inline]
     fn finished(

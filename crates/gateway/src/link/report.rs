@@ -11,8 +11,8 @@ use antedate_wire::macsec::An;
 use antedate_wire::{EthernetAddress, Sci};
 
 use crate::config::express::express_sci;
+use crate::frames::gate::{Gate, Way};
 use crate::link::agreement;
-use crate::link::agreement::reload::Reloader;
 use crate::link::echo::{Ask, Desk, LONGEST};
 use crate::link::message::Message;
 use crate::link::snapshot::Snapshot;
@@ -20,6 +20,7 @@ use crate::run::control::{Command, CommandError, Echo, Ping, StatusSource};
 use crate::run::counters::PathCounters;
 use crate::run::lock;
 use crate::run::mailbox::Mailbox;
+use crate::run::reload::Door;
 use crate::run::report::{ANSWER_TIMEOUT, About, Carries, Place, Shares, forwarding, port};
 use crate::run::status::{Macsec, PathMtu, ReceiveSa, Status, TransmitSa};
 use crate::run::watch::Watch;
@@ -30,7 +31,7 @@ const ECHO_PATIENCE: Duration = Duration::from_secs(1);
 /// Answers requests of the control socket.
 #[derive(Debug)]
 pub struct Answers {
-    /// The constant part of the status.
+    /// The part of the status that only a reload changes.
     pub about: About,
     /// The mailboxes of the forwarding threads, in the order of [`Self::places`]: out first, in
     /// last.
@@ -43,10 +44,10 @@ pub struct Answers {
     pub places: Vec<Arc<Mutex<Place>>>,
     /// The state of key agreement, if in use.
     pub agreement: Mutex<Option<agreement::View>>,
-    /// What reads the file of key agreement again.
-    pub reloader: Mutex<Option<Reloader>>,
-    /// The configuration's text at the start.
-    pub text: Option<String>,
+    /// The policy with the counters of its rules.
+    pub gate: Mutex<Arc<Gate>>,
+    /// The way to have the configuration read again.
+    pub door: Door,
     /// Packet numbers below these are reserved.
     pub limits: Mutex<Vec<(An, u64)>>,
     /// Names, addresses and MTUs of the ports: field, uplink.
@@ -105,42 +106,6 @@ impl Answers {
         let (answer, receiver) = mpsc::channel();
         mailbox.post(Message::Switch(an, answer));
         Ok(receiver.recv_timeout(ANSWER_TIMEOUT).map_err(|_| SwitchSaError::NoAnswer)??)
-    }
-
-    /// Reads the file of key agreement again, and logs the result.
-    ///
-    /// # Errors
-    /// When there is none, or it has faults. Everything stays as it was.
-    pub fn reload(&self) -> Result<String, CommandError> {
-        let Some(reloader) = lock(&self.reloader).clone() else {
-            return Err(CommandError {
-                what: "only a cak_file is read again while the gateway runs".into(),
-                remedy: "restart the gateway to take over its configuration and keys".into(),
-            });
-        };
-        let now = std::fs::read_to_string(&self.about.config).ok();
-        let changed = self.text.is_some() && now != self.text;
-        if changed {
-            tracing::warn!(
-                "{} has changed, and stays as it was at the start: only the cak_file is read again; restart the gateway for the rest",
-                self.about.config
-            );
-        }
-        match reloader.reload() {
-            Ok(what) => {
-                tracing::info!("read again: {what}");
-                let rest = "; the configuration has changed too, and needs a restart";
-                Ok(format!("{what}{}", if changed { rest } else { "" }))
-            }
-            Err(faults) => {
-                for fault in faults.iter() {
-                    tracing::error!("nothing is taken over: {fault:#}");
-                }
-                let all: Vec<String> = faults.iter().map(|fault| format!("{fault:#}")).collect();
-                let remedy = "mend the file and reload again; all stays as it was";
-                Err(CommandError { what: all.join("; "), remedy: remedy.into() })
-            }
-        }
     }
 
     /// Records the state of the links: field, uplink.
@@ -211,14 +176,15 @@ impl StatusSource for Answers {
         let answering = snapshot.is_some();
         let snapshot = snapshot.unwrap_or_default();
         let [field, uplink] = *lock(&self.links);
+        let gate = Arc::clone(&lock(&self.gate));
         let [field_now, uplink_now] = lock(&self.ports).clone();
         Status {
             forwarding: answering,
             warnings: self.watch.active(),
             field: port(&self.out, &self.inward, field, &field_now),
             uplink: port(&self.inward, &self.out, uplink, &uplink_now),
-            out: forwarding(&self.out),
-            inward: forwarding(&self.inward),
+            out: forwarding(&self.out, gate.hits(Way::Out)),
+            inward: forwarding(&self.inward, gate.hits(Way::In)),
             threads: self.shares.threads(&self.about, &snapshot.waits, &self.places),
             macsec: self.macsec(&snapshot),
             ..self.about.head()
@@ -276,7 +242,7 @@ impl StatusSource for Answers {
     fn command(&self, command: Command) -> Result<String, CommandError> {
         let an = match command {
             Command::SwitchSa { an } => an,
-            Command::Reload => return self.reload(),
+            Command::Reload => return self.door.reload(),
             Command::Rekey => {
                 return Err(CommandError {
                     what: "this gateway has no sessions".into(),

@@ -9,11 +9,11 @@ use antedate_channel::fragment::Limits;
 use antedate_channel::macsec::{ReadyTransmit, Rehearsal, Retired, Transmit};
 use antedate_hardening::stack;
 
-use crate::link::message::{InstallError, Message, Shown};
+use crate::link::message::{Change, InstallError, Message, Shown};
 use crate::link::path::{Inbound, Outbound, Protector, Validator};
 use crate::link::snapshot::Snapshot;
 use crate::link::vouch::Vouched;
-use crate::run::duty::{Duty, LOOKS, forward};
+use crate::run::duty::{Break, Duty, LOOKS, forward};
 use crate::run::governor::{Governor, Mode};
 use crate::run::mailbox::Mailbox;
 use crate::sys::packet::Receiver;
@@ -55,7 +55,7 @@ impl Duty for Worker {
     const LINGERS: bool = true;
 
     #[inline]
-    fn message(&mut self, governor: &Governor) -> ControlFlow<(), bool> {
+    fn message(&mut self, governor: &Governor) -> ControlFlow<Break, bool> {
         match self.mailbox.take() {
             Some(message) => {
                 let changes_keys = message.changes_keys();
@@ -152,6 +152,25 @@ impl Worker {
         }
     }
 
+    /// Exchanges the settings.
+    fn change(&mut self, change: &mut Change) {
+        let gate = Arc::clone(&change.gate);
+        if let Some(outbound) = &mut self.outbound {
+            change.gate = outbound.replace_gate(Arc::clone(&gate));
+            outbound.ports.from.bound(change.max_age);
+            if let Some(shapes) = change.flows.take() {
+                outbound.channels().for_each(|transmit| transmit.set_flows(shapes.clone()));
+            }
+            if let Some(express) = &mut outbound.express {
+                express.change(change.max_age, change.express.as_mut());
+            }
+        }
+        if let Some(inbound) = &mut self.inbound {
+            change.gate = inbound.replace_gate(gate);
+            inbound.ports.from.bound(change.max_age);
+        }
+    }
+
     fn receive(&mut self) -> Option<&mut antedate_channel::macsec::Receive> {
         match &mut self.inbound {
             Some(Inbound { validator: Validator::Macsec(receive), .. }) => Some(receive),
@@ -161,8 +180,18 @@ impl Worker {
 
     /// Executes a message. Returns whether to continue.
     #[cold]
-    fn read(&mut self, message: Message, governor: &Governor) -> ControlFlow<()> {
+    fn read(&mut self, message: Message, governor: &Governor) -> ControlFlow<Break> {
         match message {
+            Message::Change(mut change, answer) => {
+                let mode = change.mode;
+                self.change(&mut change);
+                // The main thread may have given up waiting.
+                let _ = answer.send(change);
+                if mode != self.mode {
+                    self.mode = mode;
+                    return ControlFlow::Break(Break::Mode(mode));
+                }
+            }
             Message::Reserve { an, limit } => {
                 for transmit in self.outbound.iter_mut().flat_map(Outbound::channels) {
                     transmit.reserve_until(an, limit);
@@ -272,7 +301,7 @@ impl Worker {
                     inbound.ports = ports;
                 }
             }
-            Message::Stop => return ControlFlow::Break(()),
+            Message::Stop => return ControlFlow::Break(Break::Stop),
         }
         ControlFlow::Continue(())
     }

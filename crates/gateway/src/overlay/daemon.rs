@@ -1,6 +1,8 @@
 //! The main thread of an overlay: starts and stops the other threads, follows links and interfaces,
 //! writes the key log.
 
+mod reload;
+
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -14,6 +16,7 @@ use antedate_channel::wireguard::{Device, KeyLogEntry, PREPARED_LEN, PeerError, 
 use antedate_hardening::stack;
 use antedate_host::control::Server;
 use antedate_host::fault::Fault;
+use antedate_host::hangup::Hangup;
 
 use super::handshakes;
 use super::hops::Asked;
@@ -28,8 +31,7 @@ use super::uplink::Port;
 use super::wires::{Wire, changed};
 use super::worker::Worker;
 use crate::config::machine::{Machine, ThisMachine};
-use crate::config::overlay::Overlay;
-use crate::config::policy::Traffic;
+use crate::config::overlay::{Overlay, Peer};
 use crate::config::tunnel_keys::{Secret, encode};
 use crate::config::uplink::Which;
 use crate::config::{Checked, Config, Keyed};
@@ -38,6 +40,8 @@ use crate::frames::gate::Gate;
 use crate::run::control;
 use crate::run::counters::PathCounters;
 use crate::run::mailbox::Mailbox;
+use crate::run::metrics::Metrics;
+use crate::run::reload::{Door, Reloads};
 use crate::run::report::{About, Carries, Place, Shares};
 use crate::run::setup::no_socket;
 use crate::run::setup::{self, Granted};
@@ -57,16 +61,22 @@ const ROUNDS_PER_LOOK: u64 = 5;
 const ROUNDS_PER_CENSUS: u64 = 20;
 
 /// Runs an overlay until `stop` is set. With `key_log` the keys of all sessions are written to this
-/// file.
+/// file. `hangup` has the configuration read again.
 ///
 /// # Errors
 /// When it cannot start, or ends by itself.
-pub fn run(checked: &Checked, key_log: Option<&FilePath>, stop: &AtomicBool) -> Result<(), RunError> {
+pub fn run(
+    checked: &Checked,
+    key_log: Option<&FilePath>,
+    stop: &AtomicBool,
+    hangup: &Hangup,
+) -> Result<(), RunError> {
     let Keyed::Overlay { overlay, private, preshared } = &checked.protection else {
         let fault = Fault::of_file(&checked.config.file, "has no [overlay]", "run it as a gateway");
         return Err(RunError::NotStarted(fault));
     };
-    let start = || Supervisor::start(checked, overlay, private.as_ref(), preshared, key_log);
+    let (door, reloads) = Reloads::new(hangup);
+    let start = || Supervisor::start(checked, overlay, private.as_ref(), preshared, key_log, door);
     let mut supervisor = stack::wiped(start).map_err(RunError::NotStarted)?;
     setup::settle();
     let watch = Watch::open()
@@ -85,6 +95,7 @@ pub fn run(checked: &Checked, key_log: Option<&FilePath>, stop: &AtomicBool) -> 
         round += 1;
         supervisor.write_keys();
         supervisor.log.drain();
+        reloads.serve(|| stack::wiped(|| supervisor.reload()));
         if news || round.is_multiple_of(ROUNDS_PER_LOOK) {
             supervisor.follow();
         }
@@ -112,9 +123,13 @@ pub fn run(checked: &Checked, key_log: Option<&FilePath>, stop: &AtomicBool) -> 
     ended.map_err(|_| RunError::Forwarding)
 }
 
-struct Supervisor {
+struct Supervisor<'a> {
+    /// The gateway as it started.
+    checked: &'a Checked,
+    /// The configuration in use.
     config: Config,
-    overlay: Overlay,
+    /// Its `[overlay]`, with the peers in the order of the forwarding thread.
+    overlay: Arc<Overlay>,
     mailbox: Arc<Mailbox<Message>>,
     thread: JoinHandle<()>,
     handshakes: JoinHandle<()>,
@@ -125,20 +140,24 @@ struct Supervisor {
     key_log: Option<KeyLog>,
     log: Log,
     surroundings: Surroundings,
+    metrics: Metrics,
     _server: Server,
 }
 
-impl Supervisor {
+impl<'a> Supervisor<'a> {
     fn start(
-        checked: &Checked,
+        checked: &'a Checked,
         overlay: &Overlay,
         private: Option<&Secret>,
         preshared: &[Option<Secret>],
         key_log: Option<&FilePath>,
+        door: Door,
     ) -> Result<Self, Fault> {
         let config = checked.config.clone();
         let (field, uplink, mtu) = (&checked.field, &checked.uplink, checked.uplink_mtu());
         let socket = setup::socket(&config)?;
+        let mut metrics = Metrics::default();
+        let shows = metrics.prepare(&config.file, config.metrics)?;
         let key_log = key_log.map(KeyLog::open).transpose()?;
         let mut device = private
             .map(|private| device(&config, overlay, private, preshared, [Some(mtu), None]))
@@ -155,8 +174,7 @@ impl Supervisor {
             device.log_keys();
         }
         let gate = Arc::new(Gate::new(&config.policy));
-        let rules = config.policy.rules.len();
-        let (out, inward) = (Arc::new(PathCounters::new(rules)), Arc::new(PathCounters::new(rules)));
+        let (out, inward) = (Arc::new(PathCounters::default()), Arc::new(PathCounters::default()));
         let (from, to) = field_port(&config, field)?;
         let (wire, port, ask) =
             Wire::open(&config, overlay, Which::First, (uplink, mtu), overlay.listen, &mailbox)?;
@@ -167,22 +185,19 @@ impl Supervisor {
         });
         let (news, came) = mpsc::channel();
         let log = Log::new(came, overlay);
-        let names = names::start(overlay, &mailbox).map_err(unmade)?;
-        let mut named = config.policy.clone();
-        named.allow.retain(|kind| *kind != Traffic::All);
-        let named = Gate::new(&named);
+        let names = names::start(overlay, &[], &mailbox).map_err(unmade)?;
         let path = Path::new(Parts {
             field: (from, to, field.mtu),
             uplink: (port, ask, mtu),
             trusted: config.uplink.mtu.is_some(),
             second,
             news,
-            named,
+            named: reload::named(&config.policy),
             names,
             device,
             overlay: overlay.clone(),
             max_age: config.run.max_age,
-            gate,
+            gate: Arc::clone(&gate),
             counters: [Arc::clone(&out), Arc::clone(&inward)],
             jobs,
             key_log: post,
@@ -198,9 +213,12 @@ impl Supervisor {
         };
         let thread = thread::Builder::new().name("both".into()).spawn(begin).map_err(unmade)?;
         let up = |port: &Interface| (interface::link_up(&port.name) == Some(true), 0);
+        let overlay = Arc::new(overlay.clone());
         let answers = Arc::new(Answers {
             about: About::new(checked),
-            overlay: overlay.clone(),
+            overlay: Mutex::new(Arc::clone(&overlay)),
+            gate: Mutex::new(gate),
+            door,
             mailbox: Arc::clone(&mailbox),
             out,
             inward,
@@ -216,12 +234,14 @@ impl Supervisor {
             watch: Arc::default(),
         });
         let server = control::serve(socket, &config.control.socket, answers.clone())?;
+        metrics.apply(shows, answers.clone());
         tracing::info!(
             field = %field.name, uplink = %uplink.name, uplink_mtu = mtu, listen = %overlay.listen,
             peers = overlay.peers.len(), protection = answers.about.protection, "forwarding"
         );
         Ok(Self {
-            overlay: overlay.clone(),
+            checked,
+            overlay,
             mailbox,
             thread,
             handshakes,
@@ -231,6 +251,7 @@ impl Supervisor {
             key_log,
             log,
             surroundings: Surroundings::new(field, uplink, false),
+            metrics,
             _server: server,
             config,
         })
@@ -325,19 +346,31 @@ fn device(
 ) -> Result<Box<Device>, Fault> {
     let mut device = Box::new(Device::new(private));
     for (peer, preshared) in overlay.peers.iter().zip(preshared) {
-        let settings = Settings {
-            preshared: preshared.as_ref().map_or([0; 32], |key| **key),
-            endpoint: peer.endpoint,
-            keepalive_seconds: peer.keepalive_seconds,
-            reach: limit(overlay, mtus).min(PREPARED_LEN),
-            ..Settings::new(peer.public_key)
-        };
-        device.add_peer(&settings).map_err(|error: PeerError| {
-            let what = format!("{} cannot be a peer: {error}", peer.name);
-            Fault::of_file(&config.file, what, "see public_key in [[overlay.peer]]")
-        })?;
+        let settings = settings(overlay, peer, preshared.as_ref(), mtus);
+        device.add_peer(&settings).map_err(|error| no_peer(config, peer, error))?;
     }
     Ok(device)
+}
+
+/// The settings of a peer in the device.
+fn settings(
+    overlay: &Overlay,
+    peer: &Peer,
+    preshared: Option<&Secret>,
+    mtus: [Option<usize>; 2],
+) -> Settings {
+    Settings {
+        preshared: preshared.map_or([0; 32], |key| **key),
+        endpoint: peer.endpoint,
+        keepalive_seconds: peer.keepalive_seconds,
+        reach: limit(overlay, mtus).min(PREPARED_LEN),
+        ..Settings::new(peer.public_key)
+    }
+}
+
+fn no_peer(config: &Config, peer: &Peer, error: PeerError) -> Fault {
+    let what = format!("{} cannot be a peer: {error}", peer.name);
+    Fault::of_file(&config.file, what, "see public_key in [[overlay.peer]]")
 }
 
 /// Opens a port for receiving and sending.

@@ -6,8 +6,10 @@ use std::sync::mpsc::Sender as Answer;
 use antedate_channel::wireguard::Done;
 
 use super::ask::Ask;
+use super::change::Change;
 use super::snapshot::Snapshot;
 use super::uplink::Port;
+use crate::config::overlay::Host;
 use crate::config::uplink::Which;
 use crate::frames::delivery::Delivery;
 use crate::sys::packet::Receiver;
@@ -27,8 +29,10 @@ pub enum Message {
     Uplink(Which, Port, usize),
     /// An uplink has another link address.
     Link(Which, [u8; 6]),
-    /// The address of a peer with a host name.
-    Endpoint(usize, SocketAddr),
+    /// Take over other settings and peers. The answer returns the replaced ones.
+    Change(Box<Change>, Answer<Box<Change>>),
+    /// The address of the peers with this host name.
+    Endpoint(Host, SocketAddr),
     /// The kernel's path MTU to an address. `None` without a route.
     Path(Which, SocketAddr, Option<usize>),
     /// A job of a handshake is done.

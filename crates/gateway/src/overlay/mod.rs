@@ -14,6 +14,7 @@
 //! - `datagram`: headers of datagrams on the interface
 //! - `wires`: opens and reopens an uplink
 //! - `hops`, `neighbours`: next hops of the peers
+//! - [`change`], `exchange`: settings and peers that change between two frames
 //! - `handshakes`: the handshake thread
 //! - [`drops`]: counters of dropped frames
 //! - `world`: clocks and random numbers
@@ -34,12 +35,14 @@ mod announcement;
 mod ask;
 mod carrier;
 mod census;
+pub mod change;
 pub mod class;
 
 pub mod daemon;
 mod datagram;
 mod discover;
 pub mod drops;
+mod exchange;
 mod handshakes;
 mod hops;
 mod inbound;

@@ -12,7 +12,7 @@ use antedate_hardening::confine;
 
 use super::message::Message;
 use super::state::{Core, Crypt};
-use crate::config::overlay::{Overlay, is_one_end};
+use crate::config::overlay::{Host, Overlay, is_one_end};
 use crate::run::mailbox::Mailbox;
 
 /// Interval of attempts for a name without an address.
@@ -25,26 +25,26 @@ const SILENT: u64 = 10_000_000_000;
 const UNANSWERED: u64 = 2;
 
 struct Name {
-    peer: usize,
-    host: String,
-    port: u16,
+    host: Host,
     at: Option<SocketAddr>,
     /// Whether it has to be resolved.
     wanted: bool,
     said: Option<Instant>,
 }
 
-/// Starts the thread, if a peer has a name. The returned sender asks for a peer's name again; the
-/// thread ends when it is dropped.
+/// Starts the thread, if a peer has a name. It resolves all names but the `known` ones. The
+/// returned sender asks for a name again; the thread ends when it is dropped.
 pub(super) fn start(
     overlay: &Overlay,
+    known: &[&Host],
     mailbox: &Arc<Mailbox<Message>>,
-) -> io::Result<Option<mpsc::Sender<usize>>> {
-    let names = overlay.peers.iter().enumerate().filter_map(|(peer, settings)| {
-        let (host, port) = settings.host.clone()?;
-        Some(Name { peer, host, port, at: None, wanted: true, said: None })
-    });
-    let mut names: Vec<_> = names.collect();
+) -> io::Result<Option<mpsc::Sender<Host>>> {
+    let mut names: Vec<Name> = Vec::new();
+    for host in overlay.peers.iter().filter_map(|peer| peer.host.as_ref()) {
+        if names.iter().all(|name| name.host != *host) {
+            names.push(Name { host: host.clone(), at: None, wanted: !known.contains(&host), said: None });
+        }
+    }
     if names.is_empty() {
         return Ok(None);
     }
@@ -56,12 +56,12 @@ pub(super) fn start(
         loop {
             for name in names.iter_mut().filter(|name| name.wanted) {
                 if let Some(at) = name.resolve(v6) {
-                    mailbox.post(Message::Endpoint(name.peer, at));
+                    mailbox.post(Message::Endpoint(name.host.clone(), at));
                 }
             }
             match asked.recv_timeout(AGAIN) {
-                Ok(peer) => {
-                    names.iter_mut().filter(|name| name.peer == peer).for_each(|name| name.wanted = true);
+                Ok(host) => {
+                    names.iter_mut().filter(|name| name.host == host).for_each(|name| name.wanted = true);
                 }
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return,
@@ -74,13 +74,14 @@ pub(super) fn start(
 
 impl Name {
     fn resolve(&mut self, v6: bool) -> Option<SocketAddr> {
-        let found = (self.host.as_str(), self.port).to_socket_addrs();
+        let (host, port) = &self.host;
+        let found = (host.as_str(), *port).to_socket_addrs();
         let reason = match found {
             Ok(mut all) => match all.find(|at| at.is_ipv6() == v6 && is_one_end(at.ip())) {
                 Some(at) => {
                     self.wanted = false;
                     if self.at.replace(at) != Some(at) {
-                        tracing::info!(host = %self.host, %at, "host name of a peer resolved");
+                        tracing::info!(host, %at, "host name of a peer resolved");
                     }
                     return Some(at);
                 }
@@ -92,7 +93,8 @@ impl Name {
         if self.said.is_none_or(|said| said.elapsed() >= QUIET) {
             self.said = Some(Instant::now());
             tracing::warn!(
-                host = %self.host, reason,
+                host,
+                reason,
                 "the host name of a peer has no address; see endpoint, and: getent ahosts"
             );
         }
@@ -104,24 +106,27 @@ impl Core {
     /// Has the names of lost peers resolved again.
     pub(super) fn find_lost(&mut self, now: u64) {
         let (Some(names), Crypt::Wireguard(device)) = (&self.names, &self.crypt) else { return };
-        for (place, peer) in self.peers.iter_mut().enumerate() {
+        for peer in &mut self.peers {
             let Some(counters) = device.counters(peer.id) else { continue };
-            if peer.settings.host.is_none() || now.saturating_sub(counters.last_received) < SILENT {
+            let Some(host) = &peer.settings.host else { continue };
+            if now.saturating_sub(counters.last_received) < SILENT {
                 peer.unanswered = counters.initiations_sent;
             } else if counters.initiations_sent >= peer.unanswered + UNANSWERED {
                 peer.unanswered = counters.initiations_sent;
                 // The thread may have ended.
-                let _ = names.send(place);
+                let _ = names.send(host.clone());
             }
         }
     }
 
-    /// Stores the address of a peer with a name.
-    pub(super) fn found(&mut self, now: u64, place: usize, at: SocketAddr) {
-        let (Some(peer), Crypt::Wireguard(device)) = (self.peers.get(place), &mut self.crypt) else { return };
-        if device.endpoint(peer.id) != Some(at) {
-            device.set_endpoint(now, peer.id, at);
-            self.look = 0;
+    /// Stores the address of the peers with this host name.
+    pub(super) fn found(&mut self, now: u64, host: &Host, at: SocketAddr) {
+        let Crypt::Wireguard(device) = &mut self.crypt else { return };
+        for peer in self.peers.iter().filter(|peer| peer.settings.host.as_ref() == Some(host)) {
+            if device.endpoint(peer.id) != Some(at) {
+                device.set_endpoint(now, peer.id, at);
+                self.look = 0;
+            }
         }
     }
 }
@@ -132,8 +137,7 @@ mod tests {
 
     #[test]
     fn addresses_of_the_right_version_are_found() {
-        let name =
-            |host: &str| Name { peer: 0, host: host.into(), port: 51820, at: None, wanted: true, said: None };
+        let name = |host: &str| Name { host: (host.into(), 51820), at: None, wanted: true, said: None };
         // Addresses need no name server.
         assert_eq!(name("192.0.2.7").resolve(false), Some(([192, 0, 2, 7], 51820).into()));
         assert_eq!(name("192.0.2.7").resolve(true), None);

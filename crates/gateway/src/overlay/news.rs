@@ -35,6 +35,12 @@ impl Log {
         Self { came, peers, elsewhere: None }
     }
 
+    /// Writes what came, and names other peers from now on.
+    pub(super) fn rename(&mut self, overlay: &Overlay) {
+        self.drain();
+        self.peers = overlay.peers.iter().map(|peer| peer.name.clone()).collect();
+    }
+
     /// Writes what came since the last call.
     pub(super) fn drain(&mut self) {
         while let Ok(news) = self.came.try_recv() {

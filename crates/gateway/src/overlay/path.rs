@@ -24,7 +24,7 @@ use super::state::{Core, Crypt};
 use super::storm::Bound;
 use super::table::Table;
 use super::uplink::{Inward, Port};
-use crate::config::overlay::Overlay;
+use crate::config::overlay::{Host, Overlay};
 use crate::config::uplink::Which;
 use crate::frames::delivery::Delivery;
 use crate::frames::gate::Gate;
@@ -41,13 +41,13 @@ const TURN: usize = 16;
 
 /// Both directions.
 pub struct Path {
-    from_field: Receiver,
-    from_uplink: Inward,
-    from_second: Option<Inward>,
+    pub(super) from_field: Receiver,
+    pub(super) from_uplink: Inward,
+    pub(super) from_second: Option<Inward>,
     /// The next-hops thread of each uplink.
     ask: [Option<Post<Asked>>; 2],
     scratch: Box<[u8]>,
-    core: Core,
+    pub(super) core: Core,
 }
 
 /// The parts of a [`Path`].
@@ -77,7 +77,7 @@ pub struct Parts {
     /// The policy without `all`.
     pub named: Gate,
     /// The thread that resolves names of peers, if there are any.
-    pub names: Option<Post<usize>>,
+    pub names: Option<Post<Host>>,
     /// The key log, if any.
     pub key_log: Option<Post<Vec<KeyLogEntry>>>,
 }
@@ -284,9 +284,9 @@ impl Path {
         }
     }
 
-    /// Stores the address of a peer with a name.
-    pub(super) fn found(&mut self, peer: usize, at: SocketAddr) {
-        self.core.found(thread::now(), peer, at);
+    /// Stores the address of the peers with this host name.
+    pub(super) fn found(&mut self, host: &Host, at: SocketAddr) {
+        self.core.found(thread::now(), host, at);
     }
 
     /// Stores the kernel's path MTU to an address.

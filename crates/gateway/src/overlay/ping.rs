@@ -54,6 +54,18 @@ impl Pings {
         self.waiting.push(Waiting { ask, number, since: now, sent: None, longest });
     }
 
+    /// Follows the peers to their new places. Those of a peer that is gone get no answer.
+    pub(super) fn replace_peers(&mut self, place: impl Fn(usize) -> Option<usize>) {
+        self.waiting.retain_mut(|one| {
+            let now = place(one.ask.peer);
+            if now.is_none() {
+                let _ = one.ask.result.send(Err(Unanswered::Lost));
+            }
+            one.ask.peer = now.unwrap_or_default();
+            now.is_some()
+        });
+    }
+
     /// Gives up those that waited long enough.
     fn give_up(&mut self, now: u64) {
         self.waiting.retain(|one| {

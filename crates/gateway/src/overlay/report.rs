@@ -9,12 +9,14 @@ use antedate_wire::echo::ECHO_LEN;
 use super::ask::{Answer, Ask, Unanswered};
 use super::message::Message;
 use super::snapshot::Snapshot;
-use crate::config::overlay::Overlay;
+use crate::config::overlay::{Overlay, Peer};
 use crate::config::uplink::Which;
+use crate::frames::gate::{Gate, Way};
 use crate::run::control::{Command, CommandError, Echo, Ping, StatusSource};
 use crate::run::counters::PathCounters;
 use crate::run::lock;
 use crate::run::mailbox::Mailbox;
+use crate::run::reload::Door;
 use crate::run::report::{ANSWER_TIMEOUT, About, Carries, Place, Shares, forwarding, port};
 use crate::run::status::{OverlayPeer, Status};
 use crate::run::watch::Watch;
@@ -25,7 +27,12 @@ const ECHO_PATIENCE: Duration = Duration::from_secs(3);
 /// Answers requests of the control socket.
 pub(super) struct Answers {
     pub(super) about: About,
-    pub(super) overlay: Overlay,
+    /// `[overlay]`, with the peers in the order of the forwarding thread.
+    pub(super) overlay: Mutex<Arc<Overlay>>,
+    /// The policy with the counters of its rules.
+    pub(super) gate: Mutex<Arc<Gate>>,
+    /// The way to have the configuration read again.
+    pub(super) door: Door,
     pub(super) mailbox: Arc<Mailbox<Message>>,
     pub(super) out: Arc<PathCounters>,
     pub(super) inward: Arc<PathCounters>,
@@ -50,8 +57,7 @@ impl Answers {
 
     /// The index of a peer with this name, or address in the tunnel. Without one, that of the only
     /// peer.
-    fn peer(&self, asked: &str) -> Option<usize> {
-        let peers = &self.overlay.peers;
+    fn peer(peers: &[Peer], asked: &str) -> Option<usize> {
         if asked.is_empty() {
             return (peers.len() == 1).then_some(0);
         }
@@ -110,7 +116,9 @@ impl StatusSource for Answers {
         let [field, uplink, second] = *lock(&self.links);
         let [field_now, uplink_now] = lock(&self.ports).clone();
         let about = &self.about;
-        let (mut out, mut inward) = (forwarding(&self.out), forwarding(&self.inward));
+        let gate = Arc::clone(&lock(&self.gate));
+        let mut out = forwarding(&self.out, gate.hits(Way::Out));
+        let mut inward = forwarding(&self.inward, gate.hits(Way::In));
         (out.datagrams, inward.datagrams) = (self.out.sent.get(), self.inward.received.get());
         if let Some(snapshot) = &snapshot {
             let peers = &snapshot.document.peers;
@@ -140,20 +148,21 @@ impl StatusSource for Answers {
     }
 
     fn ping(&self, ping: &Ping) -> Result<Echo, CommandError> {
-        if self.overlay.private_key_file.is_none() {
+        let overlay = Arc::clone(&lock(&self.overlay));
+        if overlay.private_key_file.is_none() {
             return Err(refused(
                 "nothing is protected without WireGuard, so there is no protected echo",
                 "leave out wireguard = false",
             ));
         }
-        let Some(peer) = self.peer(&ping.peer) else {
+        let Some(peer) = Self::peer(&overlay.peers, &ping.peer) else {
             let what = match ping.peer.as_str() {
-                "" => format!("there are {} peers", self.overlay.peers.len()),
+                "" => format!("there are {} peers", overlay.peers.len()),
                 name => format!("\"{name}\" is no peer"),
             };
             return Err(refused(what, "name one as in the configuration, or by its address in the tunnel"));
         };
-        let name = &self.overlay.peers[peer].name;
+        let name = &overlay.peers[peer].name;
         let (which, on) =
             if ping.second_uplink { (Which::Second, " on the second uplink") } else { (Which::First, "") };
         let [octets, wanted] =
@@ -197,10 +206,7 @@ impl StatusSource for Answers {
                 what: "an overlay has sessions, no associations".into(),
                 remedy: "`antedate gateway rekey` makes new sessions".into(),
             }),
-            Command::Reload => Err(CommandError {
-                what: "an overlay has no file of CAKs that could be read again".into(),
-                remedy: "restart the gateway to read its configuration again".into(),
-            }),
+            Command::Reload => self.door.reload(),
         }
     }
 }

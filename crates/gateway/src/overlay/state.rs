@@ -20,7 +20,7 @@ use super::storm::Bound;
 use super::table::Table;
 use super::uplink::Outward;
 use super::world::World;
-use crate::config::overlay::Overlay;
+use crate::config::overlay::{Host, Overlay};
 use crate::config::uplink::Which;
 use crate::frames::delivery::Delivery;
 use crate::frames::gate::{Gate, Way};
@@ -87,7 +87,7 @@ pub(super) struct Core {
     /// The policy without `all`.
     pub(super) named: Gate,
     /// The thread that resolves names of peers, if there are any.
-    pub(super) names: Option<Post<usize>>,
+    pub(super) names: Option<Post<Host>>,
     /// Frames from elsewhere at the last look.
     pub(super) strayed: u64,
     pub(super) drops: Drops,

@@ -115,6 +115,11 @@ pub struct Table {
     suspect: Option<Suspect>,
 }
 
+/// The addresses of each peer.
+fn share(most_of_field: usize, peers: usize) -> usize {
+    most_of_field / peers.clamp(1, 14)
+}
+
 impl Table {
     /// An empty table for this many peers and addresses; `ageing` in nanoseconds.
     #[must_use]
@@ -122,7 +127,7 @@ impl Table {
         // The field may use all but the peers' share, a single peer all but the field's share.
         // Several peers share, each at least a sixteenth.
         let most_of_field = most - most / 8;
-        let most_of_peer = most_of_field / peers.clamp(1, 14);
+        let most_of_peer = share(most_of_field, peers);
         Self {
             entries: HashMap::with_capacity(most),
             ageing,
@@ -142,6 +147,45 @@ impl Table {
     /// Adds a static entry.
     pub fn fix(&mut self, address: EthernetAddress, peer: usize) {
         self.entries.insert(address, Entry::new(Place::Peer(peer), 0, true));
+    }
+
+    /// Changes the ageing time, in nanoseconds.
+    pub const fn set_ageing(&mut self, ageing: u64) {
+        self.ageing = ageing;
+    }
+
+    /// Follows the peers to their new places. Forgets the machines of those that are gone, and
+    /// replaces the static entries.
+    pub fn replace_peers(
+        &mut self,
+        peers: usize,
+        place: impl Fn(usize) -> Option<usize>,
+        fixed: impl Iterator<Item = (EthernetAddress, usize)>,
+    ) {
+        self.most_of_peer = share(self.most_of_field, peers);
+        (self.of_field, self.of_peer) = (0, vec![0; peers]);
+        let (of_field, of_peer) = (&mut self.of_field, &mut self.of_peer);
+        self.entries.retain(|_, entry| {
+            let count = match &mut entry.place {
+                Place::Field => Some(&mut *of_field),
+                Place::Peer(peer) => place(*peer).and_then(|now| {
+                    *peer = now;
+                    of_peer.get_mut(now)
+                }),
+            };
+            match count {
+                Some(count) if !entry.fixed => *count += 1,
+                _ => return false,
+            }
+            true
+        });
+        self.suspect = None;
+        for (address, peer) in fixed {
+            if let Some(learned) = self.entries.remove(&address) {
+                self.count(learned.place, false);
+            }
+            self.fix(address, peer);
+        }
     }
 
     /// Remembers a machine whose frame from a peer was refused, for the log.
@@ -356,6 +400,23 @@ mod tests {
         assert!(moved > 0 && moved < 2_000, "{moved}");
         assert_eq!(table.loops, 1);
         assert_eq!(table.find(mac(1), 60 * S), Some(field));
+    }
+
+    #[test]
+    fn machines_follow_their_peers() {
+        let mut table = Table::new(3, 64, 300 * S);
+        for (n, place) in [(1, Place::Field), (2, Place::Peer(0)), (3, Place::Peer(1)), (4, Place::Peer(2))] {
+            table.heard(mac(n), place, true, S, || false);
+        }
+        table.fix(mac(8), 1);
+        // The first is gone, another one joins, and the field's machine is now fixed there.
+        table.replace_peers(3, |peer| peer.checked_sub(1), [(mac(9), 0), (mac(1), 2)].into_iter());
+        let places = [1, 2, 3, 4, 8, 9].map(|n| table.find(mac(n), 2 * S));
+        let peer = |place| Some(Place::Peer(place));
+        assert_eq!(places, [peer(2), None, peer(0), peer(1), None, peer(0)]);
+        assert_eq!((table.of_field, table.of_peer.as_slice()), (0, &[1, 1, 0][..]));
+        table.age(1000 * S);
+        assert_eq!((table.of_peer.as_slice(), table.find(mac(9), 1000 * S)), (&[0; 3][..], peer(0)));
     }
 
     #[test]

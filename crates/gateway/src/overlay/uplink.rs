@@ -172,6 +172,21 @@ impl Inward {
         }
     }
 
+    /// Drops datagrams that are older than these bounds from now on.
+    pub(super) fn bound(&mut self, max_age: Bounds) {
+        // A socket that stamps goes on without a bound. One that cannot stamps none, and none is
+        // stale.
+        if max_age != Bounds::NONE
+            && let Err(error) = self.socket.stamp()
+        {
+            tracing::warn!(%error, "the kernel stamps no datagrams: their age has no bound");
+        }
+        self.ages.bound(max_age);
+        if let Some(ring) = &mut self.ring {
+            ring.bound(max_age);
+        }
+    }
+
     /// Datagrams dropped for their age since the last call.
     pub(super) fn take_stale(&mut self) -> u64 {
         std::mem::take(&mut self.stale) + self.ring.as_mut().map_or(0, Receiver::take_stale)
@@ -364,6 +379,11 @@ impl Outward {
         let _ = self.socket.whole(true);
         self.flush(counters);
         let _ = self.socket.whole(false);
+    }
+
+    /// Drops datagrams that waited here for longer from now on.
+    pub(super) const fn bound(&mut self, max_age: Bounds) {
+        self.max_age = max_age;
     }
 
     /// Asks the next-hops thread.

@@ -10,7 +10,7 @@ use super::message::Message;
 use super::path::Path;
 use super::snapshot::Snapshot;
 use super::uplink::Inward;
-use crate::run::duty::{Duty, WAKE_UP, forward};
+use crate::run::duty::{Break, Duty, WAKE_UP, forward};
 use crate::run::governor::{Governor, Mode};
 use crate::run::mailbox::Mailbox;
 use crate::run::warm::Warm;
@@ -74,7 +74,7 @@ impl Duty for Worker {
     const PUNCTUAL: bool = true;
 
     #[inline]
-    fn message(&mut self, governor: &Governor) -> ControlFlow<(), bool> {
+    fn message(&mut self, governor: &Governor) -> ControlFlow<Break, bool> {
         if self.messages_wait() {
             return ControlFlow::Continue(false);
         }
@@ -85,12 +85,24 @@ impl Duty for Worker {
                 // The requester may be gone.
                 let _ = answer.send(Snapshot::take(&self.path, governor));
             }
+            Message::Change(mut change, answer) => {
+                let mode = change.mode;
+                self.path.change(&mut change);
+                // The main thread may have given up waiting.
+                let _ = answer.send(change);
+                // Of peers that joined or left, and of preshared keys.
+                stack::wipe_some();
+                if mode != self.mode {
+                    self.mode = mode;
+                    return ControlFlow::Break(Break::Mode(mode));
+                }
+            }
             Message::Ping(ask) => self.path.ping(ask),
             Message::Rekey => self.path.rekey(),
             Message::Field(from, to, mtu) => self.path.replace_field(from, to, mtu),
             Message::Uplink(which, port, mtu) => self.path.replace_uplink(which, port, mtu),
             Message::Link(which, address) => self.path.readdress_uplink(which, address),
-            Message::Endpoint(peer, at) => self.path.found(peer, at),
+            Message::Endpoint(host, at) => self.path.found(&host, at),
             Message::Path(which, to, mtu) => self.path.learn_path(which, to, mtu),
             Message::Handshake(done) => {
                 self.path.handshake(done);
@@ -98,7 +110,7 @@ impl Duty for Worker {
                 stack::wipe_some();
             }
             Message::Hop(which, to, hop) => self.path.learn_hop(which, to, hop),
-            Message::Stop => return ControlFlow::Break(()),
+            Message::Stop => return ControlFlow::Break(Break::Stop),
         }
         ControlFlow::Continue(true)
     }

@@ -25,7 +25,7 @@ pub enum Request {
     },
     /// `{"request":"rekey"}`: start new sessions with all peers of an overlay.
     Rekey {},
-    /// `{"request":"reload"}`: read the file of key agreement again.
+    /// `{"request":"reload"}`: read the configuration and its keys again.
     Reload {},
     /// `{"request":"ping","peer":"hall"}`: one protected echo.
     Ping(Ping),
@@ -77,7 +77,7 @@ pub enum Command {
     },
     /// Start new sessions with all peers of an overlay.
     Rekey,
-    /// Read the file of key agreement again.
+    /// Read the configuration and its keys again.
     Reload,
 }
 

@@ -36,8 +36,9 @@ impl Counter {
     }
 }
 
-/// The counters of one direction.
-#[derive(Debug)]
+/// The counters of one direction. Those of the rules are with the policy
+/// (`frames/gate.rs`).
+#[derive(Debug, Default)]
 pub struct PathCounters {
     /// Frames received from the port, a super-frame as one.
     pub received: Counter,
@@ -85,39 +86,4 @@ pub struct PathCounters {
     pub passed: [Counter; Class::COUNT],
     /// Frames that the policy refused, by class.
     pub refused: [Counter; Class::COUNT],
-    /// Frames that each rule of the policy decided.
-    pub rules: Box<[Counter]>,
-}
-
-impl PathCounters {
-    /// All zero, for a policy with this many rules.
-    #[must_use]
-    pub fn new(rules: usize) -> Self {
-        Self {
-            received: Counter::default(),
-            octets_received: Counter::default(),
-            sent: Counter::default(),
-            octets_sent: Counter::default(),
-            too_long: Counter::default(),
-            not_protected: Counter::default(),
-            express: Counter::default(),
-            bulk_full: Counter::default(),
-            checksums_completed: Counter::default(),
-            super_frames: Counter::default(),
-            joined: Counter::default(),
-            unsupported_offload: Counter::default(),
-            stale: Counter::default(),
-            truncated: Counter::default(),
-            overruns: Counter::default(),
-            queue_full: Counter::default(),
-            link_down: Counter::default(),
-            send_failed: Counter::default(),
-            forged: Counter::default(),
-            forger: Counter::default(),
-            own_sci: Counter::default(),
-            passed: Default::default(),
-            refused: Default::default(),
-            rules: (0..rules).map(|_| Counter::default()).collect(),
-        }
-    }
 }

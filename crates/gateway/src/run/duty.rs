@@ -25,6 +25,15 @@ const CALM: Duration = Duration::from_micros(300);
 /// Consecutive turns with frames before the thread checks whether it must rest.
 const TURNS: u32 = 64;
 
+/// Why the loop is left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Break {
+    /// To end.
+    Stop,
+    /// To begin again with another way to wait.
+    Mode(Mode),
+}
+
 /// The duties of a forwarding thread in the loop.
 pub(crate) trait Duty: Warm {
     /// Whether a waiting frame must leave exactly when it is due. Otherwise slightly later is fine.
@@ -32,8 +41,9 @@ pub(crate) trait Duty: Warm {
     /// Whether a poll of the ports needs no system call, so that the thread can
     /// [linger](Self::linger).
     const LINGERS: bool = false;
-    /// Executes the next message, if any. Returns whether there was one, or `Break` to end.
-    fn message(&mut self, governor: &Governor) -> ControlFlow<(), bool>;
+    /// Executes the next message, if any. Returns whether there was one, or `Break` to end or to
+    /// wait in another way.
+    fn message(&mut self, governor: &Governor) -> ControlFlow<Break, bool>;
     /// Handles a bounded number of ready frames. Calls `heard` with the flow of each. Returns their
     /// number.
     fn turn(&mut self, heard: impl FnMut(u32)) -> usize;
@@ -51,11 +61,19 @@ pub(crate) trait Duty: Warm {
 }
 
 /// Runs the loop until a message ends it, with the rights that frames need.
-pub(crate) fn forward<D: Duty>(duty: &mut D, mode: Mode) {
+pub(crate) fn forward<D: Duty>(duty: &mut D, mut mode: Mode) {
     let mut governor = Governor::new(mode, thread::now(), thread::cpu_time());
     let bound = thread::real_time_bound();
     setup::frames_only();
     let mut breath = bound.map(|(runtime, period)| Breath::new(runtime, period, thread::now()));
+    while let Break::Mode(other) = rounds(duty, mode, &mut governor, &mut breath) {
+        mode = other;
+        governor.set_mode(mode, thread::now(), thread::cpu_time());
+    }
+}
+
+/// The loop with one way to wait.
+fn rounds<D: Duty>(duty: &mut D, mode: Mode, governor: &mut Governor, breath: &mut Option<Breath>) -> Break {
     let listens = governor.listens();
     let mut rested = true;
     let (steps, haste) = (duty.steps(), duty.haste());
@@ -70,8 +88,8 @@ pub(crate) fn forward<D: Duty>(duty: &mut D, mode: Mode) {
     let (mut alone, mut parts) = (false, 0u32);
     loop {
         // One at a time, so that frames pass between the keys of many members.
-        match duty.message(&governor) {
-            ControlFlow::Break(()) => return,
+        match duty.message(governor) {
+            ControlFlow::Break(why) => return why,
             // There may be other keys, or more packet numbers.
             ControlFlow::Continue(true) => frames = frames.max(haste),
             ControlFlow::Continue(false) => {}
@@ -87,7 +105,7 @@ pub(crate) fn forward<D: Duty>(duty: &mut D, mode: Mode) {
             duty.show();
             if turns >= TURNS {
                 turns = 0;
-                breathe(duty, breath.as_mut(), &governor, false);
+                breathe(duty, breath.as_mut(), governor, false);
             }
             continue;
         }
@@ -98,13 +116,13 @@ pub(crate) fn forward<D: Duty>(duty: &mut D, mode: Mode) {
             thread::yield_now();
             continue;
         }
-        if breathe(duty, breath.as_mut(), &governor, true) || await_due(duty, breath.as_mut(), steps) {
+        if breathe(duty, breath.as_mut(), governor, true) || await_due(duty, breath.as_mut(), steps) {
             continue;
         }
         if lets_others_go_first && !calm && frames < haste {
             calm = true;
             duty.sleep(CALM);
-            if let Some(breath) = &mut breath {
+            if let Some(breath) = breath {
                 breath.rested(thread::now());
             }
             continue;
@@ -142,7 +160,7 @@ pub(crate) fn forward<D: Duty>(duty: &mut D, mode: Mode) {
                 governor.sleep();
                 duty.sleep(pause);
                 looks = 0;
-                if let Some(breath) = &mut breath {
+                if let Some(breath) = breath {
                     breath.rested(thread::now());
                 }
                 if listens {
@@ -215,7 +233,7 @@ mod tests {
     impl<const PUNCTUAL: bool> Duty for Waits<PUNCTUAL> {
         const PUNCTUAL: bool = PUNCTUAL;
 
-        fn message(&mut self, _: &Governor) -> ControlFlow<(), bool> {
+        fn message(&mut self, _: &Governor) -> ControlFlow<Break, bool> {
             ControlFlow::Continue(false)
         }
 
@@ -269,6 +287,10 @@ mod tests {
     struct Scripted {
         frames: Vec<usize>,
         message: Option<usize>,
+        /// Another way to wait, from this turn on.
+        change: Option<(usize, Mode)>,
+        /// Frames that the governor has counted.
+        caught: u64,
         haste: usize,
         turn: usize,
         prepared: Vec<usize>,
@@ -278,10 +300,14 @@ mod tests {
     impl Duty for Scripted {
         const PUNCTUAL: bool = false;
 
-        fn message(&mut self, _: &Governor) -> ControlFlow<(), bool> {
+        fn message(&mut self, governor: &Governor) -> ControlFlow<Break, bool> {
             if self.turn == self.frames.len() {
-                return ControlFlow::Break(());
+                return ControlFlow::Break(Break::Stop);
             }
+            if let Some((_, mode)) = self.change.take_if(|(turn, _)| *turn == self.turn) {
+                return ControlFlow::Break(Break::Mode(mode));
+            }
+            self.caught = governor.caught + governor.woken;
             ControlFlow::Continue(self.message == Some(self.turn))
         }
 
@@ -356,6 +382,22 @@ mod tests {
         let duty = after_frames(1, HASTE, Mode::Adaptive { percent: 1 });
         assert!(duty.prepared.first().is_some_and(|turn| *turn <= duty.slept[0]), "{:?}", duty.prepared);
         assert_eq!(duty.slept[0], 6, "{:?}", duty.slept);
+    }
+
+    #[test]
+    fn way_to_wait_changes_between_turns() {
+        let adaptive = Mode::Adaptive { percent: 1 };
+        for (from, to, sleeps) in [(Mode::Busy, Mode::Block, true), (Mode::Block, Mode::Busy, false)] {
+            let mut duty = Scripted { frames: vec![0; 40], change: Some((20, to)), ..Scripted::default() };
+            forward(&mut duty, from);
+            assert_eq!(duty.slept.iter().any(|turn| *turn >= 20), sleeps, "{:?}", duty.slept);
+            assert_eq!(duty.slept.iter().any(|turn| *turn < 20), !sleeps, "{:?}", duty.slept);
+        }
+        // What it knows of the flows, and its counters, stay.
+        let frames = (0..40).map(|turn| usize::from(turn == 3)).collect();
+        let mut duty = Scripted { frames, change: Some((9, adaptive)), ..Scripted::default() };
+        forward(&mut duty, Mode::Adaptive { percent: 2 });
+        assert_eq!(duty.caught, 1);
     }
 
     #[test]

@@ -89,6 +89,12 @@ impl Governor {
         }
     }
 
+    /// Waits in another way from now on. What is known of the flows stays.
+    pub fn set_mode(&mut self, mode: Mode, now: u64, cpu: u64) {
+        (self.mode, self.budget, self.settled, self.awake_since) = (mode, 0, (now, cpu), now);
+        self.asleep = false;
+    }
+
     /// Whether [`Self::frame`] must be called for each frame.
     #[must_use]
     pub fn listens(&self) -> bool {

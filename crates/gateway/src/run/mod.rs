@@ -4,6 +4,8 @@
 //! - `warm`: preparation while no frame is ready, and what keeps the caches warm
 //! - [`mailbox`], [`counters`]: messages to a forwarding thread, and its counters
 //! - [`control`], [`status`], [`report`]: the control socket and its answers
+//! - [`metrics`]: the metrics endpoint
+//! - [`reload`]: the request to read the configuration again
 //! - [`trouble`], [`watch`]: conditions that the log warns of, each with its remedy
 //! - [`surroundings`]: watches the host around a running gateway
 //! - [`setup`]: CPUs, priorities, and other parts of a start
@@ -17,6 +19,8 @@ pub mod counters;
 pub(crate) mod duty;
 pub mod governor;
 pub mod mailbox;
+pub mod metrics;
+pub mod reload;
 pub mod report;
 pub(crate) mod rhythm;
 pub mod setup;

@@ -33,19 +33,19 @@ pub struct Waits {
     pub cpu: u64,
 }
 
-/// The constant part of the status.
-#[derive(Debug, Clone)]
+/// The part of the status that only a reload changes.
+#[derive(Debug)]
 pub struct About {
     started: Instant,
     pub(crate) config: String,
     /// `macsec`, `wireguard` or `none`.
     pub protection: &'static str,
-    poll: Poll,
+    poll: Mutex<Poll>,
     pub(crate) macsec: Option<(String, Sci, BTreeMap<Sci, String>)>,
 }
 
 impl About {
-    /// The constant part of a gateway that starts now.
+    /// This part of a gateway that starts now.
     #[must_use]
     pub fn new(checked: &Checked) -> Self {
         let macsec = match &checked.protection {
@@ -66,9 +66,14 @@ impl About {
                 Keyed::Overlay { private: Some(_), .. } => "wireguard",
                 Keyed::Overlay { private: None, .. } | Keyed::Plain => "none",
             },
-            poll: checked.config.run.poll,
+            poll: Mutex::new(checked.config.run.poll),
             macsec,
         }
+    }
+
+    /// Another way to poll.
+    pub(crate) fn set_poll(&self, poll: Poll) {
+        *lock(&self.poll) = poll;
     }
 
     /// The part of the status that identifies the gateway.
@@ -130,7 +135,7 @@ impl Shares {
         let now = Instant::now();
         let cpu: Vec<u64> = waits.iter().map(|w| w.cpu).collect();
         let before = lock(&self.last).replace((now, cpu));
-        let (poll, percent) = match about.poll {
+        let (poll, percent) = match *lock(&about.poll) {
             Poll::Adaptive { cpu_percent } => ("adaptive", Some(cpu_percent)),
             Poll::Busy => ("busy", None),
             Poll::Block => ("block", None),
@@ -161,8 +166,8 @@ impl Shares {
     }
 }
 
-/// The status of one direction.
-pub(crate) fn forwarding(counters: &PathCounters) -> Forwarding {
+/// The status of one direction, with the counters of its rules.
+pub(crate) fn forwarding(counters: &PathCounters, rules: &[Counter]) -> Forwarding {
     let reasons = [
         ("too-long", &counters.too_long),
         ("not-protected", &counters.not_protected),
@@ -183,7 +188,7 @@ pub(crate) fn forwarding(counters: &PathCounters) -> Forwarding {
         forwarded_octets: counters.octets_sent.get(),
         datagrams: 0,
         refused: policy.chain(rest).filter(|(_, count)| *count > 0).collect(),
-        rules: counters.rules.iter().map(Counter::get).collect(),
+        rules: rules.iter().map(Counter::get).collect(),
         express_frames: counters.express.get(),
         segmented: counters.super_frames.get(),
         joined: counters.joined.get(),

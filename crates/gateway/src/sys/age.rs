@@ -91,6 +91,13 @@ impl Ages {
         Self { bounds, distance, greatest: distance, measure_at: 0 }
     }
 
+    /// Changes the bounds.
+    pub fn bound(&mut self, bounds: Bounds) {
+        if bounds != self.bounds {
+            *self = Self::new(bounds);
+        }
+    }
+
     /// The age of a frame with this stamp: nanoseconds of the real-time clock.
     #[inline]
     pub fn of(&mut self, stamp: i64) -> Age {

@@ -290,8 +290,13 @@ impl Receiver {
     /// Drops frames that are older than these bounds when their turn comes.
     #[must_use]
     pub fn bounded(mut self, bounds: Bounds) -> Self {
-        self.ages = Ages::new(bounds);
+        self.bound(bounds);
         self
+    }
+
+    /// As [`Self::bounded`], from the next frame on.
+    pub fn bound(&mut self, bounds: Bounds) {
+        self.ages.bound(bounds);
     }
 
     /// Whether a frame is ready. Costs one memory read.

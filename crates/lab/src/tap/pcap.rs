@@ -19,13 +19,19 @@ impl Pcap {
     }
 }
 
+/// The file header: version 2.4, UTC.
+const HEADER: [u32; 6] = [MAGIC_NANOSECONDS, 2 | 4 << 16, 0, 0, SNAP_LEN, LINK_TYPE_ETHERNET];
+
+/// Whether a file begins as those written here. Other programs' have other lengths or stamps.
+#[must_use]
+pub fn is_ours(octets: &[u8]) -> bool {
+    octets.starts_with(HEADER.map(u32::to_le_bytes).as_flattened())
+}
+
 impl<W: Write> Pcap<W> {
     /// Begins with the file header.
     pub fn new(mut writer: W) -> io::Result<Self> {
-        let version = 2_u32 | 4 << 16;
-        for word in [MAGIC_NANOSECONDS, version, 0, 0, SNAP_LEN, LINK_TYPE_ETHERNET] {
-            writer.write_all(&word.to_le_bytes())?;
-        }
+        writer.write_all(HEADER.map(u32::to_le_bytes).as_flattened())?;
         Ok(Self(writer))
     }
 
@@ -56,5 +62,6 @@ mod tests {
         assert_eq!(octets[..8], [0x4d, 0x3c, 0xb2, 0xa1, 2, 0, 4, 0]);
         assert_eq!(octets[24..40], [3, 0, 0, 0, 7, 0, 0, 0, 3, 0, 0, 0, 3, 0, 0, 0]);
         assert_eq!(octets[40..], [1, 2, 3]);
+        assert!(is_ours(&octets) && !is_ours(&octets[..23]));
     }
 }

@@ -1,5 +1,6 @@
 //! A gateway as a thread of the test, inside a network namespace.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -62,6 +63,20 @@ impl Daemon {
             let stopped = thread.join();
             assert!(stopped.is_ok() || thread::panicking(), "the gateway does not stop cleanly");
         }
+    }
+
+    /// Its configuration.
+    #[allow(dead_code, reason = "each test program compiles this module; one alone calls it")]
+    pub(crate) fn file(&self) -> &Path {
+        &self.file
+    }
+
+    /// Changes the text of its configuration, without having it read.
+    #[allow(dead_code, reason = "each test program compiles this module; one alone calls it")]
+    pub(crate) fn edit(&self, before: &str, changed: &str) {
+        let text = fs::read_to_string(&self.file).expect("its configuration");
+        assert!(text.contains(before), "{before}");
+        fs::write(&self.file, text.replace(before, changed)).expect("the configuration is written");
     }
 
     /// Asks its control socket.

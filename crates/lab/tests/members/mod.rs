@@ -202,6 +202,42 @@ pub(crate) fn frame(from: usize, to: usize, number: u32) -> Vec<u8> {
     frame
 }
 
+/// Sends a frame every millisecond for this time, with actions at certain seconds. Returns the
+/// frames sent and lost.
+pub(crate) fn load(
+    association: &mut Association,
+    (from, to): (usize, usize),
+    seconds: u64,
+    mut at: impl FnMut(u64, &mut Association),
+) -> (u32, Vec<u32>) {
+    let start = Instant::now();
+    let (mut sent, mut done, mut came) = (0u32, 0, Vec::new());
+    let collect = |association: &Association, came: &mut Vec<u32>, patience| {
+        while let Some(frame) = association.next(to, patience) {
+            if let Some(number) = frame.get(16..20).and_then(<[u8]>::first_chunk) {
+                came.push(u32::from_be_bytes(*number));
+            }
+        }
+    };
+    while start.elapsed() < Duration::from_secs(seconds) {
+        let due = start + Duration::from_millis(sent.into());
+        if let Some(pause) = due.checked_duration_since(Instant::now()) {
+            thread::sleep(pause);
+        }
+        association.members[from].machine.send(&frame(from, to, sent)).expect("the frame is sent");
+        sent += 1;
+        collect(association, &mut came, Duration::ZERO);
+        if start.elapsed().as_secs() > done {
+            done += 1;
+            at(done, association);
+        }
+    }
+    collect(association, &mut came, Duration::from_millis(300));
+    came.sort_unstable();
+    came.dedup();
+    (sent, (0..sent).filter(|number| came.binary_search(number).is_err()).collect())
+}
+
 /// A gateway in a namespace.
 pub(crate) struct Gateway {
     space: Namespace,
@@ -240,6 +276,18 @@ impl Gateway {
     pub(crate) fn reload(&self, text: &str) -> Reply {
         self.write_caks(text);
         self.ask(Request::Reload {})
+    }
+
+    /// Its configuration.
+    #[allow(dead_code, reason = "each test program compiles this module; one alone calls it")]
+    pub(crate) fn file(&self) -> &std::path::Path {
+        self.daemon.file()
+    }
+
+    /// Changes the text of its configuration, without having it read.
+    #[allow(dead_code, reason = "each test program compiles this module; one alone calls it")]
+    pub(crate) fn edit(&self, before: &str, changed: &str) {
+        self.daemon.edit(before, changed);
     }
 
     pub(crate) fn ask(&self, request: Request) -> Reply {

@@ -239,6 +239,18 @@ impl Gateway {
         assert!(reply.ok, "{}", reply.message);
     }
 
+    /// Changes the text of its configuration, without having it read.
+    #[allow(dead_code, reason = "each test program compiles this module; one alone calls it")]
+    pub(crate) fn edit(&self, before: &str, changed: &str) {
+        self.0.edit(before, changed);
+    }
+
+    /// Any other request.
+    #[allow(dead_code, reason = "each test program compiles this module; one alone calls it")]
+    pub(crate) fn ask(&self, request: Request) -> Reply {
+        self.0.ask(request)
+    }
+
     /// Sends one echo.
     pub(crate) fn ping(&self, ping: Ping) -> Reply {
         self.0.ask(Request::Ping(ping))

@@ -65,7 +65,7 @@ fn own_endpoints(
 }
 
 /// Reads the keys of an overlay, and checks its settings against each other.
-pub(super) fn overlaid(
+pub(in crate::config) fn overlaid(
     draft: &Draft,
     overlay: &Overlay,
     machine: &dyn Machine,

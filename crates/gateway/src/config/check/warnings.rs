@@ -7,7 +7,7 @@ use antedate_wire::vlan::TAG_LEN as VLAN_TAG_LEN;
 use super::{Checked, Keyed, is_express_channel};
 use crate::config::machine::Machine;
 use crate::config::uplink::SLOWEST_MBIT;
-use crate::config::{FlowTables, Fragmentation, Rate, SciMode};
+use crate::config::{Config, FlowTables, Fragmentation, Rate, SciMode};
 
 /// Octets that MACsec adds to the payload of a frame, without the SCI: the rest of the SecTAG, the
 /// original EtherType and the ICV (IEEE 802.1AE-2018, 9.1).
@@ -124,15 +124,10 @@ pub(super) fn unmarked_fragments(checked: &Checked) -> Option<Fault> {
 }
 
 /// Flow tables that the cipher suite never uses.
-pub(super) fn idle_tables(checked: &Checked) -> Option<Fault> {
-    let (Keyed::Macsec { macsec, .. } | Keyed::Agreed { macsec, .. }) = &checked.protection else {
-        return None;
-    };
-    let config = &checked.config;
+pub(super) fn idle_tables(config: &Config, protection: &Keyed) -> Option<Fault> {
+    let (Keyed::Macsec { macsec, .. } | Keyed::Agreed { macsec, .. }) = protection else { return None };
     let asked = config.flows.as_ref().is_some_and(|flows| flows.tables != FlowTables::Off);
-    if !asked
-        || macsec.confidentiality && checked.protection.suites().iter().any(|suite| suite.has_flow_tables())
-    {
+    if !asked || macsec.confidentiality && protection.suites().iter().any(|suite| suite.has_flow_tables()) {
         return None;
     }
     let what = "does nothing: flow tables are for AES-GCM with encryption";
@@ -140,10 +135,9 @@ pub(super) fn idle_tables(checked: &Checked) -> Option<Fault> {
 }
 
 /// Traffic to groups that no switch forwards, beside a destination of MKPDUs for switches.
-pub(super) fn kept_by_switches(checked: &Checked) -> Option<Fault> {
-    let Keyed::Agreed { settings, .. } = &checked.protection else { return None };
+pub(super) fn kept_by_switches(config: &Config, protection: &Keyed) -> Option<Fault> {
+    let Keyed::Agreed { settings, .. } = protection else { return None };
     let [destination] = settings.destinations[..] else { return None };
-    let config = &checked.config;
     let named = config
         .policy
         .allow

@@ -13,6 +13,7 @@ mod run;
 
 use std::fs::File;
 use std::io::Read;
+use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
@@ -65,6 +66,7 @@ pub(super) struct Draft {
     /// The state directory, even if other settings of the section are wrong.
     pub(super) state_directory: Option<PathBuf>,
     pub(super) control: Option<Control>,
+    pub(super) metrics: Option<Option<SocketAddr>>,
     pub(super) lines: Lines,
 }
 
@@ -95,6 +97,7 @@ impl Draft {
             run: self.run?,
             state: self.state?,
             control: self.control?,
+            metrics: self.metrics?,
             lines: self.lines,
         })
     }
@@ -154,13 +157,9 @@ pub(super) fn read(file: &Path, text: &str) -> (Draft, Vec<Fault>) {
         state,
         state_directory,
         control: control(root.section("control"), base, &mut lines),
+        metrics: metrics(root.section("metrics"), &mut lines),
         lines,
     };
-    root.not_yet(
-        "metrics",
-        "a metrics endpoint is not part of this version",
-        "remove the section; `antedate gateway status` shows the counters",
-    );
     root.finish();
     (draft, document.into_faults())
 }
@@ -279,6 +278,34 @@ fn control(mut section: Section<'_, '_>, base: &Path, lines: &mut Lines) -> Opti
     });
     section.finish();
     Some(Control { socket: all(socket)?.unwrap_or_else(|| "/run/antedate/gateway.sock".into()) })
+}
+
+/// `Some(None)`: there is no section.
+fn metrics(mut section: Section<'_, '_>, lines: &mut Lines) -> Option<Option<SocketAddr>> {
+    const REMEDY: &str = "give a loopback address and a port, e.g. listen = \"127.0.0.1:9464\"";
+    lines.note("metrics", section.line());
+    if !section.is_present() {
+        section.finish();
+        return Some(None);
+    }
+    let listen = section.required("listen", REMEDY).and_then(|field| {
+        lines.note("metrics.listen", Some(field.line()));
+        let text = field.string()?;
+        let at = text.parse::<SocketAddr>().ok().filter(|at| at.port() != 0);
+        match at {
+            Some(at) if at.ip().is_loopback() => return Some(at),
+            Some(at) => {
+                field.fault(
+                    format!("{at} can be reached from other machines, and nobody is asked who they are"),
+                    format!("{REMEDY}; and a proxy that knows who asks, or an SSH tunnel"),
+                );
+            }
+            None => field.fault(format!("\"{text}\" is no address and port"), REMEDY),
+        }
+        None
+    });
+    section.finish();
+    listen.map(Some)
 }
 
 fn path(field: &Field<'_, '_>, base: &Path, remedy: &str) -> Option<PathBuf> {

@@ -300,3 +300,22 @@ fn each_class_has_its_own_counter() {
     assert_eq!(names[Class::Malformed.index()], "malformed");
     assert_eq!(names[Class::Named(Traffic::Lldp).index()], "lldp");
 }
+
+#[test]
+fn rule_that_stays_keeps_its_count() {
+    let rule = |number: u64, line| {
+        let conditions = Conditions { ethertype: Ranges::one(number), ..Conditions::default() };
+        Rule { line, ..allow(conditions) }
+    };
+    let before = Policy { rules: vec![rule(0x88cc, 1), rule(0x8892, 2)], allow: vec![] };
+    let after = Policy { rules: vec![rule(0x8892, 9), rule(0x0806, 10)], allow: vec![] };
+    let (old, new) = (Gate::new(&before), Gate::after(&after, &before));
+    old.hits(Way::Out)[0].add(3);
+    old.hits(Way::Out)[1].add(5);
+    old.hits(Way::In)[1].add(7);
+    new.take_over(Way::Out, &old);
+    let counts = |way| new.hits(way).iter().map(Counter::get).collect::<Vec<_>>();
+    assert_eq!((counts(Way::Out), counts(Way::In)), (vec![5, 0], vec![0, 0]));
+    new.take_over(Way::In, &old);
+    assert_eq!(counts(Way::In), [7, 0]);
+}

@@ -1,24 +1,24 @@
-//! The key file is read again while the gateway runs: on request, or for the sake of a member.
+//! The CAKs of a key file that was read again while the gateway runs: on request, or for the sake
+//! of a member.
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::Duration;
 
 use antedate_channel::mka::{GRACE, Kay, Listed, OtherKey};
-use antedate_host::fault::{Fault, Faults};
+use antedate_host::fault::Fault;
 
 use super::{Speaker, random};
 use crate::config::cak::CakFile;
-use crate::config::machine::{Machine as _, ThisMachine};
 
 /// The longest wait for the key-agreement thread, which may wait for forwarding threads itself.
-const PATIENCE: Duration = Duration::from_secs(5);
+const PATIENCE: Duration = Duration::from_secs(3);
 
 /// CAKs to take over, and the way back.
 pub(super) type Reload = (Vec<Listed>, Sender<Result<(), OtherKey>>);
 
-/// Reads the key file again for the key-agreement thread.
-#[derive(Debug, Clone)]
+/// Hands CAKs to the key-agreement thread.
+#[derive(Debug)]
 pub struct Reloader {
     file: PathBuf,
     lists: Sender<Reload>,
@@ -30,12 +30,11 @@ impl Reloader {
         (Self { file: file.to_owned(), lists }, reloads)
     }
 
-    /// Reads the file and takes over its keys. Returns a sentence about them.
+    /// Takes over the keys of a file that was read again. Returns a sentence about them.
     ///
     /// # Errors
-    /// All faults of the file. Everything stays as it was.
-    pub fn reload(&self) -> Result<String, Faults> {
-        let read = CakFile::load(&self.file, ThisMachine.user())?;
+    /// When one cannot be taken over. Everything stays as it was.
+    pub fn reload(&self, read: &CakFile) -> Result<String, Fault> {
         let (answer, answers) = mpsc::channel();
         let silent = || Fault::of_file(&self.file, "key agreement does not answer", "see the log");
         self.lists.send((read.list(), answer)).map_err(|_| silent())?;

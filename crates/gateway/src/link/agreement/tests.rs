@@ -31,7 +31,7 @@ fn speaker() -> (Speaker, UdpSocket) {
             threads: Vec::new(),
             channels: Vec::new(),
             shown: Arc::default(),
-            out: Arc::new(PathCounters::new(0)),
+            out: Arc::new(PathCounters::default()),
             watch: Arc::default(),
         },
         start: Moment::now(),

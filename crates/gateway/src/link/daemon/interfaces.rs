@@ -21,7 +21,7 @@ pub(super) fn is_up(interface: &Interface) -> bool {
     interface::link_up(&interface.name) == Some(true)
 }
 
-impl Supervisor {
+impl Supervisor<'_> {
     /// Follows the links. Reopens the ports when an interface was replaced or has another MTU.
     pub(super) fn follow(&mut self) {
         let names = [&mut self.field, &mut self.uplink].map(|port| {

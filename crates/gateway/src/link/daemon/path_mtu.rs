@@ -53,7 +53,7 @@ pub(super) fn desk(checked: &Checked, out: Option<&Arc<Mailbox<Message>>>) -> Op
     Some(Arc::new(Desk::new(*own, source, Arc::clone(out?))))
 }
 
-impl Supervisor {
+impl Supervisor<'_> {
     /// Sends the probes that are due, and applies their result.
     pub(super) fn probe(&mut self) {
         let Some(desk) = self.answers.desk.clone() else { return };

@@ -1,0 +1,173 @@
+//! Takes over a configuration that was read again: settings, and peers that come, go or change.
+
+use std::sync::Arc;
+use std::sync::mpsc;
+
+use antedate_channel::wireguard::ReadyPeer;
+use antedate_host::fault::{Fault, Faults};
+
+use super::{Supervisor, no_peer, settings};
+use crate::config::machine::ThisMachine;
+use crate::config::overlay::{Host, Overlay, Peer};
+use crate::config::policy::{Policy, Traffic};
+use crate::config::reload::{Rekeyed, Reread, reread};
+use crate::config::tunnel_keys::Secret;
+use crate::config::{Config, Protection};
+use crate::frames::gate::Gate;
+use crate::overlay::change::Change;
+use crate::overlay::message::Message;
+use crate::overlay::names;
+use crate::overlay::peers;
+use crate::run::lock;
+use crate::run::reload::{TAKEN_OVER, told};
+use crate::run::setup;
+
+/// The policy without `all`.
+pub(super) fn named(policy: &Policy) -> Gate {
+    let mut named = policy.clone();
+    named.allow.retain(|kind| *kind != Traffic::All);
+    Gate::new(&named)
+}
+
+/// Peers by what becomes of them: those that stay with their places before, in rising order.
+struct Sorted {
+    stay: Vec<(usize, Peer, Option<Secret>)>,
+    join: Vec<(Peer, Option<Secret>)>,
+    gone: Vec<String>,
+}
+
+/// Finds the peers of the file among the present ones.
+fn sorted(before: &[Peer], peers: &[Peer], preshared: Vec<Option<Secret>>, secured: bool) -> Sorted {
+    let is = |a: &Peer, b: &Peer| if secured { a.public_key == b.public_key } else { a.name == b.name };
+    let (mut stay, mut join) = (Vec::new(), Vec::new());
+    for (peer, key) in peers.iter().cloned().zip(preshared) {
+        match before.iter().position(|known| is(known, &peer)) {
+            Some(place) => stay.push((place, peer, key)),
+            None => join.push((peer, key)),
+        }
+    }
+    stay.sort_by_key(|(place, ..)| *place);
+    let lost = before.iter().filter(|known| !peers.iter().any(|peer| is(known, peer)));
+    let gone = lost.map(|peer| peer.name.clone()).collect();
+    Sorted { stay, join, gone }
+}
+
+impl Supervisor<'_> {
+    /// Reads the configuration again, and takes all of it over or nothing. Returns a sentence.
+    pub(super) fn reload(&mut self) -> Result<String, Faults> {
+        let Reread { config, keys, changed, warnings } =
+            reread(&self.config, &self.checked.protection, &ThisMachine)?;
+        let (Protection::Overlay(overlay), Rekeyed::Peers { private, preshared }) =
+            (&config.protection, keys)
+        else {
+            return Err(Fault::of_file(&config.file, "has no [overlay]", "put it back and reload").into());
+        };
+        let all = sorted(&self.overlay.peers, &overlay.peers, preshared, private.is_some());
+        let (config, overlay) = (config.clone(), Overlay::clone(overlay));
+        let (change, peers) = self.change(&config, overlay, private.as_ref(), all)?;
+        let shows = self.metrics.prepare(&config.file, config.metrics)?;
+        for warning in &warnings {
+            tracing::warn!("{warning:#}");
+        }
+        self.metrics.apply(shows, self.answers.clone());
+        let peers = self.take_over(config, change, peers);
+        Ok(told(&self.config.file, &changed, peers))
+    }
+
+    /// Prepares the change. The second value tells what becomes of the peers.
+    fn change(
+        &self,
+        config: &Config,
+        mut overlay: Overlay,
+        private: Option<&Secret>,
+        Sorted { stay, join, gone }: Sorted,
+    ) -> Result<(Change, Peers), Fault> {
+        let mut mtus = self.wires.iter().map(|wire| config.uplink.carries(wire.interface.mtu));
+        let mtus = [mtus.next(), mtus.next()];
+        let trusted = config.uplink.mtu.is_some();
+        let mut ready = Vec::new();
+        for (peer, preshared) in &join {
+            let made = |private: &Secret| {
+                let settings = settings(&overlay, peer, preshared.as_ref(), mtus);
+                ReadyPeer::new(private, &settings).map_err(|error| no_peer(config, peer, error))
+            };
+            let made = private.map(made).transpose()?;
+            // Its place comes when it joins.
+            ready.push((peers::Peer::new(&overlay, 0, peer, mtus, trusted), made));
+        }
+        let differs = |(place, peer, _): &&(usize, Peer, Option<Secret>)| {
+            self.overlay.peers.get(*place).is_none_or(|known| known != peer)
+        };
+        let told = Peers {
+            join: join.iter().map(|(peer, _)| peer.name.clone()).collect(),
+            changed: stay.iter().filter(differs).map(|(_, peer, _)| peer.name.clone()).collect(),
+            gone,
+            rekeyed: Vec::new(),
+        };
+        overlay.peers =
+            stay.iter().map(|(_, peer, _)| peer).chain(join.iter().map(|(peer, _)| peer)).cloned().collect();
+        let known: Vec<&Host> = self.overlay.peers.iter().filter_map(|peer| peer.host.as_ref()).collect();
+        let names = names::start(&overlay, &known, &self.mailbox)
+            .map_err(|error| Fault::of_thread(&config.file, &error))?;
+        let change = Change {
+            gate: Arc::new(Gate::after(&config.policy, &self.config.policy)),
+            named: named(&config.policy),
+            max_age: config.run.max_age,
+            mode: setup::mode(config.run.poll),
+            overlay,
+            names,
+            stay: stay.into_iter().map(|(place, _, preshared)| (place, preshared)).collect(),
+            join: ready,
+            gone: Vec::new(),
+            rekeyed: Vec::new(),
+        };
+        Ok((change, told))
+    }
+
+    /// Exchanges the settings. Returns a sentence about the peers, if any changed.
+    fn take_over(&mut self, config: Config, change: Change, mut peers: Peers) -> Option<String> {
+        let (gate, overlay) = (Arc::clone(&change.gate), Arc::new(change.overlay.clone()));
+        let (answer, answers) = mpsc::channel();
+        self.mailbox.post(Message::Change(Box::new(change), answer));
+        match answers.recv_timeout(TAKEN_OVER) {
+            Ok(done) => {
+                let names = done.rekeyed.iter().filter_map(|place| overlay.peers.get(*place));
+                peers.rekeyed = names.map(|peer| peer.name.clone()).collect();
+            }
+            // The message stays in the mailbox.
+            Err(_) => tracing::warn!("the forwarding thread is slow, and takes over the new settings later"),
+        }
+        // What came before the answer is about the peers before.
+        self.log.rename(&overlay);
+        let named = |name: &str| overlay.peers.iter().any(|peer| peer.name == name);
+        let gone = self.overlay.peers.iter().filter(|peer| !named(&peer.name));
+        gone.for_each(|peer| self.answers.watch.forget(&peer.name));
+        *lock(&self.answers.gate) = gate;
+        *lock(&self.answers.overlay) = Arc::clone(&overlay);
+        self.answers.about.set_poll(config.run.poll);
+        (self.overlay, self.config) = (overlay, config);
+        peers.sentence()
+    }
+}
+
+/// The names of the peers that a reload concerns.
+struct Peers {
+    join: Vec<String>,
+    gone: Vec<String>,
+    changed: Vec<String>,
+    rekeyed: Vec<String>,
+}
+
+impl Peers {
+    fn sentence(&self) -> Option<String> {
+        let kinds = [
+            ("new peers", &self.join),
+            ("removed peers", &self.gone),
+            ("changed peers", &self.changed),
+            ("another preshared key", &self.rekeyed),
+        ];
+        let some = kinds.into_iter().filter(|(_, names)| !names.is_empty());
+        let all: Vec<_> = some.map(|(kind, names)| format!("{kind}: {}", names.join(", "))).collect();
+        (!all.is_empty()).then(|| all.join("; "))
+    }
+}
