@@ -2,7 +2,7 @@
 
 mod harness;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -20,7 +20,7 @@ fn only(name: &str) -> PskFile {
     PskFile::parse(&lines.collect::<Vec<_>>().join("\n")).expect("good keys")
 }
 
-fn wait_for(path: &PathBuf, done: impl Fn(&Value) -> bool) -> Value {
+fn wait_for(path: &Path, done: impl Fn(&Value) -> bool) -> Value {
     let end = Instant::now() + Duration::from_secs(10);
     loop {
         let state = status::ask(path).expect("a state");

@@ -240,7 +240,11 @@ fn peers(sites: &Sites) -> Vec<OverlayPeer> {
 fn overlay_peers_come_and_go() {
     let sites = Sites::build(&Settings::default());
     crosses(&sites);
-    let stranger = generate(Kind::Private, |octets| Ok::<_, ()>(octets.fill(0x33))).expect("a key");
+    let stranger = generate(Kind::Private, |octets| {
+        octets.fill(0x33);
+        Ok::<_, ()>(())
+    })
+    .expect("a key");
     let hall = format!(
         "[[overlay.peer]]\nname = \"hall\"\npublic_key = \"{}\"\nendpoint = \"192.0.2.77:51820\"\naddress = \"10.66.0.7\"\n\
          macs = [\"02:00:5e:00:00:77\"]\n",
@@ -293,7 +297,11 @@ fn overlay_peers_come_and_go() {
 fn preshared_key_changes_without_a_loss() {
     let sites = Sites::build(&Settings { preshared: true, ..Settings::default() });
     crosses(&sites);
-    let new = generate(Kind::Preshared, |octets| Ok::<_, ()>(octets.fill(0x44))).expect("a key");
+    let new = generate(Kind::Preshared, |octets| {
+        octets.fill(0x44);
+        Ok::<_, ()>(())
+    })
+    .expect("a key");
     write_new(&sites.files.join("psk.new"), &new).expect("a key file");
     let reload = |gateway: &plant::Gateway| {
         gateway.edit("\"psk\"", "\"psk.new\"");

@@ -35,6 +35,19 @@ macro_rules! asm {
             *core::ptr::from_ref($table).cast::<u8>().add($at).cast::<crate::emulated::x86_64::__m256i>(),
         )
     };
+    // Registers are wiped as far as each x86-64 CPU has them, and read by the test of it.
+    ("pxor xmm0, xmm0", $($rest:tt)*) => {
+        core::arch::asm!("pxor xmm0, xmm0", $($rest)*)
+    };
+    ("movq xmm0, {value}", $($rest:tt)*) => {
+        core::arch::asm!("movq xmm0, {value}", $($rest)*)
+    };
+    ("vzeroall", $($rest:tt)*) => {
+        ()
+    };
+    ("vpxorq zmm16, zmm16, zmm16", $($rest:tt)*) => {
+        ()
+    };
 }
 
 /// Notes that a kernel ran.

@@ -195,12 +195,15 @@ fn origin(opened: &Opened) -> String {
     format!("{name} {} {} {age} ", opened.epoch, opened.sequence)
 }
 
+/// An opened payload and its origin.
+type Payload = (Vec<u8>, Opened);
+
 /// The messages that have come already, made durable by one write and printed together.
 #[derive(Default)]
 struct Batch {
     /// In the order of their arrival, in which they must be acknowledged [MQTT-4.6.0-2]. Refused
     /// ones have no payload.
-    messages: Vec<(Message, Option<(Vec<u8>, Opened)>)>,
+    messages: Vec<(Message, Option<Payload>)>,
     payloads: u64,
     octets: usize,
     /// Whether a payload is of QoS 1 or 2.

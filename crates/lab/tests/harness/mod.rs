@@ -71,7 +71,7 @@ fn run_apart(tests: &[&Test]) -> Vec<(&'static str, String)> {
                 while let Some((name, _)) = take() {
                     let (passed, said) = apart(name).unwrap_or_else(|error| (false, error.to_string()));
                     // One call, so that lines of two tests do not mix.
-                    print!("{said}test {name} ... {}\n", if passed { "ok" } else { "FAILED" });
+                    println!("{said}test {name} ... {}", if passed { "ok" } else { "FAILED" });
                     if !passed {
                         failures.lock().unwrap_or_else(PoisonError::into_inner).push((*name, said));
                     }
