@@ -519,7 +519,8 @@ impl Link {
 
     async fn lost(&mut self, why: &str) -> Result<Arrival, Failure> {
         let lasted = self.since.take().map(|since| since.elapsed());
-        let pause = self.outage.lost(&self.broker, why, lasted).map_err(Failure::Verdict)?;
+        let pause = self.outage.lost(&self.broker, why, lasted);
+        let pause = pause.map_err(|given_up| Failure::Verdict(given_up.to_string()))?;
         if lasted.is_some() {
             // Unacknowledged messages come again.
             self.held.retain(|message| message.qos == 0);

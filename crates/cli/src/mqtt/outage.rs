@@ -16,6 +16,17 @@ const SHORT_MAX: u32 = 8;
 /// Pause between two lines of the log on the same outage or on connections that end again and again.
 const SILENCE: Duration = Duration::from_secs(60);
 
+/// The reason to give up.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum GivenUp {
+    #[error("no connection to {broker}: {why}")]
+    Absent { broker: String, why: String },
+    #[error("the connection ends again and again: {why}")]
+    Short { why: String },
+    #[error("no connection to {broker} for {seconds} s: {why}")]
+    Long { broker: String, seconds: u64, why: String },
+}
+
 /// The losses of a connection.
 pub(super) struct Outage {
     keep_trying: bool,
@@ -61,21 +72,25 @@ impl Outage {
         broker: &str,
         why: &str,
         lasted: Option<Duration>,
-    ) -> Result<Duration, String> {
+    ) -> Result<Duration, GivenUp> {
         let first = lasted.is_none() && self.since.is_none();
         if first && !self.keep_trying {
-            return Err(format!("no connection to {broker}: {why}"));
+            return Err(GivenUp::Absent { broker: broker.to_owned(), why: why.to_owned() });
         }
         if let Some(lasted) = lasted {
             let short = lasted < SHORT;
             (self.short, self.attempts) = if short { (self.short + 1, self.attempts) } else { (0, 0) };
             if self.short >= SHORT_MAX && !self.keep_trying {
-                return Err(format!("the connection ends again and again: {why}"));
+                return Err(GivenUp::Short { why: why.to_owned() });
             }
         }
         let since = *self.since.get_or_insert_with(Instant::now);
         if since.elapsed() > PATIENCE && !self.keep_trying {
-            return Err(format!("no connection to {broker} for {} s: {why}", PATIENCE.as_secs()));
+            return Err(GivenUp::Long {
+                broker: broker.to_owned(),
+                seconds: PATIENCE.as_secs(),
+                why: why.to_owned(),
+            });
         }
         if self.last.is_none_or(|last| last.elapsed() > SILENCE) && !self.said {
             let what = if first { "no connection to" } else { "the connection is lost to" };
@@ -101,7 +116,7 @@ mod tests {
     fn absent_broker_is_an_error_at_once() {
         let mut outage = Outage::new(false);
         let why = outage.lost("b", "refused", None).expect_err("no broker");
-        assert_eq!(why, "no connection to b: refused");
+        assert_eq!(why.to_string(), "no connection to b: refused");
         // After a connection it is waited for.
         assert!(outage.lost("b", "reset", Some(Duration::from_secs(9))).is_ok());
         assert!(outage.lost("b", "refused", None).is_ok());
@@ -129,7 +144,7 @@ mod tests {
             patient.lost("b", "closed", short).expect("another attempt");
             hasty.lost("b", "closed", short).expect("another attempt");
         }
-        assert!(hasty.lost("b", "closed", short).expect_err("enough").contains("again and again"));
+        assert!(hasty.lost("b", "closed", short).is_err_and(|why| matches!(why, GivenUp::Short { .. })));
         assert!(patient.lost("b", "closed", short).expect("patience") >= PAUSE * 64);
         patient.over("b");
         let long = patient.lost("b", "closed", Some(SHORT)).expect("another attempt");
