@@ -22,6 +22,8 @@ fn x86() {
     use super::cpu::x86;
     use core::arch::asm;
 
+    // Asked first: code after the wiping could use the registers.
+    let (avx, avx512) = x86::has_avx2_and_avx512f();
     // SAFETY: all x86-64 CPUs have the instructions, which write what is declared.
     unsafe {
         asm!(
@@ -36,7 +38,6 @@ fn x86() {
             options(nomem, nostack, preserves_flags),
         );
     }
-    let (avx, avx512) = x86::has_avx2_and_avx512f();
     if avx {
         // SAFETY: the CPU has AVX. The instruction writes the registers that are declared.
         unsafe {
