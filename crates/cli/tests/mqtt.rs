@@ -779,6 +779,8 @@ fn extreme_time_and_empty_id_are_handled() {
 fn frames_are_sealed_and_opened_once() {
     let folder = Folder::new();
     folder.good(&["keygen", "mqtt", "--group", "g", "--topic", "a/#", "--out", "g.toml"]);
+    folder.good(&["mqtt", "init", "s"]);
+    folder.good(&["mqtt", "init", "o"]);
     let run = |verb: &str, more: &[&str], frames: Vec<u8>| {
         let mut child = Command::new(env!("CARGO_BIN_EXE_antedate"))
             .args(["mqtt", verb, "--frames", "--keys", "g.toml"])
