@@ -22,6 +22,8 @@ pub(crate) struct Inner {
     events: Kept<EventLoop, Result<Given, ConnectionError>>,
     /// The will of the next connection, if a turn ran when it was given.
     will: Option<LastWill>,
+    /// The end of the connection, once what it brought was passed on.
+    lost: Option<ConnectionLostError>,
 }
 
 const fn qos(qos: Qos) -> QoS {
@@ -52,7 +54,7 @@ impl Inner {
         let mut network = NetworkOptions::new();
         network.set_tcp_nodelay(true);
         events.set_network_options(network);
-        Self { client, events: Kept::new(events), will: None }
+        Self { client, events: Kept::new(events), will: None, lost: None }
     }
 
     pub(crate) fn set_will(&mut self, will: &Will) {
@@ -97,10 +99,13 @@ impl Inner {
 
     /// Whether the next event is there already.
     pub(crate) fn has_events(&mut self) -> bool {
-        self.events.idle().is_some_and(|events| !events.state.events.is_empty())
+        self.lost.is_some() || self.events.idle().is_some_and(|events| !events.state.events.is_empty())
     }
 
     pub(crate) async fn next(&mut self) -> Result<Event, ConnectionLostError> {
+        if let Some(lost) = self.lost.take() {
+            return self.last(lost);
+        }
         let given = match self.events.idle() {
             // Without waiting.
             Some(events) if !events.state.events.is_empty() => events.poll().await,
@@ -120,7 +125,26 @@ impl Inner {
             Ok(Given::Outgoing(Outgoing::Publish(id))) => Ok(Event::Sent(id)),
             Ok(Given::Outgoing(Outgoing::Disconnect)) => Ok(Event::Disconnected),
             Ok(Given::Outgoing(_)) => Ok(Event::Other),
-            Err(error) => Err(lost(error)),
+            Err(error) => self.last(lost(error)),
+        }
+    }
+
+    /// The next answer to a publish that came before the connection was lost, or the loss. A broker
+    /// may refuse a publish and close the connection at once.
+    fn last(&mut self, lost: ConnectionLostError) -> Result<Event, ConnectionLostError> {
+        let answers = |event: &Given| {
+            matches!(event, Given::Incoming(Packet::PubAck(_) | Packet::PubRec(_) | Packet::PubComp(_)))
+        };
+        let found = self.events.idle().and_then(|events| {
+            let at = events.state.events.iter().position(answers)?;
+            events.state.events.remove(at)
+        });
+        match found {
+            Some(Given::Incoming(packet)) => {
+                self.lost = Some(lost);
+                Ok(incoming(packet))
+            }
+            _ => Err(lost),
         }
     }
 
