@@ -41,7 +41,8 @@ struct State {
     file: Option<NumberFile>,
     /// `None` before the first message.
     received: Option<Received>,
-    /// A failed read of it. Whoever asked was told that every number is too low.
+    /// The fault of a failed read of it. Each caller until then got the highest bound, which refuses
+    /// every number.
     unread: Option<Fault>,
 }
 

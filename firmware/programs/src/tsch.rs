@@ -61,7 +61,7 @@ fn say<M: Mote>(level: SecurityLevel, part: &str, number: u32) {
     report::<M>("tsch", &[usize::from(level.number())], part, number);
 }
 
-/// What is prepared, and what of it is of use.
+/// The preparation of a slot, and its use.
 #[derive(Clone, Copy, PartialEq)]
 enum State {
     /// Nothing is prepared.
