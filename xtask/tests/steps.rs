@@ -29,6 +29,8 @@ case "${0##*/} $*" in
     [ -z "$ANTEDATE_BACKENDS" ] || echo Portable > "$ANTEDATE_BACKENDS"
     [ -z "$ANTEDATE_KERNELS" ] || printf 'kernel\ta.rs:1\tavx2\nran\ta.rs:1\tavx2\n' >> "$ANTEDATE_KERNELS" ;;
 "xtask-peers peer-step"*) printf 'passed\nopened\n' > "$last" ;;
+valgrind*) echo '{ "case": "control", "errors": 1, "verdicts": 0 }' ;;
+antedate-timing*) echo '{ "case": "control", "samples": 9, "t": 5.0 }' ;;
 esac
 "##;
 
@@ -62,6 +64,7 @@ impl StandIns {
         let places = [
             "bin/cargo",
             "bin/git",
+            "bin/valgrind",
             "bin/aarch64-linux-gnu-gcc",
             "bin/arm-linux-gnueabihf-gcc",
             "bin/qemu-aarch64",
@@ -69,6 +72,7 @@ impl StandIns {
             "usr/bin/cargo",
             "target/debug/antedate",
             "target/debug/xtask-peers",
+            "target/timing/release/antedate-timing",
         ];
         for place in places.into_iter().chain([deny.as_str(), &mdbook]) {
             let path = dir.join(place);
