@@ -49,7 +49,7 @@ pub(crate) struct Peer {
 }
 
 /// All peers, quick ones first.
-pub(crate) const PEERS: [Peer; 18] = [
+pub(crate) const PEERS: [Peer; 19] = [
     Peer {
         name: "scapy",
         about: "scapy's MACsecSA opens our frames, and we open its",
@@ -77,6 +77,13 @@ pub(crate) const PEERS: [Peer; 18] = [
         limit: 240,
         prepare: dtls::prepare,
         run: dtls::run,
+    },
+    Peer {
+        name: "dtls-partners",
+        about: "GnuTLS, Mbed TLS and libcoap as DTLS server and client of ours",
+        limit: 240,
+        prepare: dtls::partners::prepare,
+        run: dtls::partners::run,
     },
     Peer {
         name: "goose",
