@@ -18,6 +18,8 @@ mod manual;
 #[cfg(feature = "mqtt")]
 mod mqtt;
 mod output;
+#[cfg(feature = "pages")]
+mod pages;
 #[cfg(feature = "plan")]
 mod plan;
 mod template;
@@ -76,6 +78,10 @@ enum Verb {
     /// Publish and receive GOOSE, authenticated or encrypted.
     #[command(subcommand)]
     Goose(goose::Verb),
+    #[cfg(feature = "pages")]
+    /// Write the manual pages and the completions of shells, for a package.
+    #[command(hide = true)]
+    Pages(pages::Pages),
 }
 
 fn main() -> ExitCode {
@@ -98,6 +104,8 @@ fn main() -> ExitCode {
         Verb::Plan(verb) => verb.run(),
         Verb::Template(verb) => verb.run(),
         Verb::Goose(verb) => verb.run(),
+        #[cfg(feature = "pages")]
+        Verb::Pages(verb) => verb.run(),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
