@@ -19,6 +19,9 @@ pub(crate) struct Step {
 /// The step that builds the program of the steps after it.
 pub(crate) const PRODUCT: &str = "product";
 
+/// The step that installs the product's package.
+pub(crate) const PACKAGE: &str = "package";
+
 /// All steps. They use the product in the profile of the tests, with which it has nearly all it
 /// needs in common, with assertions and overflow checks.
 pub(crate) fn steps() -> Vec<Step> {
@@ -56,6 +59,7 @@ pub(crate) fn steps() -> Vec<Step> {
     for name in peers::TESTED {
         add(&format!("peer {name}"), Box::new(|| peers::step(name, TESTS)));
     }
+    add(PACKAGE, Box::new(|| peers::step(PACKAGE, TESTS)));
     add("bench gateway", Box::new(bench));
     steps
 }

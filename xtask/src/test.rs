@@ -1,6 +1,6 @@
 //! `cargo xtask test`: runs the steps of [`crate::steps`], all or named ones.
 
-use crate::steps::{PRODUCT, Step, steps};
+use crate::steps::{PACKAGE, PRODUCT, Step, steps};
 use xtask::report::Report;
 use xtask::sandbox;
 use xtask::setup::{self, Purpose};
@@ -71,7 +71,7 @@ fn starts_product(name: &str) -> bool {
 
 /// True if a step starts the product's program on its own networks, which some machines forbid.
 fn on_networks(name: &str) -> bool {
-    ["demo ", "peer ", "bench "].iter().any(|kind| name.starts_with(kind))
+    ["demo ", "peer ", "bench "].iter().any(|kind| name.starts_with(kind)) || name.trim_end() == PACKAGE
 }
 
 #[cfg(test)]
