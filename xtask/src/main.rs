@@ -7,7 +7,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 use std::ffi::OsString;
 use std::process::ExitCode;
 use xtask::setup::{self, Purpose};
-use xtask::{peers, run};
+use xtask::{package, peers, run};
 
 mod backends;
 mod book;
@@ -84,6 +84,8 @@ enum Command {
     Mutants(mutants::Arguments),
     /// Feed parsers and state machines with libFuzzer's inputs
     Fuzz(fuzz::Arguments),
+    /// Make a Debian package and a tarball of the program, in target/package
+    Package(package::Arguments),
     /// List the components of what is shipped (CycloneDX)
     Sbom,
     /// Show that the engine's time does not depend on secrets: valgrind, and statistics
@@ -120,6 +122,7 @@ fn main() -> ExitCode {
         Some(Command::Firmware) => firmware::main(),
         Some(Command::Mutants(arguments)) => mutants::main(&arguments),
         Some(Command::Fuzz(arguments)) => fuzz::main(&arguments),
+        Some(Command::Package(arguments)) => package::main(&arguments),
         Some(Command::Sbom) => sbom::main(),
         Some(Command::Timing(arguments)) => timing::main(&arguments),
         Some(Command::Step(single)) => lanes::inside(&single),
