@@ -94,7 +94,7 @@ pub(crate) const PEERS: [Peer; 18] = [
     },
     Peer {
         name: "mqtt",
-        about: "Mosquitto, paho-mqtt and pycose with our MQTT payloads, through kills of client and broker",
+        about: "Mosquitto, paho-mqtt, aiomqtt and pycose with our MQTT payloads and Python package, through kills",
         limit: 420,
         prepare: mqtt::prepare,
         run: mqtt::run,

@@ -10,9 +10,8 @@ use antedate_channel::mqtt::{Dropped, Opened};
 use antedate_hardening::confine::Needs;
 use antedate_hardening::stack;
 use antedate_host::signals;
-use antedate_mqtt::file::{Device, GroupFile, doubled, keyless, overlaps};
 use antedate_mqtt::guard::{Guard, SealError, Verdict};
-use antedate_mqtt::store::Store;
+use antedate_mqtt::load::Files;
 use antedate_mqtt_client::{Client, ConnectionLostError, Event, Message, Qos, Settings, Version, Will};
 use clap::Args;
 
@@ -144,45 +143,12 @@ impl Protection {
     }
 
     fn read(&self, publisher: Option<String>) -> Result<Guard, Failure> {
-        let mut faults = Vec::new();
-        let mut files = Vec::new();
-        for file in &self.keys {
-            match GroupFile::load(file) {
-                Ok(group) => files.push(group),
-                Err(found) => faults.extend(found),
-            }
-        }
-        faults.extend(doubled(&files));
-        let device = match &self.device {
-            Some(file) => Device::load(file).map_err(|found| faults.extend(found)).ok(),
-            None => {
-                faults.extend(keyless(&files, None));
-                None
-            }
-        };
-        if !faults.is_empty() {
-            return Err(antedate_host::fault::Faults::new(faults).into());
-        }
-        for file in files.iter().filter(|file| !file.algorithm.is_authenticated()) {
-            output::tell(format_args!(
-                "antedate: {}: {} authenticates nothing: for measurements only",
-                file.file.display(),
-                file.algorithm
-            ));
-        }
-        for text in overlaps(&files) {
+        let files = Files { keys: self.keys.clone(), device: self.device.clone(), state: self.state.clone() };
+        let (guard, warnings) = files.load(publisher)?;
+        for text in warnings {
             output::tell(format_args!("antedate: {text}"));
         }
-        let store = self.state.as_deref().map(Store::open).transpose()?;
-        if let (Some(store), Some(state)) = (&store, &self.state)
-            && store.is_homeless()
-        {
-            crate::output::tell(format_args!(
-                "{}: made by an earlier version; copies of it are told from now on",
-                state.display()
-            ));
-        }
-        Ok(Guard::new(files, device, store, publisher))
+        Ok(guard)
     }
 }
 
