@@ -49,7 +49,7 @@ pub(crate) struct Peer {
 }
 
 /// All peers, quick ones first.
-pub(crate) const PEERS: [Peer; 18] = [
+pub(crate) const PEERS: [Peer; 19] = [
     Peer {
         name: "scapy",
         about: "scapy's MACsecSA opens our frames, and we open its",
@@ -175,6 +175,13 @@ pub(crate) const PEERS: [Peer; 18] = [
         limit: 480,
         prepare: wpa_supplicant::prepare,
         run: wpa_supplicant::run,
+    },
+    Peer {
+        name: "mqtt-backlog",
+        about: "100,000 messages that Mosquitto has queued, through kills of our subscriber and of Mosquitto",
+        limit: mqtt::LONG,
+        prepare: mqtt::prepare,
+        run: mqtt::run_long,
     },
 ];
 

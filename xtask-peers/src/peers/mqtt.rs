@@ -11,6 +11,8 @@ use xtask::shell::{Run, antedate, cache, cargo, profile, program, root};
 /// The number of kills of the publisher.
 const KILLS: &str = "200";
 
+/// Seconds for the long queue.
+pub(crate) const LONG: u64 = 1800;
 const PLUGIN: &str = "antedate-mosquitto-plugin";
 
 /// Makes the Python environment and the broker's plugin.
@@ -61,8 +63,16 @@ pub(crate) fn run() -> StepResult {
     judge("peer", &[KILLS.as_ref(), plugin.as_ref()], 400)?;
     let chapter = root().join("docs/src/mqtt-applications.md");
     judge("applications", &[chapter.as_ref()], 120)?;
+    judge("options", &[], 60)?;
+    judge("backlog", &["2000".as_ref()], 120)?;
     Ok("Mosquitto, paho-mqtt over 3.1.1 and 5, pycose both ways; kills of all three; the Python package"
         .into())
+}
+
+/// A long queue: each message is read once, through kills under load.
+pub(crate) fn run_long() -> StepResult {
+    judge("backlog", &["100000".as_ref()], LONG)?;
+    Ok("100,000 queued messages for each QoS and version: each was read once".into())
 }
 
 /// Runs a script with a directory of its own. Its last line is the verdict.
