@@ -59,6 +59,9 @@ pub(crate) struct Publish {
     /// The state was moved here, once. Only if it is the last one, and no copy of it was used since
     #[arg(long, conflicts_with = "first")]
     state_moved: bool,
+    /// The state may lie in memory (tmpfs). Only if the key is made anew at each start of the machine
+    #[arg(long)]
+    volatile_state: bool,
     /// Encrypt as well
     #[arg(long)]
     encrypt: bool,
@@ -179,7 +182,7 @@ impl Publish {
                 .map_err(|error| failed(&error))?;
         let secret = Secret::load(&self.key)?;
         let _alone = Secret::alone(&self.key)?;
-        let mut numbers = Numbers::open(&self.state, &secret, self.state())?;
+        let mut numbers = Numbers::open(&self.state, &secret, self.state(), self.volatile_state)?;
         let counter = Counter::new(SENDER, numbers.first(), numbers.limit());
         let mut publisher =
             Publisher::new(key(&secret)?, counter, &layout).map_err(|error| failed(&error))?;

@@ -553,6 +553,27 @@ fn the_state_is_made_once() {
 }
 
 #[test]
+fn state_in_memory_needs_permission() {
+    let folder = Folder::new();
+    let memory = tempfile::tempdir_in("/dev/shm").expect("shared memory (POSIX)");
+    let state = memory.path().join("state").display().to_string();
+    folder.write(
+        "g.toml",
+        &format!("[field]\ninterface = \"a\"\n[uplink]\ninterface = \"b\"\n[macsec]\nkey_file = \"keys\"\n[state]\ndirectory = \"{state}\"\n"),
+    );
+    let other = memory.path().join("other").display().to_string();
+    for (words, at) in [(["gateway", "init", "g.toml"], &state), (["mqtt", "init", &other], &other)] {
+        let refused = folder.antedate(&words);
+        assert_eq!(refused.status(), 2, "{}", refused.out());
+        let err = refused.err();
+        assert!(err.contains("(tmpfs)") && err.contains("--volatile-state"), "{err}");
+        let permitted = folder.antedate(&[&words[..], &["--volatile-state"]].concat());
+        assert_eq!(permitted.status(), 0, "{}", permitted.err());
+        assert!(std::path::Path::new(at).join("packet-numbers").exists());
+    }
+}
+
+#[test]
 fn proxy_without_idle_time_is_refused() {
     let addresses = ["--listen", "127.0.0.1:0", "--to", "127.0.0.1:9", "--psk", "psk"];
     let called =

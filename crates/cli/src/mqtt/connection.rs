@@ -174,13 +174,16 @@ impl Protection {
             output::tell(format_args!("antedate: {text}"));
         }
         let store = self.state.as_deref().map(Store::open).transpose()?;
-        if let (Some(store), Some(state)) = (&store, &self.state)
-            && store.is_homeless()
-        {
-            crate::output::tell(format_args!(
-                "{}: made by an earlier version; copies of it are told from now on",
-                state.display()
-            ));
+        if let (Some(store), Some(state)) = (&store, &self.state) {
+            if store.is_homeless() {
+                crate::output::tell(format_args!(
+                    "{}: made by an earlier version; copies of it are told from now on",
+                    state.display()
+                ));
+            }
+            if store.is_volatile() {
+                crate::output::tell(format_args!("{}: {}", state.display(), crate::output::VOLATILE));
+            }
         }
         Ok(Guard::new(files, device, store, publisher))
     }

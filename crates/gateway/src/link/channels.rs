@@ -126,6 +126,13 @@ impl Channels {
                 "an earlier version made the state; copies of it are told from now on"
             );
         }
+        if numbers.is_volatile() {
+            tracing::warn!(
+                directory = %directory.display(),
+                "the state lies in memory and ends with the machine; keys that are used again after its next start repeat their \
+                 packet numbers: make new ones then"
+            );
+        }
         let ledger = Ledger::open(numbers, keys, own, config.state.reserve).map_err(state_fault)?;
         for sa in ledger.transmit() {
             if !sa.numbers.is_exhausted() {
