@@ -118,7 +118,7 @@ impl Worker {
     }
 
     /// Frames until the end. Returns whether their reader is there.
-    fn many(&mut self, mut input: impl BufRead) -> Result<bool, Failure> {
+    fn many(&mut self, mut input: BufReader<impl Read>) -> Result<bool, Failure> {
         let (mut request, mut content, mut answers) = (Request::default(), Vec::new(), Vec::new());
         let mut batch = 0;
         let ended = loop {
@@ -138,8 +138,9 @@ impl Worker {
             answers.extend_from_slice(&u32::try_from(content.len()).unwrap_or(u32::MAX).to_be_bytes());
             answers.extend_from_slice(&content);
             batch += 1;
-            // What has come already shares a write of the state. Nobody waits for an answer.
-            let more = input.fill_buf().is_ok_and(|rest| !rest.is_empty());
+            // What has come already shares a write of the state. Nobody waits for an answer, so
+            // nothing is read for it.
+            let more = !input.buffer().is_empty();
             let full = batch >= BATCH_MAX || answers.len() >= BATCH_OCTETS;
             if full || !more {
                 if !self.pass_on(&answers)? {
