@@ -21,6 +21,7 @@ mod house;
 mod labs;
 mod mutants;
 mod nostd;
+mod reproduce;
 mod sbom;
 mod steps;
 mod test;
@@ -83,6 +84,8 @@ enum Command {
     Mutants(mutants::Arguments),
     /// Feed parsers and state machines with libFuzzer's inputs
     Fuzz(fuzz::Arguments),
+    /// Build the newest commit in two folders and compare what is shipped
+    Reproduce(reproduce::Arguments),
     /// List the components of what is shipped (CycloneDX)
     Sbom,
     /// Show that the engine's time does not depend on secrets: valgrind, and statistics
@@ -116,6 +119,7 @@ fn main() -> ExitCode {
         Some(Command::Firmware) => firmware::main(),
         Some(Command::Mutants(arguments)) => mutants::main(&arguments),
         Some(Command::Fuzz(arguments)) => fuzz::main(&arguments),
+        Some(Command::Reproduce(arguments)) => reproduce::main(&arguments),
         Some(Command::Sbom) => sbom::main(),
         Some(Command::Timing(arguments)) => timing::main(&arguments),
         Some(Command::Ci { may_skip }) => ci::main(&may_skip),
