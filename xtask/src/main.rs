@@ -19,6 +19,7 @@ mod firmware;
 mod fuzz;
 mod house;
 mod labs;
+mod lanes;
 mod mutants;
 mod nostd;
 mod reproduce;
@@ -90,6 +91,9 @@ enum Command {
     Sbom,
     /// Show that the engine's time does not depend on secrets: valgrind, and statistics
     Timing(timing::Arguments),
+    /// Run one step for `test`, in a process of its own
+    #[command(hide = true)]
+    Step(lanes::Single),
     /// Run `test`; a skipped step is a failure
     Ci {
         /// Let this machine skip this step; may be given several times
@@ -122,6 +126,7 @@ fn main() -> ExitCode {
         Some(Command::Reproduce(arguments)) => reproduce::main(&arguments),
         Some(Command::Sbom) => sbom::main(),
         Some(Command::Timing(arguments)) => timing::main(&arguments),
+        Some(Command::Step(single)) => lanes::inside(&single),
         Some(Command::Ci { may_skip }) => ci::main(&may_skip),
         None => {
             Arguments::command().print_help().map_err(|e| e.to_string())?;

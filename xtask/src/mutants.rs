@@ -127,7 +127,9 @@ fn run(only: &[PathBuf], base: Option<&str>) -> Result<Found, String> {
     let end = Instant::now() + Duration::from_secs(QUICK_SECONDS);
     for Module { package, tests, paths } in MODULES {
         let files: Vec<PathBuf> = paths.iter().flat_map(|path| sources(&root(), Path::new(path))).collect();
-        let is_chosen = |file: &&PathBuf| only.is_empty() || only.iter().any(|path| file.starts_with(path));
+        let is_named =
+            |file: &Path| only.iter().any(|path| file.starts_with(path) || file == path.with_extension("rs"));
+        let is_chosen = |file: &&PathBuf| only.is_empty() || is_named(file);
         let chosen: Vec<&PathBuf> = files.iter().filter(is_chosen).collect();
         if chosen.is_empty() {
             continue;

@@ -4,6 +4,7 @@
 mod pion;
 mod relay;
 
+use crate::place;
 use relay::{Faults, Relay};
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -16,7 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 use xtask::report::{StepResult, Stop};
-use xtask::shell::{Background, Run, antedate, cache, program, until};
+use xtask::shell::{Background, Run, antedate, program, until};
 
 const IDENTITY: &str = "h3";
 const KEY: &str = "000102030405060708090a0b0c0d0e0f";
@@ -75,7 +76,7 @@ struct Place {
 
 impl Place {
     fn new() -> Result<Self, String> {
-        let dir = cache("peers/run")?;
+        let dir = place::run()?;
         let psk = dir.join("dtls-psk");
         let _ = std::fs::remove_file(&psk);
         let mut options = std::fs::OpenOptions::new();

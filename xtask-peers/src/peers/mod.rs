@@ -4,7 +4,7 @@
 //! Each peer is one file here, and a folder in `peers/` with the partner's program. All of them run
 //! in a sandbox.
 
-use crate::experiment;
+use crate::{experiment, place};
 use clap::builder::PossibleValuesParser;
 use std::fs;
 use std::path::PathBuf;
@@ -244,7 +244,7 @@ pub(crate) const INNER: &str = "peer-inside";
 fn run(peer: &Peer) -> StepResult {
     sandbox::possible().map_err(Stop::Skipped)?;
     (peer.prepare)()?;
-    let outcome = cache("peers/run")?.join("outcome");
+    let outcome = cache("peers/run")?.join(format!("{}.outcome", peer.name));
     let _ = fs::remove_file(&outcome);
     let me = std::env::current_exe().map_err(|e| e.to_string())?;
     program(me).args([INNER, peer.name]).arg(&outcome).bounded(peer.limit)?;
@@ -258,6 +258,7 @@ pub(crate) fn inside(single: &Single) -> Result<bool, String> {
     if let Some(verdict) = sandbox::enter()? {
         return Ok(verdict);
     }
+    place::belongs_to(peer.name);
     single.write(&(peer.run)())
 }
 

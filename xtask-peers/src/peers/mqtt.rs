@@ -4,7 +4,7 @@
 use super::python;
 use std::path::PathBuf;
 use xtask::report::{StepResult, Stop};
-use xtask::shell::{Run, antedate, cache, cargo, program, target};
+use xtask::shell::{Run, antedate, cache, cargo, profile, program};
 
 /// The number of kills of the publisher.
 const KILLS: &str = "200";
@@ -12,7 +12,9 @@ const KILLS: &str = "200";
 /// Makes the Python environment and the broker's plugin.
 pub(crate) fn prepare() -> Result<(), Stop> {
     python()?;
-    cargo().args(["build", "--release", "--package", "antedate-mosquitto-plugin"]).bounded(600)?;
+    let mut build = cargo();
+    build.args(["build", "--locked", "--profile", &profile(), "--package", "antedate-mosquitto-plugin"]);
+    build.bounded(600)?;
     // Checks the layouts that the plugin assumes against Mosquitto's own headers.
     program("cc")
         .args(["-std=c11", "-Wall", "-Werror", "-fsyntax-only"])
@@ -35,7 +37,8 @@ pub(crate) fn run() -> StepResult {
     std::fs::create_dir_all(&work).map_err(|e| e.to_string())?;
     let mut script = program(python()?);
     script.arg(python::script("mqtt/peer.py")).arg(antedate()).arg(&work).arg(KILLS);
-    script.arg(target().join("release/libantedate_mosquitto_plugin.so"));
+    // Cargo puts it beside the product of the same profile.
+    script.arg(antedate().with_file_name("libantedate_mosquitto_plugin.so"));
     let said = script.read(400)?;
     print!("{said}");
     match said.lines().last() {
