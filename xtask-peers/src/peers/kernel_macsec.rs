@@ -114,8 +114,9 @@ impl Case {
     }
 
     fn run(&self, guest: &mut Guest) -> Result<(), String> {
-        let gateway = self.start()?;
         self.configure(guest, &self.keys.key)?;
+        let gateway = self.start()?;
+        connect(guest)?;
         let outcome = SIZES.iter().try_for_each(|size| {
             ping_from_host(*size)?;
             guest.run(&format!("ping -q -n -c 3 -i 0.02 -W 2 -s {size} {HOST}")).map(drop)
@@ -153,6 +154,7 @@ impl Case {
     }
 
     /// Configures the kernel's end with the same key for both directions: the SCI is in the nonce.
+    /// It sends nothing yet.
     fn configure(&self, guest: &mut Guest, key: &str) -> Result<(), String> {
         let encrypt = if self.encrypt { "on" } else { "off" };
         let naming = match self.naming {
@@ -171,8 +173,6 @@ impl Case {
             format!("ip macsec add macsec0 tx sa 0 {} on key 01 {key}", numbers(2)),
             format!("ip macsec add macsec0 rx sci {gateway}"),
             format!("ip macsec add macsec0 rx sci {gateway} sa 0 {} on key 02 {key}", numbers(1)),
-            format!("ip link set macsec0 mtu {} up", net::FIELD_MTU),
-            format!("ip addr add {PEER}/24 dev macsec0"),
         ] {
             guest.run(&command)?;
         }
@@ -207,11 +207,18 @@ impl Case {
 }
 
 /// Gives the guest another key than the gateway.
+/// Lets the kernel's end send.
+fn connect(guest: &mut Guest) -> Result<(), String> {
+    guest.run(&format!("ip link set macsec0 mtu {} up", net::FIELD_MTU))?;
+    guest.run(&format!("ip addr add {PEER}/24 dev macsec0")).map(drop)
+}
+
 fn foreign_key(guest: &mut Guest, suite: (&'static str, usize)) -> Result<(), String> {
     let case = Case { keys: keys(suite, Naming::Explicit), encrypt: true, naming: Naming::Explicit };
     let foreign = Keys::new(suite, 0x33, case.keys.members.clone());
     let gateway = case.start()?;
     case.configure(guest, &foreign.key)?;
+    connect(guest)?;
     // Both sides know the other's address, so that they send more than ARP.
     guest.run(&format!("ip neigh replace {HOST} lladdr {} dev macsec0 nud permanent", net::mac(HOST_MAC)))?;
     net::ip(&[

@@ -41,6 +41,8 @@ pub(crate) fn run() -> StepResult {
         net::ip(&["-n", space, "link", "set", "uplink", "mtu", MTU])?;
         net::address(space, "uplink", &format!("192.0.2.{last}/24"), None)?;
     }
+    // Datagrams that wait on a busy machine leave as one super-frame, which the dissector cannot read.
+    net::inside("gwa", "ethtool").args(["-K", "uplink", "tx-udp-segmentation", "off"]).read(10)?;
     net::address("plc", "eth0", "10.7.0.1/24", None)?;
     net::address("dev", "eth0", "10.7.0.2/24", None)?;
     let ours = keygen(&dir, "ours")?;
