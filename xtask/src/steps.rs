@@ -1,6 +1,6 @@
 //! The steps of `cargo xtask test`, in their order.
 
-use crate::{backends, book, demos, dependencies, firmware, house, labs, nostd, timing};
+use crate::{backends, book, capi, demos, dependencies, firmware, house, labs, nostd, timing};
 use serde_json::Value;
 use std::fs;
 use std::io::ErrorKind;
@@ -45,6 +45,7 @@ pub(crate) fn steps() -> Vec<Step> {
     add("cipher bench", Box::new(cipher_bench));
     add("each crate alone", Box::new(each_alone));
     add("no_std", Box::new(nostd::check));
+    add("C library", Box::new(capi::check));
     add(PRODUCT, Box::new(|| Ok(build_product(TESTS).map(|()| String::new())?)));
     add("firmware", Box::new(|| firmware::check(TESTS)));
     for demo in demos::ALL {
