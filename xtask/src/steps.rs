@@ -46,6 +46,7 @@ pub(crate) fn steps() -> Vec<Step> {
     add("each crate alone", Box::new(each_alone));
     add("no_std", Box::new(nostd::check));
     add("C library", Box::new(capi::check));
+    add("rustcrypto", Box::new(rustcrypto));
     add(PRODUCT, Box::new(|| Ok(build_product(TESTS).map(|()| String::new())?)));
     add("firmware", Box::new(|| firmware::check(TESTS)));
     for demo in demos::ALL {
@@ -100,6 +101,21 @@ fn tests(command: &mut Command, seconds: u64) -> StepResult {
         Err(e) if e.kind() == ErrorKind::NotFound => Ok(String::new()),
         Err(e) => Err(fault(e)),
     }
+}
+
+/// Tests the feature of RustCrypto's traits, which no crate here enables.
+fn rustcrypto() -> StepResult {
+    let words = [
+        "test",
+        "--locked",
+        "--package",
+        "antedate-aead",
+        "--features",
+        "rustcrypto",
+        "--test",
+        "rustcrypto",
+    ];
+    tests(cargo().args(words), 300)
 }
 
 /// Runs each fuzz body on its seeds, as unit tests: the fuzz targets are their own workspace, with
