@@ -30,10 +30,11 @@ case "${0##*/} $*" in
     [ -z "$ANTEDATE_KERNELS" ] || printf 'kernel\ta.rs:1\tavx2\nran\ta.rs:1\tavx2\n' >> "$ANTEDATE_KERNELS" ;;
 "cargo rustc"*staticlib*)
     for kind in thumbv7m-none-eabi/mote demo; do
-        mkdir -p "$last/$kind"
+        built="$CARGO_TARGET_DIR/capi/build/$kind"
+        mkdir -p "$built"
         sizes="capacity 000128, sealer 000592, opener 000568 bytes"
-        echo "antedate build: $sizes" > "$last/$kind/libantedate_capi.a"
-        : > "$last/$kind/libantedate_capi.so"
+        echo "antedate build: $sizes" > "$built/libantedate_capi.a"
+        : > "$built/libantedate_capi.so"
     done ;;
 "cmake --build"*)
     for program in sensor receiver sensor_static receiver_static; do
