@@ -1,6 +1,6 @@
 //! `cargo xtask firmware`: builds the programs of the motes and measures them.
 
-use crate::nostd;
+use crate::{interface, nostd};
 use serde_json::Value;
 use std::path::PathBuf;
 use xtask::report::StepResult;
@@ -30,6 +30,7 @@ const BUILDS: [(&str, &str, &str, &str, &[&str]); 5] = [
             "mqtt_bare",
             "mqtt_ocb3",
             "link",
+            INTERFACE,
             "client-plain",
             "client-blocks",
             "client-cbc",
@@ -99,6 +100,9 @@ const BUILDS: [(&str, &str, &str, &str, &[&str]); 5] = [
     ),
 ];
 
+/// The program that measures the engine's calls from Rust, beside those from C.
+const INTERFACE: &str = "interface";
+
 /// The experiments over the programs.
 const EXPERIMENTS: [&str; 4] = ["motes", "scenarios", "timeslot", "mqtt-motes"];
 
@@ -135,6 +139,7 @@ pub(crate) fn main() -> Result<bool, String> {
         met &= measure(experiment, antedate())?.0;
         println!("the result: {}", json(experiment)?.display());
     }
+    println!("{}", interface()?);
     Ok(met)
 }
 
@@ -150,7 +155,13 @@ pub(crate) fn check(profile: &str) -> StepResult {
             judge(experiment, met, &result).map_err(|why| format!("{experiment}: {why}"))
         })
         .collect();
-    Ok(said?.join(", "))
+    Ok(format!("{}, {}", said?.join(", "), interface()?))
+}
+
+/// The C interface beside the engine's.
+fn interface() -> Result<String, String> {
+    let built = cache("firmware")?.join("thumbv7m-none-eabi/release").join(INTERFACE);
+    interface::check(&built)
 }
 
 /// Runs an experiment. Returns its verdict and its result.

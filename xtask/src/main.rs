@@ -11,6 +11,7 @@ use xtask::{package, peers, run};
 
 mod backends;
 mod book;
+mod capi;
 mod ci;
 mod demo;
 mod demos;
@@ -18,6 +19,7 @@ mod dependencies;
 mod firmware;
 mod fuzz;
 mod house;
+mod interface;
 mod labs;
 mod lanes;
 mod mutants;
@@ -76,6 +78,8 @@ enum Command {
     /// Measure beside other implementations in one run: `gateway` or `aead`
     #[command(disable_help_flag = true)]
     Bench(Forwarded),
+    /// Build the C library and its header, for this machine or a microcontroller
+    Capi(capi::Arguments),
     /// Build, run and measure the programs of the motes
     Firmware,
     /// Compile and test for other CPUs, emulated; `--list` names them
@@ -122,6 +126,7 @@ fn main() -> ExitCode {
         Some(Command::Peers(words)) => Err(peers::replace_with("peers", &words.args)),
         Some(Command::Bench(words)) => Err(peers::replace_with("bench", &words.args)),
         Some(Command::Cross(words)) => Err(peers::replace_with("cross", &words.args)),
+        Some(Command::Capi(arguments)) => capi::main(&arguments),
         Some(Command::Firmware) => firmware::main(),
         Some(Command::Mutants(arguments)) => mutants::main(&arguments),
         Some(Command::Fuzz(arguments)) => fuzz::main(&arguments),

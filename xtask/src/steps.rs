@@ -1,6 +1,6 @@
 //! The steps of `cargo xtask test`, in their order.
 
-use crate::{backends, book, demos, dependencies, firmware, house, labs, nostd, timing};
+use crate::{backends, book, capi, demos, dependencies, firmware, house, labs, nostd, timing};
 use Lane::{Alone, Computing, Waiting};
 use serde_json::Value;
 use std::fs;
@@ -62,6 +62,8 @@ pub(crate) fn steps() -> Vec<Step> {
     add("cipher bench", Computing, Box::new(cipher_bench));
     add("each crate alone", Computing, Box::new(each_alone));
     add("no_std", Computing, Box::new(nostd::check));
+    add("C library", Computing, Box::new(capi::check));
+    add("rustcrypto", Computing, Box::new(rustcrypto));
     add("firmware", Computing, Box::new(|| firmware::check(TESTS)));
     for demo in demos::ALL {
         add(&format!("demo {}", demo.name), Waiting, Box::new(move || demos::run(&demo, TESTS)));
@@ -123,6 +125,21 @@ fn tests(command: &mut Command, seconds: u64) -> StepResult {
         Err(e) if e.kind() == ErrorKind::NotFound => Ok(String::new()),
         Err(e) => Err(fault(e)),
     }
+}
+
+/// Tests the feature of RustCrypto's traits, which no crate here enables.
+fn rustcrypto() -> StepResult {
+    let words = [
+        "test",
+        "--locked",
+        "--package",
+        "antedate-aead",
+        "--features",
+        "rustcrypto",
+        "--test",
+        "rustcrypto",
+    ];
+    tests(cargo().args(words), 300)
 }
 
 /// Runs each fuzz body on its seeds, as unit tests: the fuzz targets are their own workspace, with

@@ -237,6 +237,8 @@ pub use suites::key::{Key, KeyLengthError};
 pub use suites::linear::Linear;
 #[cfg(feature = "ocb3")]
 pub use suites::ocb3::Aes128Ocb3;
+#[cfg(feature = "rustcrypto")]
+pub use suites::rustcrypto::SizedKey;
 pub use suites::suite::{Fronted, Sparse, Suite, Usual};
 pub use tag::{AuthenticationError, Tag};
 #[cfg(feature = "gcm")]

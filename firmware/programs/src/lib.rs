@@ -16,6 +16,7 @@ mod ctr;
 mod dtls;
 #[cfg(feature = "node")]
 mod heap;
+mod interface;
 mod link;
 mod mqtt;
 pub mod node;
@@ -28,6 +29,7 @@ pub mod tsch;
 mod vectors;
 
 pub use dtls::measure_dtls;
+pub use interface::measure_interface;
 pub use link::measure_link;
 pub use mqtt::{Protects, measure_mqtt, measure_mqtt_bare, measure_mqtt_ccm};
 pub use scenarios::{Holes, measure_holes, measure_scenarios};

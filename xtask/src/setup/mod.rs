@@ -235,6 +235,12 @@ const NEEDS: &[Need] = &[
         purposes: &[Test, Firmware],
     },
     Need {
+        sign: Program("clang-16"),
+        package: "clang-16",
+        why: "compiles C for motes",
+        purposes: &[Test, Firmware],
+    },
+    Need {
         sign: File("/usr/bin/cargo"),
         package: "cargo-web",
         why: "compiles for motes",
@@ -252,7 +258,8 @@ const NEEDS: &[Need] = &[
         why: "compiles the benchmark of ciphers without building OpenSSL",
         purposes: &[Test],
     },
-    Need { sign: Program("pkg-config"), package: "pkg-config", why: "finds that OpenSSL", purposes: &[Test] },
+    Need { sign: Program("pkg-config"), package: "pkg-config", why: "finds C libraries", purposes: &[Test] },
+    Need { sign: Program("cmake"), package: "cmake", why: "builds examples in C", purposes: &[Test] },
     Need { sign: Program("perl"), package: "perl", why: "OpenSSL is built with it", purposes: &[Ciphers] },
     Need { sign: Program("make"), package: "make", why: "OpenSSL is built with it", purposes: &[Ciphers] },
 ];

@@ -36,5 +36,7 @@ pub(crate) mod gcm;
 pub(crate) mod morus;
 #[cfg(feature = "ocb3")]
 pub(crate) mod ocb3;
+#[cfg(feature = "rustcrypto")]
+pub(crate) mod rustcrypto;
 #[cfg(any(feature = "cbc", feature = "research"))]
 mod two_way;
