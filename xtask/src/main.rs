@@ -7,7 +7,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 use std::ffi::OsString;
 use std::process::ExitCode;
 use xtask::setup::{self, Purpose};
-use xtask::{peers, run};
+use xtask::{package, peers, run};
 
 mod backends;
 mod book;
@@ -85,6 +85,8 @@ enum Command {
     Mutants(mutants::Arguments),
     /// Feed parsers and state machines with libFuzzer's inputs
     Fuzz(fuzz::Arguments),
+    /// Make a Debian package and a tarball of the program, in target/package
+    Package(package::Arguments),
     /// Build the newest commit in two folders and compare what is shipped
     Reproduce(reproduce::Arguments),
     /// List the components of what is shipped (CycloneDX)
@@ -123,6 +125,7 @@ fn main() -> ExitCode {
         Some(Command::Firmware) => firmware::main(),
         Some(Command::Mutants(arguments)) => mutants::main(&arguments),
         Some(Command::Fuzz(arguments)) => fuzz::main(&arguments),
+        Some(Command::Package(arguments)) => package::main(&arguments),
         Some(Command::Reproduce(arguments)) => reproduce::main(&arguments),
         Some(Command::Sbom) => sbom::main(),
         Some(Command::Timing(arguments)) => timing::main(&arguments),

@@ -32,6 +32,9 @@ pub(crate) enum Lane {
 /// The step that builds the programs of the steps after it.
 pub(crate) const PRODUCT: &str = "product";
 
+/// The step that installs the product's package.
+pub(crate) const PACKAGE: &str = "package";
+
 /// All steps. They use the product in the profile of the tests, with which it has nearly all it
 /// needs in common, with assertions and overflow checks.
 pub(crate) fn steps() -> Vec<Step> {
@@ -69,6 +72,7 @@ pub(crate) fn steps() -> Vec<Step> {
     for name in peers::TESTED {
         add(&format!("peer {name}"), Waiting, Box::new(|| peers::step(name, TESTS)));
     }
+    add(PACKAGE, Waiting, Box::new(|| peers::step(PACKAGE, TESTS)));
     add("bench gateway", Alone, Box::new(bench));
     steps
 }

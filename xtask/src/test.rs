@@ -1,7 +1,7 @@
 //! `cargo xtask test`: runs the steps of [`crate::steps`], all or named ones.
 
 use crate::lanes;
-use crate::steps::{Lane, PRODUCT, Step, steps};
+use crate::steps::{Lane, PACKAGE, PRODUCT, Step, steps};
 use xtask::report::Report;
 use xtask::sandbox;
 use xtask::setup::{self, Purpose};
@@ -78,7 +78,7 @@ fn starts_product(name: &str) -> bool {
 
 /// True if a step starts the product's program on its own networks, which some machines forbid.
 fn on_networks(name: &str) -> bool {
-    ["demo ", "peer ", "bench "].iter().any(|kind| name.starts_with(kind))
+    ["demo ", "peer ", "bench "].iter().any(|kind| name.starts_with(kind)) || name.trim_end() == PACKAGE
 }
 
 #[cfg(test)]

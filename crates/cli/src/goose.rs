@@ -27,8 +27,12 @@ pub(crate) enum Verb {
     /// Publish events (a boolean, an INT32 and a time), prepared before they happen
     ///
     /// Authenticated with AES-GMAC; a subscriber without the security extension can read them too.
+    #[command(after_help = "Example:\n  sudo antedate goose publish eth0 --key key --state state --first")]
     Publish(Publish),
     /// Print messages as lines of JSON
+    #[command(
+        after_help = "Examples:\n  sudo antedate goose subscribe eth0 --key key --max-age 20\n  sudo antedate goose subscribe eth0 --plain --count 10"
+    )]
     Subscribe(Subscribe),
 }
 

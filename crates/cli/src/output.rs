@@ -102,10 +102,6 @@ pub(crate) fn writable(option: &str, kind: Kind<'_>, file: &Path) -> Done {
     })
 }
 
-/// The warning of a state that ends with the machine.
-pub(crate) const VOLATILE: &str = "lies in memory and ends with the machine; keys that are used again after its next start \
-                                   repeat their numbers: make new ones then";
-
 /// Writes a line to standard error. A failure is ignored.
 pub(crate) fn tell(text: impl Display) {
     let _ = io::stderr().write_all(format!("{text}\n").as_bytes());

@@ -218,6 +218,12 @@ impl Store {
         self.state().unread.take().map_or(Ok(()), Err)
     }
 
+    /// As after a read that failed.
+    #[cfg(test)]
+    pub(crate) fn fail_read(&self, fault: Fault) {
+        self.state().unread = Some(fault);
+    }
+
     /// Makes bounds durable: epoch key, publisher, topic, lowest acceptable number. `act` runs
     /// between the write and the rename that makes it count: a killed process has done both or
     /// neither, except within that moment.

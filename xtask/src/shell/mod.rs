@@ -45,7 +45,7 @@ pub fn antedate_of(profile: &str) -> PathBuf {
 /// The variable that names the profile of the product's program; without it, [`RELEASE`].
 pub const PROFILE: &str = "ANTEDATE_XTASK_PROFILE";
 
-/// The profile of this process's product.
+/// The profile of the product's program.
 pub fn profile() -> String {
     std::env::var(PROFILE).unwrap_or_else(|_| RELEASE.to_string())
 }

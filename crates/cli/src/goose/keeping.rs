@@ -105,7 +105,7 @@ impl Numbers {
                 ));
             }
             if file.is_volatile() {
-                output::tell(format_args!("{}: {}", directory.display(), output::VOLATILE));
+                output::tell(format_args!("{}: {}", directory.display(), antedate_host::numbers::VOLATILE));
             }
             let key = KeyId::new("antedate GOOSE key", secret.as_bytes());
             let numbers = Reservation::open(&file, key, u64::MAX)?;

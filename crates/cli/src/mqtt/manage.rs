@@ -14,7 +14,8 @@ use antedate_mqtt::store::Store;
 use antedate_mqtt_client::Qos;
 use clap::Args;
 
-use super::connection::{Broker, Link, block_on};
+use super::connection::{Link, block_on};
+use super::options::Broker;
 use crate::failure::{Done, Failure};
 use crate::output;
 

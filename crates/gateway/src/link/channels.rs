@@ -25,7 +25,7 @@ use crate::run::setup::no_socket;
 use crate::sys::interface::{self, Interface};
 use crate::sys::packet::{Receiver, Sender};
 use antedate_host::fault::Fault;
-use antedate_host::numbers::{KeyLock, NumberFile, NumbersError, Place};
+use antedate_host::numbers::{KeyLock, NumberFile, NumbersError, Place, VOLATILE};
 
 /// The secure channels of a gateway, and the ledger of their packet numbers.
 #[derive(Debug)]
@@ -127,11 +127,7 @@ impl Channels {
             );
         }
         if numbers.is_volatile() {
-            tracing::warn!(
-                directory = %directory.display(),
-                "the state lies in memory and ends with the machine; keys that are used again after its next start repeat their \
-                 packet numbers: make new ones then"
-            );
+            tracing::warn!(directory = %directory.display(), "the state {VOLATILE}");
         }
         let ledger = Ledger::open(numbers, keys, own, config.state.reserve).map_err(state_fault)?;
         for sa in ledger.transmit() {

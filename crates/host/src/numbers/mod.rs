@@ -51,7 +51,7 @@ pub use home::Origin;
 pub use lock::KeyLock;
 use record::{Fingerprint, Received, Records, RecordsError, Transmitted};
 pub use reservation::Reservation;
-pub use volatile::permit as permit_volatile;
+pub use volatile::{VOLATILE, permit as permit_volatile};
 
 use crate::hex::parse_hex;
 

@@ -17,6 +17,9 @@ use super::{NumbersError, NumbersErrorKind};
 
 /// The name of the permission in its directory.
 const PERMISSION: &str = "volatile";
+/// The warning of such a state that is permitted.
+pub const VOLATILE: &str = "lies in memory and ends with the machine; keys that are used again after its next start \
+                            repeat their numbers: make new ones then";
 /// tmpfs and ramfs (`statfs(2)`).
 const IN_MEMORY: [u64; 2] = [0x0102_1994, 0x8584_58f6];
 

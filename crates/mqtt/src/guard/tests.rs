@@ -290,3 +290,35 @@ fn messages_age_where_the_group_says_so() {
     assert_eq!(refusal(Some(now()), "plant/valve"), None);
     assert_eq!((refusal(Some(now() - 60), "plant/force"), refusal(None, "plant/force")), (None, None));
 }
+
+#[test]
+fn failed_read_of_the_store_is_told_once() {
+    let (_directory, place) = state();
+    let guard = guard(file(), &place);
+    assert!(guard.check_store().is_ok());
+    let store = guard.store.as_ref().expect("a store");
+    store.fail_read(Fault::of_file(&place, "cannot be read", "see whether the disk is well"));
+    assert!(guard.check_store().is_err_and(|fault| fault.to_string().contains("cannot be read")));
+    assert!(guard.check_store().is_ok());
+}
+
+#[test]
+fn few_pairs_are_in_memory_beside_a_store() {
+    let (_directory, place) = state();
+    let (_other, elsewhere) = state();
+    let text = file().to_text(false);
+    let file = || GroupFile::parse(Path::new("g"), &text).expect("a group");
+    let mut guard = guard(file(), &place);
+    let mut sizes = Vec::new();
+    for name in 0..14 {
+        let store = Some(Store::open(&elsewhere).expect("opened"));
+        let mut publisher = Guard::new(vec![file()], None, store, Some(format!("press{name}")));
+        let mut envelope = Vec::new();
+        publisher.seal(TOPIC, b"x", &mut envelope).expect("sealed");
+        assert!(matches!(guard.open(TOPIC, &envelope, &mut Vec::new()), Verdict::Opened(_)));
+        guard.flush().expect("durable");
+        sizes.push(guard.groups[0].group.streams());
+        assert!(matches!(guard.open(TOPIC, &envelope, &mut Vec::new()), Verdict::Refused(_)), "twice");
+    }
+    assert_eq!(sizes, [1, 2, 3, 4, 5, 6, 7, 8, 4, 5, 6, 7, 8, 4]);
+}
