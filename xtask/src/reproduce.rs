@@ -12,6 +12,8 @@ use xtask::shell::{Run, cache, cargo, program};
 const BUILD_SECONDS: u64 = 3_600;
 /// The folders, with names of different lengths.
 const FOLDERS: [&str; 2] = ["one", "the-other-folder"];
+/// The C library, which is linked as the manual says.
+const LIBRARY: &str = "antedate-capi";
 /// Files that cargo makes for itself.
 const NOT_SHIPPED: [&str; 2] = ["d", "rlib"];
 
@@ -70,7 +72,12 @@ fn build(folder: &Path, arguments: &Arguments) -> Result<PathBuf, String> {
         |option: &str| names.map(|(from, to)| format!("{option}={}={to}", from.display())).join("\u{1f}");
     let mut build = cargo();
     build.current_dir(&sources);
-    build.args(["build", "--locked", "--package", &arguments.package, "--profile", &arguments.profile]);
+    let is_library = arguments.package == LIBRARY;
+    build.arg(if is_library { "rustc" } else { "build" });
+    build.args(["--locked", "--package", &arguments.package, "--profile", &arguments.profile]);
+    if is_library {
+        build.args(["--crate-type", "staticlib"]);
+    }
     build.env("CARGO_TARGET_DIR", folder.join("target")).env("CARGO_INCREMENTAL", "0");
     build.env("CARGO_ENCODED_RUSTFLAGS", flags("--remap-path-prefix"));
     build.env("CFLAGS", flags("-ffile-prefix-map").replace('\u{1f}', " "));

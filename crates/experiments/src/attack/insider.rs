@@ -103,7 +103,7 @@ pub(super) fn takeover(recorded: &Recorded, random: &mut Random) -> Vec<Vec<u8>>
         repr.live = PeerList::new(&entries).ok();
         let old = olds.iter().cycle().nth(message as usize % olds.len().max(1));
         repr.distributed_sak = match old {
-            Some(DistributedSak::Sak(sak)) if message % 3 > 0 => {
+            Some(DistributedSak::Sak(sak)) if !message.is_multiple_of(3) => {
                 let mut sak = *sak;
                 sak.number = if message % 3 == 1 { message } else { 1 };
                 Some(DistributedSak::Sak(sak))

@@ -21,9 +21,9 @@
 //! A [`KeyLock`] keeps a second process of this machine from sending with the same key, whatever
 //! its directory.
 //!
-//! A file names itself and its machine, so that a copy, or what came back from a backup, is refused
-//! at opening. A directory in memory is [refused too](permit_volatile). A snapshot of the whole
-//! machine must never be restored: numbers would be used again.
+//! A file names itself and its machine, so that a copy, or what came back from a backup,
+//! is refused at opening. A directory in memory is [refused too](permit_volatile). A snapshot of
+//! the whole machine must never be restored: numbers would be used again.
 
 mod disk;
 mod error;
