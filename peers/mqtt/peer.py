@@ -8,7 +8,6 @@ import json
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -18,6 +17,7 @@ import paho.mqtt.client as paho
 from paho.mqtt.enums import CallbackAPIVersion
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from broker import Broker  # noqa: E402
 from envelope import ALGORITHMS, Group, open_rotation, split_kid  # noqa: E402
 
 import cbor2  # noqa: E402
@@ -26,42 +26,6 @@ ANTEDATE, WORK, KILLS = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2
 PLUGIN = os.path.abspath(sys.argv[4])
 os.chdir(WORK)
 TOPIC = "plant/press7/force"
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
-
-
-class Broker:
-    """Mosquitto with persistent sessions, as in production."""
-
-    def __init__(self, name, extra=""):
-        self.port, self.conf = free_port(), f"{name}.conf"
-        os.makedirs(f"{name}.db", mode=0o777)
-        os.chmod(f"{name}.db", 0o777)
-        with open(self.conf, "w") as conf:
-            conf.write(
-                f"listener {self.port} 127.0.0.1\nallow_anonymous true\npersistence true\n"
-                f"persistence_location {WORK}/{name}.db/\nautosave_interval 1\nmax_queued_messages 0\n"
-                f"max_inflight_messages 100\nuser root\n{extra}"
-            )
-        self.start()
-
-    def start(self):
-        self.process = subprocess.Popen(["/usr/sbin/mosquitto", "-c", self.conf], stderr=subprocess.DEVNULL)
-        for _ in range(200):
-            try:
-                socket.create_connection(("127.0.0.1", self.port), 1).close()
-                return
-            except OSError:
-                time.sleep(0.02)
-        raise SystemExit("mosquitto does not start")
-
-    def kill(self):
-        self.process.kill()
-        self.process.wait()
 
 
 def antedate(*words, **more):

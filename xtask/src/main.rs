@@ -22,6 +22,7 @@ mod labs;
 mod lanes;
 mod mutants;
 mod nostd;
+mod reproduce;
 mod sbom;
 mod steps;
 mod test;
@@ -86,6 +87,8 @@ enum Command {
     Fuzz(fuzz::Arguments),
     /// Make a Debian package and a tarball of the program, in target/package
     Package(package::Arguments),
+    /// Build the newest commit in two folders and compare what is shipped
+    Reproduce(reproduce::Arguments),
     /// List the components of what is shipped (CycloneDX)
     Sbom,
     /// Show that the engine's time does not depend on secrets: valgrind, and statistics
@@ -123,6 +126,7 @@ fn main() -> ExitCode {
         Some(Command::Mutants(arguments)) => mutants::main(&arguments),
         Some(Command::Fuzz(arguments)) => fuzz::main(&arguments),
         Some(Command::Package(arguments)) => package::main(&arguments),
+        Some(Command::Reproduce(arguments)) => reproduce::main(&arguments),
         Some(Command::Sbom) => sbom::main(),
         Some(Command::Timing(arguments)) => timing::main(&arguments),
         Some(Command::Step(single)) => lanes::inside(&single),

@@ -7,11 +7,12 @@ use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 
 /// The peers that `cargo xtask test` runs, quick ones first.
-pub const TESTED: [&str; 16] = [
+pub const TESTED: [&str; 17] = [
     "scapy",
     "scapy-wpan",
     "ppmp",
     "dtls",
+    "dtls-partners",
     "goose",
     "iperf3",
     "mqtt",

@@ -781,7 +781,7 @@ fn frames_are_sealed_and_opened_once() {
     folder.good(&["keygen", "mqtt", "--group", "g", "--topic", "a/#", "--out", "g.toml"]);
     folder.good(&["mqtt", "init", "s"]);
     folder.good(&["mqtt", "init", "o"]);
-    let run = |verb: &str, more: &[&str], frames: Vec<u8>| {
+    let run = |verb: &str, more: &[&str], frames: Vec<u8>, count: usize| {
         let mut child = Command::new(env!("CARGO_BIN_EXE_antedate"))
             .args(["mqtt", verb, "--frames", "--keys", "g.toml"])
             .args(more)
@@ -791,30 +791,39 @@ fn frames_are_sealed_and_opened_once() {
             .stderr(Stdio::piped())
             .spawn()
             .expect("the command");
-        child.stdin.take().expect("piped").write_all(&frames).expect("written");
+        let mut input = child.stdin.take().expect("piped");
+        input.write_all(&frames).expect("written");
+        // All answers come while the input is open: the next request may follow them.
+        let (sender, answers) = std::sync::mpsc::channel();
+        let mut output = child.stdout.take().expect("piped");
+        std::thread::spawn(move || {
+            let mut head = [0; 5];
+            while output.read_exact(&mut head).is_ok() {
+                let length = u32::from_be_bytes([head[1], head[2], head[3], head[4]]) as usize;
+                let mut content = vec![0; length];
+                output.read_exact(&mut content).expect("a whole frame");
+                let _ = sender.send((head[0], content));
+            }
+        });
+        let patience = std::time::Duration::from_secs(60);
+        let found: Vec<_> = (0..count).map_while(|_| answers.recv_timeout(patience).ok()).collect();
+        drop(input);
         let output = child.wait_with_output().expect("it ends");
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        // Status, length, content.
-        let (mut rest, mut answers) = (&output.stdout[..], Vec::new());
-        while let Some((head, behind)) = rest.split_first_chunk::<5>() {
-            let length = u32::from_be_bytes([head[1], head[2], head[3], head[4]]) as usize;
-            answers.push((head[0], behind[..length].to_vec()));
-            rest = &behind[length..];
-        }
-        assert!(rest.is_empty());
-        answers
+        assert_eq!((found.len(), answers.iter().count()), (count, 0), "answers while the input is open");
+        found
     };
     let frame = |topic: &str, content: &[u8]| {
         let lengths = [&(topic.len() as u16).to_be_bytes()[..], &(content.len() as u32).to_be_bytes()];
         [lengths[0], topic.as_bytes(), lengths[1], content].concat()
     };
     let sealing = [frame("a/b", b"81.5"), frame("other", b"no key of it"), frame("a/c", b"")].concat();
-    let sealed = run("seal", &["--state", "s", "--publisher", "p"], sealing);
+    let sealed = run("seal", &["--state", "s", "--publisher", "p"], sealing, 3);
     assert_eq!(sealed.iter().map(|(status, _)| *status).collect::<Vec<_>>(), [0, 1, 0], "{sealed:?}");
     let [first, third] = [&sealed[0].1, &sealed[2].1];
     // On its topic, a second time, on another topic, and not an envelope.
     let opening = [frame("a/b", first), frame("a/b", first), frame("a/b", third), frame("a/c", b"x")];
-    let opened = run("open", &["--state", "o"], [&opening.concat()[..], &frame("a/c", third)].concat());
+    let opened = run("open", &["--state", "o"], [&opening.concat()[..], &frame("a/c", third)].concat(), 5);
     assert_eq!(opened[0], (0, b"81.5".to_vec()));
     assert_eq!(opened.iter().map(|(status, _)| *status).collect::<Vec<_>>(), [0, 1, 1, 1, 0], "{opened:?}");
 }

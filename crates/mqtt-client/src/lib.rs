@@ -17,11 +17,12 @@ mod tls;
 
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
-use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::Arc;
 
 use antedate_host::fault::Fault;
+
+pub use tls::Tls;
 
 /// A version of MQTT.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -75,8 +76,8 @@ pub struct Settings {
     pub keep_alive: u16,
     /// User name and password.
     pub login: Option<(String, String)>,
-    /// Root certificates (PEM). With them the connection is TLS.
-    pub cafile: Option<PathBuf>,
+    /// TLS, if the connection has it.
+    pub tls: Option<Tls>,
     /// The will.
     pub will: Option<Will>,
     /// The most publishes that wait to be sent.
@@ -95,7 +96,7 @@ impl Settings {
             clean: true,
             keep_alive: 60,
             login: None,
-            cafile: None,
+            tls: None,
             will: None,
             queue: 1024,
         }
@@ -117,6 +118,14 @@ pub struct Message {
     id: u16,
     /// The connection that it came by.
     connection: u64,
+}
+
+impl Message {
+    /// Its packet identifier in this connection. 0 with QoS 0.
+    #[must_use]
+    pub const fn id(&self) -> u16 {
+        self.id
+    }
 }
 
 /// An event of a connection.
@@ -220,7 +229,7 @@ impl Client {
     /// # Errors
     /// When the certificates cannot be read.
     pub fn new(settings: &Settings) -> Result<Self, Fault> {
-        let tls = settings.cafile.as_deref().map(tls::config).transpose()?;
+        let tls = settings.tls.as_ref().map(Tls::config).transpose()?;
         let mut client = Self {
             inner: Inner::new(settings, tls.clone()),
             settings: settings.clone(),

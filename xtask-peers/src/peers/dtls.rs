@@ -1,6 +1,7 @@
 //! OpenSSL as server and client of our DTLS, over a good and a bad wire; pion/dtls too, with
 //! connection IDs. Wireshark reads our records with the key.
 
+pub(super) mod partners;
 mod pion;
 mod relay;
 
@@ -76,12 +77,16 @@ struct Place {
 
 impl Place {
     fn new() -> Result<Self, String> {
+        Self::with_key(KEY)
+    }
+
+    fn with_key(key: &str) -> Result<Self, String> {
         let dir = place::run()?;
         let psk = dir.join("dtls-psk");
         let _ = std::fs::remove_file(&psk);
         let mut options = std::fs::OpenOptions::new();
         let file = options.write(true).create_new(true).mode(0o600).open(&psk);
-        let text = format!("{IDENTITY}:{KEY}\n");
+        let text = format!("{IDENTITY}:{key}\n");
         file.and_then(|mut file| file.write_all(text.as_bytes()))
             .map_err(|e| format!("{}: {e}", psk.display()))?;
         Ok(Self { dir, psk })

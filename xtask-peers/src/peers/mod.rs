@@ -80,6 +80,13 @@ pub(crate) const PEERS: [Peer; 19] = [
         run: dtls::run,
     },
     Peer {
+        name: "dtls-partners",
+        about: "GnuTLS, Mbed TLS and libcoap as DTLS server and client of ours",
+        limit: 240,
+        prepare: dtls::partners::prepare,
+        run: dtls::partners::run,
+    },
+    Peer {
         name: "goose",
         about: "libiec61850's GOOSE through two gateways, and libiec61850 with our publisher and subscriber",
         limit: 240,
@@ -95,7 +102,7 @@ pub(crate) const PEERS: [Peer; 19] = [
     },
     Peer {
         name: "mqtt",
-        about: "Mosquitto, paho-mqtt and pycose with our MQTT payloads, through kills of client and broker",
+        about: "Mosquitto, paho-mqtt, aiomqtt and pycose with our MQTT payloads and Python package, through kills",
         limit: 420,
         prepare: mqtt::prepare,
         run: mqtt::run,
@@ -183,6 +190,13 @@ pub(crate) const PEERS: [Peer; 19] = [
         limit: 480,
         prepare: wpa_supplicant::prepare,
         run: wpa_supplicant::run,
+    },
+    Peer {
+        name: "mqtt-backlog",
+        about: "100,000 messages that Mosquitto has queued, through kills of our subscriber and of Mosquitto",
+        limit: mqtt::LONG,
+        prepare: mqtt::prepare,
+        run: mqtt::run_long,
     },
 ];
 

@@ -1,20 +1,26 @@
 //! Mosquitto between our client and paho-mqtt, and our envelopes read by pycose: in both
-//! directions, forged, repeated, after kills.
+//! directions, forged, repeated, after kills. Then the Python package, in the programs of the book.
 
 use super::python;
-use std::path::PathBuf;
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
 use xtask::report::{StepResult, Stop};
-use xtask::shell::{Run, antedate, cache, cargo, profile, program};
+use xtask::shell::{Run, antedate, cache, cargo, profile, program, root};
 
 /// The number of kills of the publisher.
 const KILLS: &str = "200";
 
+/// Seconds for the long queue.
+pub(crate) const LONG: u64 = 1800;
+const PLUGIN: &str = "antedate-mosquitto-plugin";
+
 /// Makes the Python environment and the broker's plugin.
 pub(crate) fn prepare() -> Result<(), Stop> {
-    python()?;
-    let mut build = cargo();
-    build.args(["build", "--locked", "--profile", &profile(), "--package", "antedate-mosquitto-plugin"]);
-    build.bounded(600)?;
+    let python = python()?;
+    // In the product's profile, so that the two share what they compile.
+    cargo().args(["build", "--locked", "--profile", &profile(), "--package", PLUGIN]).bounded(600)?;
+    install_wheel(&python)?;
     // Checks the layouts that the plugin assumes against Mosquitto's own headers.
     program("cc")
         .args(["-std=c11", "-Wall", "-Werror", "-fsyntax-only"])
@@ -26,25 +32,60 @@ pub(crate) fn prepare() -> Result<(), Stop> {
 fn python() -> Result<PathBuf, String> {
     python::environment(
         "mqtt",
-        &["cbor2==6.2.1", "cryptography==50.0.2", "paho-mqtt==2.2.0", "pycose==1.1.0"],
+        &[
+            "aiomqtt==2.5.1",
+            "cbor2==6.2.1",
+            "cryptography==50.0.2",
+            "maturin==1.16.0",
+            "mypy==2.4.1",
+            "paho-mqtt==2.2.0",
+            "pycose==1.1.0",
+        ],
     )
 }
 
-/// Runs all parts of the script, each with its own broker.
+/// Builds the wheel of the Python package, as its users do, and installs it.
+fn install_wheel(python: &Path) -> Result<(), String> {
+    let wheels = cache("peers")?.join("wheels");
+    let _ = fs::remove_dir_all(&wheels);
+    let mut maturin = program(python.with_file_name("maturin"));
+    maturin.args(["build", "--quiet", "--locked", "--profile", &profile(), "--interpreter"]).arg(python);
+    maturin.args(["--manifest-path", "crates/python/Cargo.toml", "--out"]).arg(&wheels).bounded(600)?;
+    let built = fs::read_dir(&wheels).map_err(|e| e.to_string())?.find_map(|entry| Some(entry.ok()?.path()));
+    let mut pip = program(python);
+    pip.args(["-m", "pip", "install", "--quiet", "--no-deps", "--force-reinstall"]);
+    pip.arg(built.ok_or("maturin made no wheel")?).bounded(60)
+}
+
+/// Runs all parts of the scripts, each with its own broker.
 pub(crate) fn run() -> StepResult {
-    let work = cache("peers")?.join("mqtt-run");
-    let _ = std::fs::remove_dir_all(&work);
-    std::fs::create_dir_all(&work).map_err(|e| e.to_string())?;
+    let plugin = antedate().with_file_name("libantedate_mosquitto_plugin.so");
+    judge("peer", &[KILLS.as_ref(), plugin.as_ref()], 400)?;
+    let chapter = root().join("docs/src/mqtt-applications.md");
+    judge("applications", &[chapter.as_ref()], 120)?;
+    judge("options", &[], 60)?;
+    judge("backlog", &["2000".as_ref()], 120)?;
+    Ok("Mosquitto, paho-mqtt over 3.1.1 and 5, pycose both ways; kills of all three; the Python package"
+        .into())
+}
+
+/// A long queue: each message is read once, through kills under load.
+pub(crate) fn run_long() -> StepResult {
+    judge("backlog", &["100000".as_ref()], LONG)?;
+    Ok("100,000 queued messages for each QoS and version: each was read once".into())
+}
+
+/// Runs a script with a directory of its own. Its last line is the verdict.
+fn judge(name: &str, words: &[&OsStr], seconds: u64) -> Result<(), String> {
+    let work = cache("peers")?.join(format!("mqtt-{name}"));
+    let _ = fs::remove_dir_all(&work);
+    fs::create_dir_all(&work).map_err(|e| e.to_string())?;
     let mut script = program(python()?);
-    script.arg(python::script("mqtt/peer.py")).arg(antedate()).arg(&work).arg(KILLS);
-    // Cargo puts it beside the product of the same profile.
-    script.arg(antedate().with_file_name("libantedate_mosquitto_plugin.so"));
-    let said = script.read(400)?;
+    script.arg(python::script(&format!("mqtt/{name}.py"))).arg(antedate()).arg(&work).args(words);
+    let said = script.read(seconds)?;
     print!("{said}");
     match said.lines().last() {
-        Some(r#"{"passed": true}"#) => {
-            Ok("Mosquitto, paho-mqtt over 3.1.1 and 5, pycose both ways; kills of all three".into())
-        }
-        _ => Err(format!("no verdict:\n{said}").into()),
+        Some(r#"{"passed": true}"#) => Ok(()),
+        _ => Err(format!("{name}: no verdict:\n{said}")),
     }
 }

@@ -1,199 +1,19 @@
-//! The options of `mosquitto_pub` and `mosquitto_sub`, and the client that they configure.
+//! A connection that lasts over losses of the broker and rotations of the key.
 
 use std::collections::VecDeque;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use antedate_channel::mqtt::{Dropped, Opened};
-use antedate_hardening::confine::Needs;
-use antedate_hardening::stack;
 use antedate_host::signals;
-use antedate_mqtt::file::{Device, GroupFile, doubled, keyless, overlaps};
 use antedate_mqtt::guard::{Guard, SealError, Verdict};
-use antedate_mqtt::store::Store;
-use antedate_mqtt_client::{Client, ConnectionLostError, Event, Message, Qos, Settings, Version, Will};
-use clap::Args;
+use antedate_mqtt_client::{Client, ConnectionLostError, Event, Message, Qos, Settings};
 
+use super::options::WillArguments;
 use super::outage::Outage;
-use crate::failure::{Failure, ValueError};
-use crate::hardened;
+use crate::failure::Failure;
 use crate::output;
-
-/// The broker and the protocol.
-#[derive(Args)]
-pub(super) struct Broker {
-    /// Prints this help
-    #[arg(long, action = clap::ArgAction::Help)]
-    help: Option<bool>,
-    /// The broker
-    #[arg(short = 'h', long, default_value = "localhost")]
-    host: String,
-    /// Its port [default: 1883, or 8883 with --cafile]
-    #[arg(short = 'p', long)]
-    port: Option<u16>,
-    /// The client identifier [default: a random one]
-    #[arg(short = 'i', long, value_parser = clap::builder::NonEmptyStringValueParser::new())]
-    id: Option<String>,
-    /// The user at the broker
-    #[arg(short = 'u', long)]
-    username: Option<String>,
-    /// The user's password
-    #[arg(short = 'P', long, requires = "username", allow_hyphen_values = true)]
-    pw: Option<String>,
-    /// Certificates (PEM) to verify the broker's; turns TLS on
-    #[arg(long, value_name = "FILE")]
-    cafile: Option<PathBuf>,
-    /// The protocol: 311 (or mqttv311) or 5 (or mqttv5)
-    #[arg(short = 'V', long, default_value = "311", value_parser = version)]
-    protocol_version: Version,
-    /// Seconds between keep-alive messages
-    #[arg(short = 'k', long, default_value_t = 60, value_parser = clap::value_parser!(u16).range(5..))]
-    keepalive: u16,
-    /// Waits for a broker that is away as long as it takes [default in a systemd service]
-    #[arg(long)]
-    keep_trying: bool,
-}
-
-fn version(text: &str) -> Result<Version, ValueError> {
-    match text {
-        "311" | "mqttv311" => Ok(Version::V311),
-        "5" | "mqttv5" => Ok(Version::V5),
-        _ => Err(ValueError::new("give 311 or 5")),
-    }
-}
-
-pub(super) fn qos(text: &str) -> Result<Qos, ValueError> {
-    match text {
-        "0" => Ok(Qos::AtMostOnce),
-        "1" => Ok(Qos::AtLeastOnce),
-        "2" => Ok(Qos::ExactlyOnce),
-        _ => Err(ValueError::new("give 0, 1 or 2")),
-    }
-}
-
-impl Broker {
-    /// Whether to wait for a broker that is away. A service manager tells its service so by the
-    /// process it started (`systemd.exec(5)`); a child of that process is a command.
-    pub(super) fn keeps_trying(&self) -> bool {
-        let service = std::env::var("SYSTEMD_EXEC_PID");
-        self.keep_trying || service.is_ok_and(|id| id == std::process::id().to_string())
-    }
-
-    pub(super) fn settings(&self) -> Result<Settings, Failure> {
-        let id = match &self.id {
-            Some(id) => id.clone(),
-            None => {
-                let mut bytes = [0; 8];
-                getrandom::fill(&mut bytes).map_err(|error| {
-                    Failure::usage(
-                        format!("the system gives no random numbers: {error}"),
-                        "name the client with -i",
-                    )
-                })?;
-                format!("antedate-{}", antedate_host::hex::hex(&bytes))
-            }
-        };
-        let port = self.port.unwrap_or(if self.cafile.is_some() { 8883 } else { 1883 });
-        Ok(Settings {
-            version: self.protocol_version,
-            keep_alive: self.keepalive,
-            login: self.username.clone().map(|user| (user, self.pw.clone().unwrap_or_default())),
-            cafile: self.cafile.clone(),
-            ..Settings::new(&id, &self.host, port)
-        })
-    }
-}
-
-/// Protection of the payloads.
-#[derive(Args)]
-pub(super) struct Protection {
-    /// A group file (antedate keygen mqtt); may be given more than once
-    #[arg(long, value_name = "FILE", required = true)]
-    keys: Vec<PathBuf>,
-    /// The device's own key, for groups with a manager
-    #[arg(long, value_name = "FILE")]
-    device: Option<PathBuf>,
-    /// A directory for the sequence numbers (antedate mqtt init)
-    #[arg(long, value_name = "DIRECTORY")]
-    state: Option<PathBuf>,
-}
-
-impl Protection {
-    /// Reads the keys. The memory is closed before, and the stack is wiped.
-    pub(super) fn guard(&self, publisher: Option<String>) -> Result<Guard, Failure> {
-        if let Some(warning) = hardened::close_memory() {
-            output::tell(format_args!("antedate: {warning}"));
-        }
-        stack::wiped(|| self.read(publisher))
-    }
-
-    /// Gives up the rights that a client does not need, once all options are read. It writes its
-    /// state, and looks up the broker if it has one.
-    pub(super) fn confine(&self, broker: Option<&Settings>) {
-        let needs = Needs {
-            writes: self.state.iter().cloned().collect(),
-            reads: broker.iter().filter_map(|broker| broker.cafile.clone()).collect(),
-            names: broker.is_some(),
-            ..Needs::default()
-        };
-        if let Some(warning) = hardened::confine(&needs) {
-            output::tell(format_args!("antedate: {warning}"));
-        }
-    }
-
-    fn read(&self, publisher: Option<String>) -> Result<Guard, Failure> {
-        let mut faults = Vec::new();
-        let mut files = Vec::new();
-        for file in &self.keys {
-            match GroupFile::load(file) {
-                Ok(group) => files.push(group),
-                Err(found) => faults.extend(found),
-            }
-        }
-        faults.extend(doubled(&files));
-        let device = match &self.device {
-            Some(file) => Device::load(file).map_err(|found| faults.extend(found)).ok(),
-            None => {
-                faults.extend(keyless(&files, None));
-                None
-            }
-        };
-        if !faults.is_empty() {
-            return Err(antedate_host::fault::Faults::new(faults).into());
-        }
-        for file in files.iter().filter(|file| !file.algorithm.is_authenticated()) {
-            output::tell(format_args!(
-                "antedate: {}: {} authenticates nothing: for measurements only",
-                file.file.display(),
-                file.algorithm
-            ));
-        }
-        for text in overlaps(&files) {
-            output::tell(format_args!("antedate: {text}"));
-        }
-        let store = self.state.as_deref().map(Store::open).transpose()?;
-        if let (Some(store), Some(state)) = (&store, &self.state)
-            && store.is_homeless()
-        {
-            crate::output::tell(format_args!(
-                "{}: made by an earlier version; copies of it are told from now on",
-                state.display()
-            ));
-        }
-        Ok(Guard::new(files, device, store, publisher))
-    }
-}
-
-impl From<SealError> for Failure {
-    fn from(error: SealError) -> Self {
-        match error {
-            SealError::State(fault) => fault.into(),
-            other => Self::usage(other.to_string(), other.remedy()),
-        }
-    }
-}
 
 /// A runtime on this thread.
 pub(super) fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
@@ -660,38 +480,6 @@ impl Link {
                 asked = true;
             }
         }
-    }
-}
-
-/// The last will.
-#[derive(Args, Clone, Default)]
-pub(super) struct WillArguments {
-    /// The topic on which the broker publishes the will when this client is gone
-    #[arg(long, value_name = "TOPIC", requires = "will_payload")]
-    will_topic: Option<String>,
-    /// The will's payload, sealed like any other
-    #[arg(long, value_name = "TEXT", requires = "will_topic", allow_hyphen_values = true)]
-    will_payload: Option<String>,
-    /// The will's QoS
-    #[arg(long, default_value = "0", value_parser = qos, requires = "will_topic")]
-    will_qos: Qos,
-    /// The will is retained
-    #[arg(long, requires = "will_topic")]
-    will_retain: bool,
-}
-
-impl WillArguments {
-    /// Whether a will is given.
-    pub(super) const fn is_given(&self) -> bool {
-        self.will_topic.is_some()
-    }
-
-    /// Seals the will.
-    fn seal(&self, guard: &mut Guard) -> Result<Option<Will>, SealError> {
-        let (Some(topic), Some(text)) = (&self.will_topic, &self.will_payload) else { return Ok(None) };
-        let mut payload = Vec::new();
-        guard.seal(topic, text.as_bytes(), &mut payload)?;
-        Ok(Some(Will { topic: topic.clone(), payload, qos: self.will_qos, retain: self.will_retain }))
     }
 }
 

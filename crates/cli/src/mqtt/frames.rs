@@ -14,7 +14,7 @@ use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use antedate_mqtt::guard::{Guard, SealError, Verdict};
 use clap::Args;
 
-use super::connection::Protection;
+use super::options::Protection;
 use crate::failure::{Done, Failure};
 use crate::output;
 
@@ -118,7 +118,7 @@ impl Worker {
     }
 
     /// Frames until the end. Returns whether their reader is there.
-    fn many(&mut self, mut input: impl BufRead) -> Result<bool, Failure> {
+    fn many(&mut self, mut input: BufReader<impl Read>) -> Result<bool, Failure> {
         let (mut request, mut content, mut answers) = (Request::default(), Vec::new(), Vec::new());
         let mut batch = 0;
         let ended = loop {
@@ -138,10 +138,10 @@ impl Worker {
             answers.extend_from_slice(&u32::try_from(content.len()).unwrap_or(u32::MAX).to_be_bytes());
             answers.extend_from_slice(&content);
             batch += 1;
-            // What has come already shares a write of the state. Nobody waits for an answer.
-            let more = input.fill_buf().is_ok_and(|rest| !rest.is_empty());
+            // What has come already shares a write of the state. Nobody waits for a next request: it may
+            // follow this answer.
             let full = batch >= BATCH_MAX || answers.len() >= BATCH_OCTETS;
-            if full || !more {
+            if full || input.buffer().is_empty() {
                 if !self.pass_on(&answers)? {
                     return Ok(false);
                 }

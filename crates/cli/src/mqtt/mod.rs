@@ -3,10 +3,13 @@
 mod connection;
 mod frames;
 mod keygen;
+mod lines;
 mod manage;
+mod options;
 mod outage;
 mod publish;
 mod subscribe;
+mod url;
 
 use clap::Subcommand;
 

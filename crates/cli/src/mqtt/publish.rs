@@ -10,7 +10,8 @@ use antedate_mqtt_client::Qos;
 use clap::{ArgGroup, Args};
 use tokio::sync::mpsc;
 
-use super::connection::{Broker, Link, Protection, WillArguments, block_on, qos};
+use super::connection::{Link, block_on};
+use super::options::{Broker, Protection, WillArguments, qos};
 use crate::failure::{Done, Failure};
 
 /// Publish.
@@ -28,7 +29,7 @@ pub(crate) struct Pub {
     #[arg(long, value_name = "NAME", value_parser = super::keygen::name)]
     publisher: Option<String>,
     /// The topic
-    #[arg(short = 't', long)]
+    #[arg(short = 't', long, default_value = "", hide_default_value = true)]
     topic: String,
     /// The payload
     #[arg(short = 'm', long, allow_hyphen_values = true)]
@@ -60,7 +61,17 @@ pub(crate) struct Pub {
 const WINDOW: usize = 500;
 
 impl Pub {
-    pub(crate) fn run(self) -> Done {
+    pub(crate) fn run(mut self) -> Done {
+        match (self.topic.is_empty(), self.broker.topic_of_url()) {
+            (true, Some(topic)) => self.topic = topic,
+            (false, None) => {}
+            (true, None) => {
+                return Err(Failure::usage("there is no topic", "give it with -t, or behind the host of -L"));
+            }
+            (false, Some(_)) => {
+                return Err(Failure::usage("-t and -L both have a topic", "give one of them"));
+            }
+        }
         let template = self.template.as_ref().map(|text| {
             PayloadTemplate::marked(&self.topic, text.as_bytes()).map_err(|error| {
                 Failure::usage(format!("--template: {error}"), "write @ for each byte of a value")

@@ -7,11 +7,12 @@ use std::time::{Duration, Instant};
 
 use antedate_channel::mqtt::Opened;
 use antedate_host::notify::Life;
-use antedate_mqtt::guard::now;
 use antedate_mqtt_client::{Message, Qos};
 use clap::Args;
 
-use super::connection::{Arrival, Broker, Link, Protection, Why, WillArguments, block_on, qos};
+use super::connection::{Arrival, Link, Why, block_on};
+use super::lines::{Form, Format};
+use super::options::{Broker, Protection, WillArguments, qos};
 use crate::failure::{Done, Failure};
 use crate::output;
 
@@ -29,7 +30,7 @@ pub(crate) struct Sub {
     #[arg(long, value_name = "NAME", value_parser = super::keygen::name)]
     publisher: Option<String>,
     /// A filter; may be given more than once
-    #[arg(short = 't', long = "topic", required = true)]
+    #[arg(short = 't', long = "topic", required_unless_present = "url")]
     topics: Vec<String>,
     /// At most once, at least once, exactly once
     #[arg(short = 'q', long, default_value = "0", value_parser = qos)]
@@ -44,13 +45,24 @@ pub(crate) struct Sub {
     /// most as long
     #[arg(short = 'W', value_name = "SECONDS")]
     timeout: Option<u64>,
-    /// Prints the topic before each payload
+    /// Prints the topic before each payload, and control characters of both as \n, \r or \xNN
     #[arg(short = 'v', long)]
     verbose: bool,
     /// Prints publisher, epoch, sequence number and age before each payload (and before its topic).
-    /// The age in seconds is of topics with a most age; a - otherwise
+    /// The age in seconds is of topics with a most age; a - otherwise. Control characters as with -v
     #[arg(long)]
     origin: bool,
+    /// Prints a JSON object for each message: the fields of mosquitto_sub's %j, publisher, epoch,
+    /// sequence, and sealed (seconds since 1970) on topics with a most age
+    #[arg(long, conflicts_with_all = ["verbose", "origin", "format"])]
+    json: bool,
+    /// The form of a message, as mosquitto_sub's: %t topic, %p payload, %x %X in hexadecimal, %l
+    /// length, %m %q %r packet identifier, QoS and retain, %I %U time, %j JSON
+    #[arg(short = 'F', value_name = "FORMAT", value_parser = Format::parse, conflicts_with_all = ["verbose", "origin"])]
+    format: Option<Format>,
+    /// Does not print what the broker had retained
+    #[arg(short = 'R')]
+    no_retained: bool,
     /// Prints no newline after a payload
     #[arg(short = 'N')]
     no_newline: bool,
@@ -66,7 +78,11 @@ const BATCH_MAX: usize = 500;
 const BATCH_OCTETS: usize = 1 << 20;
 
 impl Sub {
-    pub(crate) fn run(self) -> Done {
+    pub(crate) fn run(mut self) -> Done {
+        self.topics.extend(self.broker.topic_of_url());
+        if self.topics.is_empty() {
+            return Err(Failure::usage("there is no topic", "give it with -t, or behind the host of -L"));
+        }
         for filter in &self.topics {
             antedate_channel::mqtt::topic::check_filter(filter).map_err(|why| {
                 Failure::usage(format!("-t {filter}: {why}"), "write a filter as for mosquitto_sub")
@@ -98,7 +114,7 @@ impl Sub {
                 // Includes a connection attempt.
                 let left = end.map_or(Duration::MAX, |end| end.saturating_duration_since(Instant::now()));
                 let arrival = tokio::time::timeout(left, turn).await.unwrap_or(Ok(Arrival::Nothing))?;
-                let mut batch = Batch::default();
+                let mut batch = Batch { no_retained: self.no_retained, ..Batch::default() };
                 let room = self.count.map_or(u64::MAX, |count| count - seen);
                 let ended = batch.fill(&mut link, arrival, room, &mut refused).await;
                 match self.deliver(&mut link, batch).await? {
@@ -163,21 +179,24 @@ impl Sub {
         Ok(Some(batch.payloads))
     }
 
+    fn form(&self) -> Form {
+        match &self.format {
+            Some(format) => Form::Format(format.clone()),
+            None if self.json => Form::Json,
+            None if self.origin || self.verbose => Form::Line { origin: self.origin, topic: self.verbose },
+            None => Form::Payload,
+        }
+    }
+
     fn print(&self, batch: &Batch) -> std::io::Result<()> {
         if batch.payloads == 0 {
             return Ok(());
         }
+        let form = self.form();
         let mut text = Vec::with_capacity(batch.octets);
         for (message, payload) in &batch.messages {
             let Some((payload, opened)) = payload else { continue };
-            if self.origin {
-                text.extend_from_slice(origin(opened).as_bytes());
-            }
-            if self.verbose {
-                text.extend_from_slice(message.topic.as_bytes());
-                text.push(b' ');
-            }
-            text.extend_from_slice(payload);
+            form.put(message, payload, opened, &mut text);
             if !self.no_newline {
                 text.push(b'\n');
             }
@@ -196,18 +215,6 @@ async fn signs(mut life: Life) {
     std::future::pending().await
 }
 
-/// Publisher, epoch, sequence number and age. A publisher's name has no space (`is_name`) in files of
-/// this project; others are shown as text without one.
-fn origin(opened: &Opened) -> String {
-    let name = String::from_utf8_lossy(&opened.publisher)
-        .replace(|c: char| c.is_whitespace() || c.is_control(), "?");
-    let age = match opened.time {
-        Some(time) => (i64::from(now()) - i64::from(time)).to_string(),
-        None => "-".to_owned(),
-    };
-    format!("{name} {} {} {age} ", opened.epoch, opened.sequence)
-}
-
 /// An opened payload and its origin.
 type Payload = (Vec<u8>, Opened);
 
@@ -221,6 +228,8 @@ struct Batch {
     octets: usize,
     /// Whether a payload is of QoS 1 or 2.
     durable: bool,
+    /// Whether retained ones are received without a payload to print.
+    no_retained: bool,
 }
 
 impl Batch {
@@ -229,6 +238,10 @@ impl Batch {
         let mut arrival = first;
         loop {
             match arrival {
+                Arrival::Payload(message, ..) if self.no_retained && message.retain => {
+                    self.durable |= message.qos > 0;
+                    self.messages.push((message, None));
+                }
                 Arrival::Payload(message, payload, opened) => {
                     self.payloads += 1;
                     self.octets += message.topic.len() + payload.len() + 2;

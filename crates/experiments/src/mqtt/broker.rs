@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use antedate_mqtt_client::Settings;
+use antedate_mqtt_client::{Settings, Tls};
 
 /// The path on Debian, then others.
 const PROGRAMS: [&str; 3] = ["/usr/sbin/mosquitto", "/usr/local/sbin/mosquitto", "mosquitto"];
@@ -81,7 +81,7 @@ impl Broker {
     pub(crate) fn settings(&self, name: &str, tls: bool) -> Settings {
         let port = if tls { self.tls_port } else { self.port };
         Settings {
-            cafile: tls.then(|| self.certificate.clone()),
+            tls: tls.then(|| Tls { cafile: Some(self.certificate.clone()), ..Tls::default() }),
             queue: 4096,
             ..Settings::new(name, "127.0.0.1", port)
         }
