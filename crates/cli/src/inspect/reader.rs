@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use antedate_channel::macsec::{CipherSuite, ReadyReceive, Receive, ReceiveConfig, Sak};
+use antedate_channel::macsec::{CipherSuite, Discard, ReadyReceive, Receive, ReceiveConfig, Sak};
 use antedate_channel::mka::{Cak, KeyIdentifier, Listed, MemberIdentifier, Overheard, short_scis};
 use antedate_gateway::config::express::express_sci;
 use antedate_gateway::config::keys::KeyFile;
@@ -25,7 +25,7 @@ pub(super) struct Protected {
     pub(super) order: Number,
     pub(super) is_encrypted: bool,
     /// The frame within, or the reason why there is none; nothing without keys.
-    pub(super) opened: Option<Result<Vec<u8>, String>>,
+    pub(super) opened: Option<Result<Vec<u8>, Discard>>,
 }
 
 /// A frame of a capture.
@@ -130,7 +130,7 @@ impl Reader {
         let opened = self.has_keys.then(|| {
             let mut out = vec![0; frame.len()];
             let opened = self.receive.validate(frame, &mut out);
-            opened.map_err(|discard| discard.to_string()).map(|length| out[..length].to_vec())
+            opened.map(|length| out[..length].to_vec())
         });
         let key = self.named[an.index()].map(|key| key.octets());
         // A forged frame proves nothing about its sender's numbers.
@@ -233,7 +233,7 @@ mod tests {
         out
     }
 
-    fn opened(seen: Seen) -> (Number, Option<Result<Vec<u8>, String>>) {
+    fn opened(seen: Seen) -> (Number, Option<Result<Vec<u8>, Discard>>) {
         match seen {
             Seen::Protected(Protected { order, opened, .. }) => (order, opened),
             other => panic!("{other:?}"),
