@@ -22,8 +22,8 @@
 //! its directory.
 //!
 //! A file names itself and its machine, so that a copy, or what came back from a backup,
-//! is refused at opening. A directory in memory is [refused too](permit_volatile). A snapshot of the whole machine must never be restored: numbers would be
-//! used again.
+//! is refused at opening. A directory in memory is [refused too](permit_volatile). A snapshot of
+//! the whole machine must never be restored: numbers would be used again.
 
 mod disk;
 mod error;
