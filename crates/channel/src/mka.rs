@@ -33,6 +33,7 @@ mod held;
 mod kay;
 mod keys;
 mod listen;
+mod overheard;
 mod participant;
 mod peers;
 mod server;
@@ -43,8 +44,9 @@ mod tests;
 
 pub use antedate_wire::mka::{KeyIdentifier, MemberIdentifier};
 pub use destination::AUTOMATIC;
-pub use held::Install;
+pub use held::{Install, short_scis};
 pub use kay::{CakStatus, GRACE, Kay, Listed, OtherKey};
 pub use keys::{Cak, CakError, Ckn};
+pub use overheard::Overheard;
 pub use participant::{Action, Config, HELLO_TIME, LIFE_TIME, MAX_PEERS, Participant};
 pub use status::{Dropped, Fault, KeyStatus, Member, Refusals, Status};

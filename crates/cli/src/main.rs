@@ -3,6 +3,7 @@
 //! Exit status: 0 success, 1 a verdict that failed, 2 a usage or configuration error, 3 a machine
 //! that is not ready yet. Errors go to standard error with the fault, its place and its remedy.
 
+mod capture;
 mod demo;
 mod doctor;
 #[cfg(feature = "dtls")]
@@ -12,6 +13,7 @@ mod gateway;
 mod goose;
 mod hardened;
 mod help;
+mod inspect;
 mod keygen;
 #[cfg(feature = "lab")]
 mod lab;
@@ -95,6 +97,8 @@ enum Verb {
     /// Publish and receive GOOSE, authenticated or encrypted.
     #[command(subcommand, after_help = "Example:\n  sudo antedate goose subscribe eth0 --plain")]
     Goose(goose::Verb),
+    /// Read the protected frames of a capture, and look for packet numbers that were used twice.
+    Inspect(inspect::Inspect),
     /// Show what this machine lacks, and what will make frames late, each with its remedy.
     Doctor(doctor::Doctor),
     /// Explain a command or a topic.
@@ -125,6 +129,7 @@ fn main() -> ExitCode {
         Verb::Plan(verb) => verb.run(),
         Verb::Template(verb) => verb.run(),
         Verb::Goose(verb) => verb.run(),
+        Verb::Inspect(verb) => verb.run(),
         Verb::Doctor(verb) => verb.run(),
         Verb::Help(verb) => verb.run(),
         #[cfg(feature = "pages")]

@@ -29,27 +29,21 @@ const UNITS: [&str; 5] = [
     "antedate-mqtt-sub.service",
 ];
 
-/// A CPU and C library.
+/// A CPU.
 struct Machine {
     /// Rust's target.
     target: &'static str,
-    /// Debian's architecture; none for a program that is linked statically.
-    debian: Option<&'static str>,
+    /// Debian's architecture.
+    debian: &'static str,
     /// The prefix of its tools.
     tools: &'static str,
     /// The cross compiler, if it needs one.
     cross: Option<&'static Cross>,
 }
 
-const MACHINES: [Machine; 3] = [
-    Machine {
-        target: "x86_64-unknown-linux-gnu",
-        debian: Some("amd64"),
-        tools: "x86_64-linux-gnu-",
-        cross: None,
-    },
-    Machine { target: ARMV8.target, debian: Some("arm64"), tools: "aarch64-linux-gnu-", cross: Some(&ARMV8) },
-    Machine { target: "x86_64-unknown-linux-musl", debian: None, tools: "x86_64-linux-gnu-", cross: None },
+const MACHINES: [Machine; 2] = [
+    Machine { target: "x86_64-unknown-linux-gnu", debian: "amd64", tools: "x86_64-linux-gnu-", cross: None },
+    Machine { target: ARMV8.target, debian: "arm64", tools: "aarch64-linux-gnu-", cross: Some(&ARMV8) },
 ];
 
 /// Arguments of `cargo xtask package`.
@@ -58,7 +52,6 @@ const MACHINES: [Machine; 3] = [
 Examples:
   cargo xtask package                                       amd64: a Debian package and a tarball
   cargo xtask package --target aarch64-unknown-linux-gnu    arm64
-  cargo xtask package --target x86_64-unknown-linux-musl    a tarball with a static program
   cargo xtask package --profile dev                         a quick build, to try the package")]
 pub struct Arguments {
     /// The machine; may be given several times
@@ -82,8 +75,8 @@ pub fn main(arguments: &Arguments) -> Result<bool, String> {
         let tree = machine.tree(&built, &folder)?;
         let tarball = folder.join(format!("antedate-{version}-{}.tar.gz", machine.target));
         tree.tar(&format!("antedate-{version}"), &tarball)?;
-        let deb = machine.debian.map(|to| deb::pack(&tree, &version, to, "xz", &folder)).transpose()?;
-        for file in [Some(tarball), deb].into_iter().flatten() {
+        let deb = deb::pack(&tree, &version, machine.debian, "xz", &folder)?;
+        for file in [tarball, deb] {
             let size = fs::metadata(&file).map_err(|e| format!("{}: {e}", file.display()))?.len();
             println!("{}: {size} octets", file.display());
         }
@@ -100,11 +93,11 @@ pub fn main(arguments: &Arguments) -> Result<bool, String> {
 /// Makes a Debian package of the tests' build with this version in a folder, without compression,
 /// and returns its path.
 pub fn of_tests(version: &str, folder: &Path) -> Result<PathBuf, String> {
-    let own = |machine: &&Machine| machine.target.starts_with(ARCH) && machine.debian.is_some();
+    let own = |machine: &&Machine| machine.target.starts_with(ARCH);
     let machine = MACHINES.iter().find(own).ok_or_else(|| format!("no package for {ARCH}"))?;
     // It runs here, without an emulator.
     let tree = Machine { cross: None, ..*machine }.tree(&antedate_of(TESTS), folder)?;
-    deb::pack(&tree, version, machine.debian.unwrap_or_default(), "none", folder)
+    deb::pack(&tree, version, machine.debian, "none", folder)
 }
 
 impl Machine {
@@ -117,8 +110,6 @@ impl Machine {
                 let mut command = cargo();
                 command.args(["build", "--locked", "--target", self.target, "--target-dir"]);
                 command.arg(target().join("cross"));
-                // Of musl-tools. Parts of the TLS library are C.
-                command.env("CC_x86_64_unknown_linux_musl", "musl-gcc");
                 command
             }
         };
@@ -130,15 +121,9 @@ impl Machine {
 
     /// The error says what this machine lacks to build for the target.
     fn ready(&self) -> Result<(), String> {
-        let is_static = self.debian.is_none();
-        let tool = match self.cross {
-            Some(cross) => {
-                Some((format!("{}-gcc", cross.tools), "gcc-aarch64-linux-gnu libc6-dev-arm64-cross"))
-            }
-            None => is_static.then(|| ("musl-gcc".to_owned(), "musl-tools")),
-        };
-        if let Some((tool, package)) = tool.filter(|(tool, _)| !has_program(tool)) {
-            return Err(format!("no program {tool}: apt-get install {package}"));
+        let compiler = self.cross.map(|cross| format!("{}-gcc", cross.tools));
+        if let Some(compiler) = compiler.filter(|compiler| !has_program(compiler)) {
+            return Err(format!("no program {compiler}: apt-get install gcc-aarch64-linux-gnu qemu-user"));
         }
         if !has_core(self.target) && !fetch_core(self.target) {
             return Err(format!("no standard library: rustup target add {}", self.target));

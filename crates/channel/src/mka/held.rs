@@ -126,7 +126,7 @@ impl Held {
 
 /// The short SCIs of members: 1 for the greatest SCI, and so on (IEEE 802.1AE-2018 clause
 /// 10.7.13).
-pub(super) fn short_scis(mut scis: Vec<Sci>) -> Vec<(Sci, u32)> {
+pub fn short_scis(mut scis: Vec<Sci>) -> Vec<(Sci, u32)> {
     scis.sort_unstable_by(|a, b| b.cmp(a));
     scis.dedup();
     scis.into_iter().zip(1..).collect()

@@ -1,7 +1,5 @@
 //! `antedate gateway observe FILE`.
 
-mod capture;
-
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -19,6 +17,7 @@ use antedate_host::signals;
 use antedate_wire::EtherType;
 use clap::Args;
 
+use crate::capture;
 use crate::failure::{Done, Failure};
 use crate::output::{self, Kind};
 

@@ -12,7 +12,7 @@ const RESOLUTION: u16 = 9;
 
 /// The octets are no capture of Ethernet frames.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum CaptureError {
+pub(crate) enum CaptureError {
     Cut,
     Format,
     Order,
@@ -36,7 +36,7 @@ impl fmt::Display for CaptureError {
 ///
 /// # Errors
 /// The fault, if the octets are no capture of Ethernet frames. A last frame that is cut is left out.
-pub(super) fn read(octets: &[u8], each: impl FnMut(f64, &[u8])) -> Result<(), CaptureError> {
+pub(crate) fn read(octets: &[u8], each: impl FnMut(f64, &[u8])) -> Result<(), CaptureError> {
     let magic = octets.first_chunk().copied().ok_or(CaptureError::Cut)?;
     match (u32::from_le_bytes(magic), u32::from_be_bytes(magic)) {
         (SECTION, _) => pcapng(octets, Clock::new(each)),

@@ -1,0 +1,51 @@
+//! What an MKPDU tells somebody who has the CAK and is no member, such as a tool that reads a capture.
+
+use alloc::vec::Vec;
+
+use antedate_wire::macsec::{An, Sci};
+use antedate_wire::mka::{ALGORITHM_AGILITY, DistributedSak, KeyIdentifier, MemberIdentifier, Repr};
+
+use super::keys::{Cak, salt};
+use crate::macsec::{CipherSuite, Sak};
+
+/// An authentic MKPDU of an association.
+#[derive(Debug)]
+pub struct Overheard {
+    /// the sender
+    pub sci: Sci,
+    /// its member identifier
+    pub member: MemberIdentifier,
+    /// its message number
+    pub message: u32,
+    /// the key that it distributes
+    pub sak: Option<(KeyIdentifier, An, Sak)>,
+    /// the sender and the members that it calls live, who use that key
+    pub users: Vec<MemberIdentifier>,
+}
+
+impl Overheard {
+    /// Reads a frame. `None` if it is no MKPDU that a holder of this CAK made.
+    pub fn read(cak: &Cak, frame: &[u8]) -> Option<Self> {
+        let parsed = Repr::parse(frame).ok()?;
+        let basic = parsed.repr.basic;
+        let named = basic.ckn == cak.name().as_bytes() && basic.algorithm_agility == ALGORITHM_AGILITY;
+        if !named || !cak.verify(parsed.covered, parsed.icv) {
+            return None;
+        }
+        let sak = match parsed.repr.distributed_sak {
+            Some(DistributedSak::Sak(wrapped)) => {
+                let key = KeyIdentifier { server: basic.member, number: wrapped.number };
+                let identifier = wrapped.suite.unwrap_or(CipherSuite::GcmAes128.identifier());
+                let suite = CipherSuite::from_identifier(identifier);
+                suite.zip(cak.unwrap(wrapped.wrapped)).and_then(|(suite, secret)| {
+                    let salt = suite.is_xpn().then(|| salt(key));
+                    Some((key, wrapped.an, Sak::new(suite, secret.as_bytes(), salt).ok()?))
+                })
+            }
+            _ => None,
+        };
+        let live = parsed.repr.live.map(|list| list.peers().map(|(member, _)| member));
+        let users = live.into_iter().flatten().chain([basic.member]).collect();
+        Some(Self { sci: basic.sci, member: basic.member, message: basic.message, sak, users })
+    }
+}

@@ -1,0 +1,264 @@
+//! `antedate inspect CAPTURE`: what the protected frames of a capture are, one line each, and whether
+//! a nonce was used twice.
+
+mod audit;
+mod reader;
+
+use std::fs;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use antedate_gateway::config::cak::CakFile;
+use antedate_gateway::config::keys::KeyFile;
+use antedate_host::fault::Fault;
+use antedate_host::hex::hex;
+use antedate_host::process;
+use antedate_lab::tap::pcap::Pcap;
+use clap::Args;
+use serde::Serialize;
+
+use self::audit::{Number, Stream};
+use self::reader::{Protected, Reader, Seen};
+use crate::failure::{Done, Failure};
+use crate::output::{self, Kind};
+use crate::{capture, hardened};
+
+#[derive(Args)]
+#[command(after_help = "\
+With keys, packet numbers of authentic frames are compared; without, those of all frames, and a
+number with two contents may be a forgery.
+Exit status: 0 no packet number has two contents, 1 one has, 2 a file has a fault.
+Examples:
+  antedate inspect plant.pcapng
+  antedate inspect plant.pcapng --cak /etc/antedate/cak --write plain.pcap
+  antedate inspect plant.pcap --keys keys.toml --quiet
+  antedate inspect plant.pcap --json > frames.jsonl")]
+pub(crate) struct Inspect {
+    /// The capture of Ethernet frames (pcap or pcapng).
+    #[arg(value_name = "CAPTURE")]
+    file: PathBuf,
+    /// Static keys: the gateways' key_file.
+    #[arg(long, value_name = "FILE")]
+    keys: Option<PathBuf>,
+    /// Pre-shared keys of key agreement: the gateways' cak_file. Keys that a recorded MKPDU
+    /// distributes are unwrapped.
+    #[arg(long, value_name = "FILE")]
+    cak: Option<PathBuf>,
+    /// Write the frames that were opened, and unprotected ones, to FILE, for Wireshark.
+    #[arg(long, value_name = "FILE")]
+    write: Option<PathBuf>,
+    /// Print JSON: an object for each frame, and a last one with the streams.
+    #[arg(long)]
+    json: bool,
+    /// Print the streams alone.
+    #[arg(long)]
+    quiet: bool,
+}
+
+/// A frame as JSON.
+#[derive(Debug, Default, Serialize)]
+struct Line {
+    seconds: f64,
+    octets: usize,
+    source: String,
+    destination: String,
+    kind: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sci: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    an: Option<u8>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    number: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    order: Option<Number>,
+    /// The EtherType of the frame, or of the one within.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ethertype: Option<String>,
+    verdict: String,
+}
+
+/// The end of the output.
+#[derive(Debug, Serialize)]
+struct Summary {
+    frames: u64,
+    opened: u64,
+    refused: u64,
+    streams: Vec<Stream>,
+}
+
+impl Inspect {
+    pub(crate) fn run(self) -> Done {
+        if let Some(warning) = hardened::close_memory() {
+            output::tell(format_args!("antedate: {warning}"));
+        }
+        let mut reader = Reader::new();
+        if let Some(file) = &self.keys {
+            reader.add_keys(&KeyFile::load(file, process::user())?);
+        }
+        if let Some(file) = &self.cak {
+            reader.add_caks(CakFile::load(file, process::user())?.list());
+        }
+        let octets = fs::read(&self.file).map_err(|error| {
+            Fault::of_io(&self.file, "read the capture", &error, "name a file of pcap or pcapng")
+        })?;
+        let mut plain = self.write.as_deref().map(create).transpose()?;
+        let mut out = BufWriter::new(std::io::stdout().lock());
+        let mut summary = Summary { frames: 0, opened: 0, refused: 0, streams: Vec::new() };
+        let mut unwritten = None;
+        capture::read(&octets, |seconds, frame| {
+            let seen = reader.see(frame);
+            summary.frames += 1;
+            let within = match &seen {
+                Seen::Protected(Protected { opened: Some(Ok(within)), .. }) => Some(&within[..]),
+                Seen::Other(_) => Some(frame),
+                _ => None,
+            };
+            summary.opened += u64::from(within.is_some() && matches!(seen, Seen::Protected(_)));
+            let is_refused =
+                matches!(seen, Seen::Malformed(_) | Seen::Protected(Protected { opened: Some(Err(_)), .. }));
+            summary.refused += u64::from(is_refused);
+            let line = line(seconds, frame, &seen);
+            let printed = if self.quiet {
+                Ok(())
+            } else if self.json {
+                let text = serde_json::to_string(&line).unwrap_or_default();
+                writeln!(out, "{text}")
+            } else {
+                writeln!(out, "{line}")
+            };
+            let written = match (&mut plain, within) {
+                (Some(plain), Some(within)) => plain.frame((seconds * 1e9).round() as u64, &[within]),
+                _ => Ok(()),
+            };
+            unwritten = unwritten.take().or(printed.err()).or(written.err());
+        })
+        .map_err(|error| {
+            let remedy = "name a capture of Ethernet frames in the format pcap or pcapng";
+            Fault::of_file(&self.file, error.to_string(), remedy)
+        })?;
+        if let Some(plain) = &mut plain {
+            unwritten = unwritten.or(plain.flush().err());
+        }
+        if let Some(error) = unwritten.or(out.flush().err()) {
+            return output::unwritten(&error);
+        }
+        drop(out);
+        summary.streams = reader.audit.streams();
+        let reused: u64 = summary.streams.iter().map(|stream| stream.reused).sum();
+        if self.json {
+            output::print(&format!("{}\n", serde_json::to_string(&summary).unwrap_or_default()))?;
+        } else {
+            output::print(&summary.to_string())?;
+        }
+        if reused > 0 {
+            return Err(Failure::State(1));
+        }
+        Ok(())
+    }
+}
+
+fn create(file: &Path) -> Result<Pcap, Failure> {
+    output::writable("--write", Kind::Capture, file)?;
+    Ok(Pcap::create(file)
+        .map_err(|error| Fault::of_io(file, "write here", &error, "give --write another file"))?)
+}
+
+fn line(seconds: f64, frame: &[u8], seen: &Seen) -> Line {
+    let address = |at: usize| {
+        let octets = frame.get(at..at + 6).unwrap_or_default();
+        octets.iter().map(|octet| format!("{octet:02x}")).collect::<Vec<_>>().join(":")
+    };
+    let name = |ethertype: u16| format!("{ethertype:04x}");
+    let within =
+        |frame: &[u8]| frame.get(12..).and_then(<[u8]>::first_chunk).copied().map(u16::from_be_bytes);
+    let base =
+        Line { seconds, octets: frame.len(), source: address(6), destination: address(0), ..Line::default() };
+    match seen {
+        Seen::Protected(Protected { sci, an, number, order, is_encrypted, opened }) => Line {
+            kind: "macsec",
+            sci: sci.map(|sci| sci.to_string()),
+            an: Some(an.number()),
+            number: Some(*number),
+            order: Some(*order),
+            ethertype: opened.as_ref().and_then(|opened| within(opened.as_ref().ok()?)).map(name),
+            verdict: match opened {
+                Some(Ok(_)) => "authentic".to_owned(),
+                Some(Err(why)) => format!("refused: {why}"),
+                None if *is_encrypted => "encrypted".to_owned(),
+                None => "not encrypted, not checked".to_owned(),
+            },
+            ..base
+        },
+        Seen::Malformed(why) => Line { kind: "macsec", verdict: format!("refused: {why}"), ..base },
+        Seen::Mkpdu { sci, message, key, proven } => Line {
+            kind: "mka",
+            sci: Some(sci.to_string()),
+            number: Some(u64::from(*message)),
+            verdict: match (proven, key) {
+                (Some(false), _) => "refused: of another CAK, or forged".to_owned(),
+                (_, Some((key, an))) => {
+                    format!("distributes key {} for AN {}", hex(&key.octets()), an.number())
+                }
+                (Some(true), None) => "authentic".to_owned(),
+                (None, None) => "not checked".to_owned(),
+            },
+            ..base
+        },
+        Seen::Other(ethertype) => Line {
+            kind: "plain",
+            ethertype: ethertype.map(name),
+            verdict: "not protected".to_owned(),
+            ..base
+        },
+    }
+}
+
+impl std::fmt::Display for Line {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { seconds, octets, source, destination, kind, sci, an, number, order, ethertype, verdict } =
+            self;
+        write!(f, "{seconds:>13.6} {source} > {destination} {octets:>4} {kind:<6}")?;
+        if let Some(sci) = sci {
+            write!(f, " {sci}")?;
+        }
+        if let Some(an) = an {
+            write!(f, " AN {an}")?;
+        }
+        if let Some(number) = number {
+            write!(f, " {} {number}", if *kind == "mka" { "MN" } else { "PN" })?;
+        }
+        match order {
+            Some(Number::Gap(missing)) => write!(f, " ({missing} missing before it)")?,
+            Some(Number::Late) => write!(f, " (late)")?,
+            Some(Number::Copy) => write!(f, " (a copy)")?,
+            Some(Number::Reused) => write!(f, " (USED BEFORE)")?,
+            Some(Number::Next) | None => {}
+        }
+        if let Some(ethertype) = ethertype {
+            write!(f, " [{ethertype}]")?;
+        }
+        write!(f, " {verdict}")
+    }
+}
+
+impl std::fmt::Display for Summary {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { frames, opened, refused, streams } = self;
+        writeln!(f, "{frames} frames, {opened} opened, {refused} refused")?;
+        for Stream { sci, an, key, frames, first, last, missing, late, copies, reused, .. } in streams {
+            let key = key.as_deref().map(|key| format!(" key {key}")).unwrap_or_default();
+            write!(
+                f,
+                "{sci} AN {an}{key}: {frames} frames, PN {first} to {last}, {missing} missing, {late} late, "
+            )?;
+            writeln!(f, "{copies} copies, {reused} numbers with another content")?;
+        }
+        if streams.iter().any(|stream| stream.reused > 0) {
+            writeln!(
+                f,
+                "A NONCE WAS USED TWICE, unless one of the frames is forged: replace the keys, and find the sender"
+            )?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,329 @@
+//! What is known of the keys of a capture, and what a frame is with them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use antedate_channel::macsec::{CipherSuite, Discard, ReadyReceive, Receive, ReceiveConfig, Sak};
+use antedate_channel::mka::{Cak, KeyIdentifier, Listed, MemberIdentifier, Overheard, short_scis};
+use antedate_gateway::config::express::express_sci;
+use antedate_gateway::config::keys::KeyFile;
+use antedate_wire::EtherType;
+use antedate_wire::macsec::{An, Mpdu, Sci};
+use antedate_wire::mka::{DistributedSak, Repr};
+
+use super::audit::{Audit, Number};
+
+/// The most senders of a capture.
+const PEERS_MAX: usize = 64;
+
+/// A protected frame.
+#[derive(Debug)]
+pub(super) struct Protected {
+    pub(super) sci: Option<Sci>,
+    pub(super) an: An,
+    pub(super) number: u64,
+    pub(super) order: Number,
+    pub(super) is_encrypted: bool,
+    /// The frame within, or the reason why there is none; nothing without keys.
+    pub(super) opened: Option<Result<Vec<u8>, Discard>>,
+}
+
+/// A frame of a capture.
+#[derive(Debug)]
+pub(super) enum Seen {
+    Protected(Protected),
+    /// MACsec's EtherType, and no right SecTAG.
+    Malformed(String),
+    /// An MKPDU: sender, message number, the distributed key, whether a CAK proves it.
+    Mkpdu {
+        sci: Sci,
+        message: u32,
+        key: Option<(KeyIdentifier, An)>,
+        proven: Option<bool>,
+    },
+    Other(Option<u16>),
+}
+
+/// A distributed key, its association number, and its users.
+type Distributed = (KeyIdentifier, An, Sak, Vec<MemberIdentifier>);
+
+/// Keys, and the state of the senders.
+pub(super) struct Reader {
+    receive: Receive,
+    has_keys: bool,
+    caks: Vec<Arc<Cak>>,
+    /// The SCIs of members.
+    members: BTreeMap<MemberIdentifier, Sci>,
+    /// The keys that came, the latest last, and who has which.
+    distributed: Vec<Distributed>,
+    installed: Vec<(KeyIdentifier, Sci)>,
+    /// The key of each association number, as MKPDUs name it.
+    named: [Option<KeyIdentifier>; An::COUNT],
+    pub(super) audit: Audit,
+}
+
+impl Reader {
+    /// Without keys.
+    pub(super) fn new() -> Self {
+        let config = ReceiveConfig {
+            // A capture has what it has: copies and late frames are told, and opened.
+            replay_protect: false,
+            max_peers: PEERS_MAX,
+            ..ReceiveConfig::new(CipherSuite::GcmAes128)
+        };
+        Self {
+            receive: Receive::new(config),
+            has_keys: false,
+            caks: Vec::new(),
+            members: BTreeMap::new(),
+            distributed: Vec::new(),
+            installed: Vec::new(),
+            named: [None; An::COUNT],
+            audit: Audit::default(),
+        }
+    }
+
+    /// Adds static keys, for all members and their express channels.
+    pub(super) fn add_keys(&mut self, keys: &KeyFile) {
+        self.has_keys = true;
+        for association in &keys.associations {
+            let Ok(sak) = Sak::new(keys.suite, association.key.as_bytes(), association.salt) else {
+                continue;
+            };
+            for member in &keys.members {
+                self.install(member.sci, member.ssci, association.an, &sak);
+            }
+        }
+    }
+
+    /// Adds the CAKs of a file.
+    pub(super) fn add_caks(&mut self, listed: Vec<Listed>) {
+        self.has_keys = true;
+        self.caks.extend(listed.into_iter().map(|listed| listed.cak));
+    }
+
+    fn install(&mut self, sci: Sci, ssci: Option<u32>, an: An, sak: &Sak) {
+        for sci in [sci, express_sci(sci)] {
+            if let Ok(ready) = ReadyReceive::new(sci, ssci, an, sak, 1) {
+                // A capture of more senders leaves the others closed, which their lines say.
+                let _ = self.receive.adopt(ready);
+            }
+        }
+    }
+
+    /// Reads a frame.
+    pub(super) fn see(&mut self, frame: &[u8]) -> Seen {
+        let ethertype = frame.get(12..).and_then(<[u8]>::first_chunk).copied().map(u16::from_be_bytes);
+        match ethertype.map(EtherType::from) {
+            Some(EtherType::Macsec) => self.protected(frame),
+            Some(EtherType::Eapol) => self.mkpdu(frame).unwrap_or(Seen::Other(ethertype)),
+            _ => Seen::Other(ethertype),
+        }
+    }
+
+    fn protected(&mut self, frame: &[u8]) -> Seen {
+        let mpdu = match Mpdu::parse(frame) {
+            Ok(mpdu) => mpdu,
+            Err(error) => return Seen::Malformed(error.to_string()),
+        };
+        let (an, sci) = (mpdu.tag.an, mpdu.sci());
+        let opened = self.has_keys.then(|| {
+            let mut out = vec![0; frame.len()];
+            let opened = self.receive.validate(frame, &mut out);
+            opened.map(|length| out[..length].to_vec())
+        });
+        let key = self.named[an.index()].map(|key| key.octets());
+        // A forged frame proves nothing about its sender's numbers.
+        let (number, order) = match &opened {
+            Some(Err(_)) => (mpdu.tag.packet_number.into(), Number::Next),
+            _ => {
+                let name = (sci.unwrap_or_default(), an, key);
+                self.audit.note(name, mpdu.tag.packet_number, (mpdu.secure_data, mpdu.icv))
+            }
+        };
+        Seen::Protected(Protected { sci, an, number, order, is_encrypted: mpdu.tag.tci.encryption(), opened })
+    }
+
+    fn mkpdu(&mut self, frame: &[u8]) -> Option<Seen> {
+        let parsed = Repr::parse(frame).ok()?;
+        let basic = parsed.repr.basic;
+        let overheard = self.caks.iter().find_map(|cak| Overheard::read(cak, frame));
+        let proven = (!self.caks.is_empty()).then_some(overheard.is_some());
+        let key = match parsed.repr.distributed_sak {
+            Some(DistributedSak::Sak(sak)) => {
+                Some((KeyIdentifier { server: basic.member, number: sak.number }, sak.an))
+            }
+            _ => None,
+        };
+        if proven != Some(false) {
+            let used = parsed.repr.sak_use.and_then(|used| used.keys).into_iter().flatten();
+            let used = used.filter(|used| used.is_some() && used.transmits).map(|used| (used.key, used.an));
+            for (key, an) in used.chain(key) {
+                self.named[an.index()] = Some(key);
+            }
+        }
+        if let Some(Overheard { sci, member, sak, users, .. }) = overheard {
+            self.members.insert(member, sci);
+            if let Some((key, an, sak)) = sak
+                && !self.distributed.iter().any(|(known, ..)| *known == key)
+            {
+                self.distributed.push((key, an, sak, users));
+                // As many as association numbers are in use.
+                if self.distributed.len() > An::COUNT {
+                    self.distributed.remove(0);
+                }
+            }
+            self.install_distributed();
+        }
+        Some(Seen::Mkpdu { sci: basic.sci, message: basic.message, key, proven })
+    }
+
+    /// Gives each key to those of its users whose SCI is known by now.
+    fn install_distributed(&mut self) {
+        for (key, an, sak, users) in std::mem::take(&mut self.distributed) {
+            let scis: Vec<Sci> = users.iter().filter_map(|user| self.members.get(user).copied()).collect();
+            // Short SCIs count all users.
+            if scis.len() == users.len() || !sak.suite().is_xpn() {
+                for (sci, ssci) in short_scis(scis) {
+                    if !self.installed.contains(&(key, sci)) {
+                        self.installed.push((key, sci));
+                        self.install(sci, sak.suite().is_xpn().then_some(ssci), an, &sak);
+                    }
+                }
+            }
+            self.distributed.push((key, an, sak, users));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use antedate_channel::macsec::{Transmit, TransmitConfig};
+    use antedate_channel::mka::{Action, Config, Participant};
+    use antedate_wire::ethernet::Address;
+
+    use super::*;
+
+    const KEY: [u8; 16] = [7; 16];
+
+    fn sci(last: u8) -> Sci {
+        Sci::new(Address([2, 0, 0x5e, 0, 0, last]), 1)
+    }
+
+    fn sender(last: u8, an: An, sak: &Sak) -> Transmit {
+        let mut transmit = Transmit::new(TransmitConfig::new(sak.suite(), sci(last))).expect("a channel");
+        transmit.install(an, sak, 1, 100).expect("installed");
+        transmit.set_encoding_sa(an).expect("in use");
+        transmit
+    }
+
+    /// A frame of a machine.
+    fn machine(content: u8) -> Vec<u8> {
+        let mut frame = vec![2, 0, 0x5e, 0, 0, 9, 2, 0, 0x5e, 0, 0, 8, 0x88, 0x92];
+        frame.extend([content; 60]);
+        frame
+    }
+
+    fn protect(transmit: &mut Transmit, frame: &[u8]) -> Vec<u8> {
+        let mut out = vec![0; frame.len() + 40];
+        let length = transmit.protect(frame, &mut out).expect("protected");
+        out.truncate(length);
+        out
+    }
+
+    fn opened(seen: Seen) -> (Number, Option<Result<Vec<u8>, Discard>>) {
+        match seen {
+            Seen::Protected(Protected { order, opened, .. }) => (order, opened),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn reused_number_is_found_among_authentic_frames() {
+        let text = format!(
+            "suite = \"gcm-aes-128\"\n[[sa]]\nan = 0\nkey_id = \"{}\"\nkey = \"{}\"\n\
+             [[member]]\nname = \"a\"\nsci = \"02:00:5e:00:00:01/1\"\n\
+             [[member]]\nname = \"b\"\nsci = \"02:00:5e:00:00:02/1\"\n",
+            "01".repeat(16),
+            "07".repeat(16)
+        );
+        let mut reader = Reader::new();
+        reader.add_keys(&KeyFile::parse("keys".as_ref(), &text).expect("keys"));
+        let sak = Sak::new(CipherSuite::GcmAes128, &KEY, None).expect("a key");
+        let mut first = sender(1, An::default(), &sak);
+        let mut second = sender(1, An::default(), &sak);
+        let frame = protect(&mut first, &machine(1));
+        assert_eq!(opened(reader.see(&frame)), (Number::Next, Some(Ok(machine(1)))));
+        assert_eq!(opened(reader.see(&frame)), (Number::Copy, Some(Ok(machine(1)))));
+        let mut forged = protect(&mut first, &machine(2));
+        let genuine = forged.clone();
+        forged[40] ^= 1;
+        assert!(matches!(opened(reader.see(&forged)), (Number::Next, Some(Err(_)))));
+        assert_eq!(
+            opened(reader.see(&genuine)),
+            (Number::Next, Some(Ok(machine(2)))),
+            "a forgery counts not"
+        );
+        let again = protect(&mut second, &machine(3));
+        assert_eq!(opened(reader.see(&again)), (Number::Reused, Some(Ok(machine(3)))));
+        assert!(matches!(reader.see(&machine(1)), Seen::Other(Some(0x8892))));
+        assert!(matches!(reader.see(&genuine[..20]), Seen::Malformed(_)));
+        let streams = reader.audit.streams();
+        assert_eq!((streams.len(), streams[0].reused, streams[0].copies), (1, 1, 1));
+    }
+
+    #[test]
+    fn frames_are_told_apart_without_keys() {
+        let sak = Sak::new(CipherSuite::GcmAes128, &KEY, None).expect("a key");
+        let mut transmit = sender(1, An::default(), &sak);
+        let mut reader = Reader::new();
+        assert_eq!(opened(reader.see(&protect(&mut transmit, &machine(1)))), (Number::Next, None));
+        protect(&mut transmit, &machine(1));
+        assert_eq!(opened(reader.see(&protect(&mut transmit, &machine(1)))), (Number::Gap(1), None));
+    }
+
+    /// Two members agree on a key; their MKPDUs open a frame.
+    #[test]
+    fn distributed_key_is_unwrapped() {
+        let cak = || Arc::new(Cak::new(&[5; 16], b"cak").expect("a CAK"));
+        let mut filler = 0u8;
+        let mut random = |out: &mut [u8]| {
+            filler += 1;
+            out.fill(filler);
+        };
+        let mut members = [1, 2].map(|last| Participant::new(cak(), Config::new(sci(last)), &mut random));
+        let (mut right, mut wrong) = (Reader::new(), Reader::new());
+        right.caks.push(cak());
+        wrong.caks.push(Arc::new(Cak::new(&[6; 16], b"cak").expect("a CAK")));
+        (right.has_keys, wrong.has_keys) = (true, true);
+        let mut transmit = None;
+        for round in 0..20u64 {
+            let now = Duration::from_millis(500 * round);
+            for at in [0, 1] {
+                members[at].tick(now, &mut random);
+                while let Some(action) = members[at].next_action() {
+                    match action {
+                        Action::Send(frame) => {
+                            assert!(matches!(right.see(&frame), Seen::Mkpdu { proven: Some(true), .. }));
+                            assert!(matches!(wrong.see(&frame), Seen::Mkpdu { proven: Some(false), .. }));
+                            members[1 - at].receive(now, &frame).expect("taken");
+                        }
+                        Action::Receive(install) => members[at].receives(install.key),
+                        Action::Transmit(install) => {
+                            transmit = Some(sender(at as u8 + 1, install.an, &install.sak));
+                        }
+                        _ => {}
+                    }
+                }
+            }
+        }
+        let mut transmit = transmit.expect("a key within ten seconds");
+        let frame = protect(&mut transmit, &machine(4));
+        assert_eq!(opened(right.see(&frame)), (Number::Next, Some(Ok(machine(4)))));
+        assert!(matches!(opened(wrong.see(&frame)), (_, Some(Err(_)))));
+        let streams = right.audit.streams();
+        assert!(streams[0].key.is_some(), "{streams:?}");
+    }
+}
