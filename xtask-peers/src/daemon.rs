@@ -2,13 +2,14 @@
 //! counters.
 
 use crate::net;
+use crate::place;
 use serde_json::Value;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
-use xtask::shell::{Background, Run, antedate, cache, program, until};
+use xtask::shell::{Background, Run, antedate, program, until};
 
 /// The names of the cipher suites, with their key lengths in octets.
 pub(crate) const SUITES: [(&str, usize); 4] =
@@ -102,7 +103,7 @@ impl Gateway {
     /// Starts a gateway in the namespace `space` with the ports `field` and `uplink`, and waits
     /// until it answers.
     pub(crate) fn start(space: &str, options: &Options) -> Result<Gateway, String> {
-        let dir = cache("peers/run")?.join(space);
+        let dir = place::run()?.join(space);
         // Packet numbers restart, which is forbidden for real keys: these keys are public and
         // protect nothing.
         let _ = fs::remove_dir_all(&dir);
@@ -138,7 +139,7 @@ impl Gateway {
 
     /// Starts the prepared gateway and waits until it answers.
     fn launch(space: &str, options: &Options) -> Result<Gateway, String> {
-        let dir = cache("peers/run")?.join(space);
+        let dir = place::run()?.join(space);
         let (file, socket) = (dir.join("gateway.toml"), dir.join("s"));
         let mut command = match options.core {
             Some(core) => {

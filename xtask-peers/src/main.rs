@@ -15,6 +15,7 @@ mod experiment;
 mod guest;
 mod net;
 mod peers;
+mod place;
 mod traffic;
 
 /// Independent implementations as peers, benches, other CPUs.

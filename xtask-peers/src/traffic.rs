@@ -1,12 +1,13 @@
 //! Traffic between the ends of [`net::cell`]: iperf3, and the reports of the lab's stations.
 
 use crate::net;
+use crate::place;
 use serde_json::Value;
-use xtask::shell::{Run, cache, until};
+use xtask::shell::{Run, until};
 
 /// Runs iperf3 from `plc` to `dev`; returns the client's JSON.
 pub(crate) fn transfer(address: &str, words: &[&str]) -> Result<Value, String> {
-    let log = cache("peers/run")?.join("iperf3.log");
+    let log = place::run()?.join("iperf3.log");
     let mut command = net::inside("dev", "iperf3");
     command.args(["--server", "--one-off", "--forceflush"]);
     let mut process = command.background(&log)?;

@@ -2,11 +2,12 @@
 //!
 //! [`shell`] runs programs with a time bound, [`report`] times steps and prints their table,
 //! [`sandbox`] gives a private network, [`setup`] installs Debian packages, [`cross`] compiles for
-//! other CPUs, [`peers`] lists the peers of `cargo xtask test`, [`commands`] finds the commands of
-//! the documents.
+//! other CPUs, [`package`] packs the program, [`peers`] lists the peers of `cargo xtask test`,
+//! [`commands`] finds the commands of the documents.
 
 pub mod commands;
 pub mod cross;
+pub mod package;
 pub mod peers;
 pub mod report;
 pub mod sandbox;

@@ -7,7 +7,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 use std::ffi::OsString;
 use std::process::ExitCode;
 use xtask::setup::{self, Purpose};
-use xtask::{peers, run};
+use xtask::{package, peers, run};
 
 mod backends;
 mod book;
@@ -19,8 +19,10 @@ mod firmware;
 mod fuzz;
 mod house;
 mod labs;
+mod lanes;
 mod mutants;
 mod nostd;
+mod reproduce;
 mod sbom;
 mod steps;
 mod test;
@@ -83,10 +85,17 @@ enum Command {
     Mutants(mutants::Arguments),
     /// Feed parsers and state machines with libFuzzer's inputs
     Fuzz(fuzz::Arguments),
+    /// Make a Debian package and a tarball of the program, in target/package
+    Package(package::Arguments),
+    /// Build the newest commit in two folders and compare what is shipped
+    Reproduce(reproduce::Arguments),
     /// List the components of what is shipped (CycloneDX)
     Sbom,
     /// Show that the engine's time does not depend on secrets: valgrind, and statistics
     Timing(timing::Arguments),
+    /// Run one step for `test`, in a process of its own
+    #[command(hide = true)]
+    Step(lanes::Single),
     /// Run `test`; a skipped step is a failure
     Ci {
         /// Let this machine skip this step; may be given several times
@@ -116,8 +125,11 @@ fn main() -> ExitCode {
         Some(Command::Firmware) => firmware::main(),
         Some(Command::Mutants(arguments)) => mutants::main(&arguments),
         Some(Command::Fuzz(arguments)) => fuzz::main(&arguments),
+        Some(Command::Package(arguments)) => package::main(&arguments),
+        Some(Command::Reproduce(arguments)) => reproduce::main(&arguments),
         Some(Command::Sbom) => sbom::main(),
         Some(Command::Timing(arguments)) => timing::main(&arguments),
+        Some(Command::Step(single)) => lanes::inside(&single),
         Some(Command::Ci { may_skip }) => ci::main(&may_skip),
         None => {
             Arguments::command().print_help().map_err(|e| e.to_string())?;

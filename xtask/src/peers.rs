@@ -7,11 +7,12 @@ use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 
 /// The peers that `cargo xtask test` runs, quick ones first.
-pub const TESTED: [&str; 16] = [
+pub const TESTED: [&str; 17] = [
     "scapy",
     "scapy-wpan",
     "ppmp",
     "dtls",
+    "dtls-partners",
     "goose",
     "iperf3",
     "mqtt",
@@ -41,17 +42,21 @@ pub fn replace_with(command: &str, args: &[OsString]) -> String {
     format!("{}: {error}", line(&peers))
 }
 
-/// Builds `xtask-peers` if it is out of date, and returns its path.
-pub fn built() -> Result<PathBuf, String> {
-    cargo().args(["build", "--quiet", "--locked", "--package", "xtask-peers"]).bounded(900)?;
-    Ok(target().join("debug/xtask-peers"))
+/// Builds `xtask-peers`.
+pub fn build() -> Result<(), String> {
+    cargo().args(["build", "--quiet", "--locked", "--package", "xtask-peers"]).bounded(900)
+}
+
+/// The path of what [`build`] built.
+pub fn built() -> PathBuf {
+    target().join("debug/xtask-peers")
 }
 
 /// Runs one peer as a step of `cargo xtask test`, with the product of this profile.
 pub fn step(name: &str, profile: &str) -> StepResult {
-    let outcome = cache("peers/run")?.join("step");
+    let outcome = cache("peers/run")?.join(format!("{name}.step"));
     let _ = std::fs::remove_file(&outcome);
-    program(built()?).args([STEP, name]).arg(&outcome).env(PROFILE, profile).bounded(STEP_LIMIT)?;
+    program(built()).args([STEP, name]).arg(&outcome).env(PROFILE, profile).bounded(STEP_LIMIT)?;
     let text = std::fs::read_to_string(&outcome).map_err(|e| format!("the peer wrote no outcome: {e}"))?;
     report::read(&text)
 }

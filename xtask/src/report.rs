@@ -46,6 +46,12 @@ impl Report {
         self.keep(name, start.elapsed().as_secs_f64(), outcome)
     }
 
+    /// Records a step that ran in another process, and prints its output.
+    pub fn add(&mut self, name: &str, seconds: f64, output: &str, outcome: StepResult) {
+        print!("\n== {name}\n{output}");
+        self.keep(name, seconds, outcome);
+    }
+
     /// Records a step that this machine cannot run.
     pub fn skip(&mut self, name: &str, reason: &str) {
         println!("\n== {name}");

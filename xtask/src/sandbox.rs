@@ -13,9 +13,11 @@ const MARK: &str = "ANTEDATE_XTASK_SANDBOX";
 /// and returns its verdict.
 pub fn enter() -> Result<Option<bool>, String> {
     if inside() {
-        // `ip netns` and wireguard-go keep their names below /run; a mount of our own there hides
-        // nothing else of the machine.
-        let places: &[&str] = if is_mapped_user() { &["/run"] } else { &["/run/netns", "/run/wireguard"] };
+        // `ip netns` and wireguard-go keep their names below /run, and gateways their locks of keys,
+        // which are the same in many tests; a mount of our own there hides nothing else of the
+        // machine.
+        let places: &[&str] =
+            if is_mapped_user() { &["/run"] } else { &["/run/lock", "/run/netns", "/run/wireguard"] };
         for place in places {
             std::fs::create_dir_all(place).map_err(|e| format!("{place}: {e}"))?;
             program("mount").args(["-t", "tmpfs", "tmpfs", place]).bounded(5)?;

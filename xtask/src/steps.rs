@@ -1,6 +1,7 @@
 //! The steps of `cargo xtask test`, in their order.
 
 use crate::{backends, book, demos, dependencies, firmware, house, labs, nostd, timing};
+use Lane::{Alone, Computing, Waiting};
 use serde_json::Value;
 use std::fs;
 use std::io::ErrorKind;
@@ -13,55 +14,78 @@ use xtask::shell::{EMULATED, PROFILE, Run, TESTS, build_product, cache, cargo, p
 /// A check with its name.
 pub(crate) struct Step {
     pub(crate) name: String,
+    pub(crate) lane: Lane,
     pub(crate) run: Box<dyn FnOnce() -> StepResult>,
 }
 
-/// The step that builds the program of the steps after it.
+/// The company in which a step runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lane {
+    /// No other step runs: this one uses all cores, or others need its result.
+    Alone,
+    /// It uses one core most of the time.
+    Computing,
+    /// It waits most of the time, for programs on its own networks or in a guest.
+    Waiting,
+}
+
+/// The step that builds the programs of the steps after it.
 pub(crate) const PRODUCT: &str = "product";
+
+/// The step that installs the product's package.
+pub(crate) const PACKAGE: &str = "package";
 
 /// All steps. They use the product in the profile of the tests, with which it has nearly all it
 /// needs in common, with assertions and overflow checks.
 pub(crate) fn steps() -> Vec<Step> {
     let mut steps = Vec::new();
-    let mut add = |name: &str, run: Box<dyn FnOnce() -> StepResult>| {
-        steps.push(Step { name: name.to_string(), run });
+    let mut add = |name: &str, lane: Lane, run: Box<dyn FnOnce() -> StepResult>| {
+        steps.push(Step { name: name.to_string(), lane, run });
     };
-    add("format", Box::new(|| quiet(cargo().args(["fmt", "--all", "--check"]), 60)));
-    add("clippy", Box::new(clippy));
-    add("docs", Box::new(docs));
+    add("format", Alone, Box::new(|| quiet(cargo().args(["fmt", "--all", "--check"]), 60)));
+    add("clippy", Alone, Box::new(clippy));
+    add("docs", Alone, Box::new(docs));
     for (name, check) in house::CHECKS {
-        add(name, Box::new(check));
+        add(name, Alone, Box::new(check));
     }
-    add("dependencies", Box::new(dependencies::policy));
-    add("advisories", Box::new(dependencies::advisories));
-    add("book", Box::new(book::check));
-    add("tests", Box::new(all_tests));
-    add("backends", Box::new(backends::check));
-    add("backends ARMv8", Box::new(|| backends::arm(&ARMV8)));
-    add("backends ARMv7", Box::new(|| backends::arm(&ARMV7)));
-    add("timing", Box::new(timing::check));
-    add("fuzz seeds", Box::new(fuzz_seeds));
-    add("fuzz targets", Box::new(fuzz_targets));
-    add("cipher bench", Box::new(cipher_bench));
-    add("each crate alone", Box::new(each_alone));
-    add("no_std", Box::new(nostd::check));
-    add(PRODUCT, Box::new(|| Ok(build_product(TESTS).map(|()| String::new())?)));
-    add("firmware", Box::new(|| firmware::check(TESTS)));
+    add("dependencies", Alone, Box::new(dependencies::policy));
+    add("advisories", Alone, Box::new(dependencies::advisories));
+    add("book", Alone, Box::new(book::check));
+    add("tests", Alone, Box::new(all_tests));
+    add("backends", Alone, Box::new(backends::check));
+    add("backends ARMv8", Alone, Box::new(|| backends::arm(&ARMV8)));
+    add("backends ARMv7", Alone, Box::new(|| backends::arm(&ARMV7)));
+    add(PRODUCT, Alone, Box::new(product));
+    add("timing", Computing, Box::new(timing::check));
+    add("fuzz seeds", Computing, Box::new(fuzz_seeds));
+    add("fuzz targets", Computing, Box::new(fuzz_targets));
+    add("cipher bench", Computing, Box::new(cipher_bench));
+    add("each crate alone", Computing, Box::new(each_alone));
+    add("no_std", Computing, Box::new(nostd::check));
+    add("firmware", Computing, Box::new(|| firmware::check(TESTS)));
     for demo in demos::ALL {
-        add(&format!("demo {}", demo.name), Box::new(move || demos::run(&demo, TESTS)));
+        add(&format!("demo {}", demo.name), Waiting, Box::new(move || demos::run(&demo, TESTS)));
     }
     for name in labs::ALL {
-        add(&format!("lab {name}"), Box::new(move || labs::run(name, TESTS)));
+        add(&format!("lab {name}"), Waiting, Box::new(move || labs::run(name, TESTS)));
     }
     for name in peers::TESTED {
-        add(&format!("peer {name}"), Box::new(|| peers::step(name, TESTS)));
+        add(&format!("peer {name}"), Waiting, Box::new(|| peers::step(name, TESTS)));
     }
-    add("bench gateway", Box::new(bench));
+    add(PACKAGE, Waiting, Box::new(|| peers::step(PACKAGE, TESTS)));
+    add("bench gateway", Alone, Box::new(bench));
     steps
 }
 
 fn quiet(command: &mut Command, seconds: u64) -> StepResult {
     command.echoed(seconds)?;
+    Ok(String::new())
+}
+
+/// Builds what the steps after it start, so that they need no lock of cargo's.
+fn product() -> StepResult {
+    build_product(TESTS)?;
+    peers::build()?;
     Ok(String::new())
 }
 
@@ -149,7 +173,7 @@ fn bench() -> StepResult {
     if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
         return Err(Stop::Skipped("it needs two cores".into()));
     }
-    let mut command = program(peers::built()?);
+    let mut command = program(peers::built());
     command.args(["bench", "gateway", "--quick", "--no-verdict", "--only", "roundtrips", "--only", "cpu"]);
     command.env(PROFILE, TESTS);
     command.echoed(900)?;

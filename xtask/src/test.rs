@@ -1,6 +1,7 @@
 //! `cargo xtask test`: runs the steps of [`crate::steps`], all or named ones.
 
-use crate::steps::{PRODUCT, Step, steps};
+use crate::lanes;
+use crate::steps::{Lane, PACKAGE, PRODUCT, Step, steps};
 use xtask::report::Report;
 use xtask::sandbox;
 use xtask::setup::{self, Purpose};
@@ -31,18 +32,24 @@ pub(crate) fn run(only: &[String]) -> Result<Report, String> {
     });
     let networks = sandbox::possible();
     let mut is_built = true;
+    let mut together = Vec::new();
     for step in steps.into_iter().filter(|s| is_wanted(&s.name, only)) {
+        if step.lane == Lane::Alone {
+            lanes::run(&mut report, std::mem::take(&mut together));
+        }
         match &networks {
             Err(reason) if on_networks(&step.name) => report.skip(&step.name, reason),
             _ if starts_product(&step.name) && !is_built => {
                 report.step(&step.name, || Err("the product's build failed".into()));
             }
+            _ if step.lane != Lane::Alone => together.push(step),
             _ => {
                 let passed = report.step(&step.name, step.run);
                 is_built &= passed || step.name != PRODUCT;
             }
         }
     }
+    lanes::run(&mut report, together);
     Ok(report)
 }
 
@@ -71,7 +78,7 @@ fn starts_product(name: &str) -> bool {
 
 /// True if a step starts the product's program on its own networks, which some machines forbid.
 fn on_networks(name: &str) -> bool {
-    ["demo ", "peer ", "bench "].iter().any(|kind| name.starts_with(kind))
+    ["demo ", "peer ", "bench "].iter().any(|kind| name.starts_with(kind)) || name.trim_end() == PACKAGE
 }
 
 #[cfg(test)]

@@ -46,8 +46,8 @@ esac
 struct StandIns(PathBuf);
 
 impl StandIns {
-    fn new() -> Self {
-        let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("steps");
+    fn new(name: &str) -> Self {
+        let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
         let _ = fs::remove_dir_all(&dir);
         let script = |path: &str, text: &str| {
             let path = dir.join(path);
@@ -127,7 +127,7 @@ const WITHOUT_TOOLS: [&str; 9] = [
 
 #[test]
 fn no_step_passes_beside_a_failed_tool() {
-    let stand_ins = StandIns::new();
+    let stand_ins = StandIns::new("steps");
     let (names, ..) = stand_ins.run(&["test", "--list"], 0);
     assert!(names.lines().count() > 30, "{names}");
     for step in names.lines() {
@@ -153,6 +153,22 @@ fn no_step_passes_beside_a_failed_tool() {
             );
         }
     }
+}
+
+#[test]
+fn steps_that_run_together_are_judged_each() {
+    let stand_ins = StandIns::new("together");
+    let together = ["test", "--only", "cipher bench", "--only", "fuzz targets", "--only", "no_std"];
+    let passed = |said: &str| {
+        ["cipher bench", "fuzz targets", "no_std"].map(|step| said.contains(&format!("-- {step}: passed")))
+    };
+    let (said, success, calls) = stand_ins.run(&together, 0);
+    if said.contains("set-up: FAILED") {
+        return skipped("steps that run together: this machine cannot run them");
+    }
+    assert!(success && passed(&said) == [true; 3] && calls > 2, "{said}");
+    let (said, success, _) = stand_ins.run(&together, 1);
+    assert!(!success && passed(&said).contains(&false) && said.contains("FAILED: "), "{said}");
 }
 
 #[test]

@@ -48,14 +48,21 @@ extern "C" {
 #define ANTEDATE_CAPACITY 1536
 #endif
 
-/* Bytes of a context with all suites. A library with fewer suites needs less:
- * antedate_sealer_bytes() and antedate_opener_bytes() return the size. */
+/* Bytes of a context with all suites. A library with fewer suites needs less, which
+ * antedate_sealer_bytes() and antedate_opener_bytes() return; the header that `cargo xtask capi`
+ * writes beside a library has these sizes. */
 #ifndef ANTEDATE_CONTEXT_BYTES
 #if defined(__x86_64__) || defined(_M_X64)
 #define ANTEDATE_CONTEXT_BYTES (ANTEDATE_CAPACITY + 6656)
 #else
 #define ANTEDATE_CONTEXT_BYTES (ANTEDATE_CAPACITY + 3072)
 #endif
+#endif
+#ifndef ANTEDATE_SEALER_BYTES
+#define ANTEDATE_SEALER_BYTES ANTEDATE_CONTEXT_BYTES
+#endif
+#ifndef ANTEDATE_OPENER_BYTES
+#define ANTEDATE_OPENER_BYTES ANTEDATE_CONTEXT_BYTES
 #endif
 
 /* The most holes of a template, and the most 16-byte blocks that they touch (counted once for
@@ -84,8 +91,14 @@ enum {
     ANTEDATE_MISFIT = 10,      /* the values differ from the holes in number or length */
     ANTEDATE_UNSUPPORTED = 11, /* templates are for suites 16 to 31, fronts for the others */
     ANTEDATE_UNAUTHENTIC = 12, /* the packet is forged or damaged; it is still expected */
-    ANTEDATE_FORKED = 13       /* the parent of this process made the sealer and goes on with its numbers */
+    ANTEDATE_FORKED = 13,      /* the parent of this process made the sealer and goes on with its numbers */
+    ANTEDATE_ENGINE = 14       /* the AES engine failed or is not set, see antedate_set_aes() */
 };
+
+/* A text for a result, such as "the packet is forged or damaged"; never null. */
+const char *antedate_strerror(antedate_result result);
+/* The version of the library: "0.1.0". */
+const char *antedate_version(void);
 
 /* The suites: bytes of key, nonce, tag. */
 enum {
@@ -144,14 +157,28 @@ typedef struct {
 
 /* The memory of a context. */
 typedef struct {
-    uint64_t opaque[(ANTEDATE_CONTEXT_BYTES + 7) / 8];
+    uint64_t opaque[(ANTEDATE_SEALER_BYTES + 7) / 8];
 } antedate_sealer;
 typedef struct {
-    uint64_t opaque[(ANTEDATE_CONTEXT_BYTES + 7) / 8];
+    uint64_t opaque[(ANTEDATE_OPENER_BYTES + 7) / 8];
 } antedate_opener;
 
 size_t antedate_sealer_bytes(void);
 size_t antedate_opener_bytes(void);
+
+/* A chip's AES engine -------------------------------------------------------------------------- */
+
+/* Encrypts a block in place under a key of 16 bytes, and returns 0; any other value is a failure,
+ * after a timeout for example. Never 0 without the ciphertext in `block`: a block that is not
+ * encrypted would show the payload. The key stays at its address as long as its context, so an
+ * engine may keep it loaded; a key at the same address may have changed after a context was wiped. */
+typedef int32_t (*antedate_aes)(void *engine, const uint8_t key[16], uint8_t block[16]);
+
+/* Sets the AES of all suites, with the first argument of its calls. A library built with `--aes
+ * callback` has no other, and making a context before is ANTEDATE_ENGINE; any other library returns
+ * ANTEDATE_UNSUPPORTED. After a failure all contexts return ANTEDATE_ENGINE, and zeros where a
+ * packet would be: wipe them and make them again, with numbers that were not used. */
+antedate_result antedate_set_aes(antedate_aes encrypt, void *engine);
 
 /* The sending side ----------------------------------------------------------------------------- */
 
@@ -176,10 +203,10 @@ antedate_result antedate_prepare_front(antedate_sealer *sealer, uint64_t number,
  * number; 0 if none is left. */
 uint32_t antedate_step(antedate_sealer *sealer, uint32_t budget);
 
-/* Seals a packet with the number of the preparation: `len` bytes from `src` to `dst`, and the
- * tag. Here and in the two functions below, outputs must not overlap any other argument or the
- * sealer. If the preparation is incomplete, or was for a template or a front, the cost is that
- * of the ordinary cipher. */
+/* Seals a packet with the number of the preparation: `len` bytes from `src` to `dst`, which may be
+ * the same, and the tag. Here and in the two functions below, outputs must not overlap any other
+ * argument or the sealer otherwise. If the preparation is incomplete, or was for a template or a
+ * front, the cost is that of the ordinary cipher. */
 antedate_result antedate_seal(antedate_sealer *sealer, antedate_bytes aad, const uint8_t *src, uint8_t *dst, size_t len,
                               uint8_t *tag);
 
@@ -213,9 +240,10 @@ antedate_result antedate_expect_front(antedate_opener *opener, uint64_t number, 
 
 uint32_t antedate_opener_step(antedate_opener *opener, uint32_t budget);
 
-/* Opens the expected packet: `len` bytes from `src` to `dst`, which must not overlap any other
- * argument. If the packet is not authentic, `dst` becomes zeros, and the packet is still
- * expected with its preparation. */
+/* Opens the expected packet: `len` bytes from `src` to `dst`, which may be the same and must not
+ * overlap any other argument otherwise. If the packet is not authentic, `dst` becomes zeros, and
+ * the packet is still expected with its preparation. In place, the preparation for a template or a
+ * front is not used, and the cost is that of the ordinary cipher. */
 antedate_result antedate_open(antedate_opener *opener, antedate_bytes aad, const uint8_t *src, uint8_t *dst, size_t len,
                               const uint8_t *tag);
 

@@ -87,17 +87,39 @@ pub(crate) unsafe fn slice_mut<'a>(data: *mut u8, len: usize) -> Result<&'a mut 
     }
 }
 
-/// Whether two buffers share a byte.
+/// Whether two buffers share a byte: whether `a` begins at most its length before `b`, or in it. One
+/// comparison, on the deadline.
+#[inline]
 pub(crate) fn overlap(a: *const u8, a_len: usize, b: *const u8, b_len: usize) -> bool {
     let (a, b) = (a.addr(), b.addr());
-    a_len > 0 && b_len > 0 && a < b.saturating_add(b_len) && b < a.saturating_add(a_len)
+    // From the first place where `a` would reach `b`.
+    a_len > 0 && b_len > 0 && a.wrapping_sub(b).wrapping_add(a_len - 1) < (a_len - 1).saturating_add(b_len)
 }
 
-/// Associated data, source and destination of a packet.
-pub(crate) type PacketParts<'a> = (&'a [u8], &'a [u8], &'a mut [u8]);
+/// The payload of a packet: a source and a destination of equal length, or one buffer.
+pub(crate) enum Payload<'a> {
+    Apart(&'a [u8], &'a mut [u8]),
+    InPlace(&'a mut [u8]),
+}
 
-/// Checks a packet and returns its parts. The destination must not overlap the other parts, the tag
-/// or the context.
+impl<'a> Payload<'a> {
+    /// Whether the engine gains from two buffers. On a mote it does not, and one way is less code.
+    pub(crate) const APART: bool = !cfg!(target_os = "none");
+
+    /// The destination, with the source's bytes.
+    pub(crate) fn into_in_place(self) -> &'a mut [u8] {
+        match self {
+            Self::Apart(src, dst) => {
+                dst.copy_from_slice(src);
+                dst
+            }
+            Self::InPlace(buffer) => buffer,
+        }
+    }
+}
+
+/// Checks a packet and returns its associated data and payload. Source and destination are the same
+/// or apart; the destination must not overlap the other parts, the tag or the context.
 ///
 /// # Safety
 /// As for [`slice`] and [`slice_mut`].
@@ -108,15 +130,21 @@ pub(crate) unsafe fn packet<'a>(
     len: usize,
     tag: (*const u8, usize),
     context: (*const u8, usize),
-) -> Result<PacketParts<'a>, Code> {
+) -> Result<(&'a [u8], Payload<'a>), Code> {
     if len > PAYLOAD_MAX {
         return Err(Code::TooLong);
     }
-    if [(aad.data, aad.len), (src, len), tag, context].iter().any(|(at, of)| overlap(*at, *of, dst, len)) {
+    let in_place = src == dst.cast_const();
+    let source = if in_place { 0 } else { len };
+    let meets = |at, of| overlap(at, of, dst, len);
+    if meets(aad.data, aad.len) || meets(src, source) || meets(tag.0, tag.1) || meets(context.0, context.1) {
         return Err(Code::Argument);
     }
     // SAFETY: the parts do not overlap; the caller guarantees the rest.
-    unsafe { Ok((aad.get()?, slice(src, len)?, slice_mut(dst, len)?)) }
+    unsafe {
+        let (aad, dst) = (aad.get()?, slice_mut(dst, len)?);
+        Ok((aad, if in_place { Payload::InPlace(dst) } else { Payload::Apart(slice(src, len)?, dst) }))
+    }
 }
 
 /// A struct of C.

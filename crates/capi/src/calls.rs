@@ -11,11 +11,13 @@
 )]
 
 use crate::arguments::{overlap, packet, pointee, slice};
+use crate::code::TEXTS;
 use crate::context::{Opener, Sealer};
 use crate::line::{Receiving, Sending};
 use crate::suites::with_suite;
-use crate::{BLOCKS, Bytes, Code, Front, PAYLOAD_MAX, Template};
+use crate::{BLOCKS, Bytes, Code, Encrypt, Front, Template, engine};
 use antedate_aead::Suite;
+use core::ffi::{CStr, c_char, c_void};
 
 fn code(outcome: Result<(), Code>) -> Code {
     outcome.err().unwrap_or(Code::Ok)
@@ -27,13 +29,16 @@ fn of_sealer(sealer: *mut u64) -> (*const u8, usize) {
 }
 
 /// Whether tag and answer are writable: not null, and apart from each other and from the sealer.
+#[inline]
 fn writable(sealer: *mut u64, sealed: *mut Bytes, tag: *mut u8, tag_len: usize) -> bool {
     let (own, own_len) = of_sealer(sealer);
     let (answer, answer_len) = (sealed.cast::<u8>(), size_of::<Bytes>());
-    let meet = overlap(tag, tag_len, answer, answer_len)
+    !(sealed.is_null()
+        || !sealed.is_aligned()
+        || tag.is_null()
+        || overlap(tag, tag_len, answer, answer_len)
         || overlap(own, own_len, tag, tag_len)
-        || overlap(own, own_len, answer, answer_len);
-    !sealed.is_null() && sealed.is_aligned() && !tag.is_null() && !meet
+        || overlap(own, own_len, answer, answer_len))
 }
 
 /// Bytes of a suite's tag; 0 for an unknown suite.
@@ -70,6 +75,30 @@ pub extern "C" fn antedate_sealer_bytes() -> usize {
 #[unsafe(no_mangle)]
 pub extern "C" fn antedate_opener_bytes() -> usize {
     crate::OPENER_BYTES
+}
+
+/// The version of this library.
+#[unsafe(no_mangle)]
+pub extern "C" fn antedate_version() -> *const c_char {
+    const VERSION: &CStr =
+        match CStr::from_bytes_with_nul(concat!(env!("CARGO_PKG_VERSION"), "\0").as_bytes()) {
+            Ok(version) => version,
+            Err(_) => c"",
+        };
+    VERSION.as_ptr()
+}
+
+/// A text for a result; never null.
+#[unsafe(no_mangle)]
+pub extern "C" fn antedate_strerror(result: i32) -> *const c_char {
+    let text = usize::try_from(result).ok().and_then(|number| TEXTS.get(number));
+    text.map_or(c"not a result of this library".as_ptr(), |text| text.as_ptr())
+}
+
+/// Gives the library a chip's AES engine. Only a library with the feature `callback-aes` takes one.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn antedate_set_aes(encrypt: Encrypt, engine: *mut c_void) -> Code {
+    code(engine::set(encrypt, engine))
 }
 
 /// Makes a sealer. The header's macro `antedate_sealer_init` passes the size of the caller's
@@ -168,14 +197,20 @@ pub unsafe extern "C" fn antedate_seal(
     code(unsafe {
         (|| {
             let (suite, line) = Sealer::own_line(sealer)?;
-            let tag_len = antedate_tag_len(suite);
-            let own = of_sealer(sealer);
-            let (aad, src, dst) = packet(aad, src, dst, len, (tag, tag_len), own)?;
-            let meets = |read: &[u8]| overlap(tag, tag_len, read.as_ptr(), read.len());
-            if tag.is_null() || meets(aad) || meets(src) || overlap(tag, tag_len, own.0, own.1) {
-                return Err(Code::Argument);
-            }
-            with_suite!(suite, Sender, Line => Line::seal(line.cast(), aad, src, dst, tag))
+            with_suite!(suite, Sender, Line => {
+                let tag_len = <<Line as Sending>::Of as Suite>::TAG_LEN;
+                let own = of_sealer(sealer);
+                let meets = |read, read_len| overlap(tag, tag_len, read, read_len);
+                let (known, payload) = packet(aad, src, dst, len, (tag, tag_len), own)?;
+                if tag.is_null() || meets(aad.data, aad.len) || meets(src, len) || meets(own.0, own.1) {
+                    return Err(Code::Argument);
+                }
+                Line::seal(line.cast(), known, payload, tag)?;
+                Sealer::sound(sealer).inspect_err(|_| {
+                    dst.write_bytes(0, len);
+                    tag.write_bytes(0, tag_len);
+                })
+            })
         })()
     })
 }
@@ -194,23 +229,25 @@ pub unsafe extern "C" fn antedate_seal_template(
     code(unsafe {
         (|| {
             let (suite, line) = Sealer::own_line(sealer)?;
-            let tag_len = antedate_tag_len(suite);
-            if !writable(sealer, sealed, tag, tag_len) {
-                return Err(Code::Argument);
-            }
-            let given = slice(values, value_count)?;
-            let mut values: [&[u8]; BLOCKS] = [&[]; BLOCKS];
-            let values = values.get_mut(..given.len()).ok_or(Code::Misfit)?;
-            for (to, from) in values.iter_mut().zip(given) {
-                if overlap(tag, tag_len, from.data, from.len) {
+            with_suite!(suite, Sender, Line => {
+                let tag_len = <<Line as Sending>::Of as Suite>::TAG_LEN;
+                if !writable(sealer, sealed, tag, tag_len) {
                     return Err(Code::Argument);
                 }
-                *to = from.get()?;
-            }
-            let ciphertext =
-                with_suite!(suite, Sender, Line => Line::seal_template(line.cast(), values, tag))?;
-            sealed.write(Bytes { data: ciphertext.as_ptr(), len: ciphertext.len() });
-            Ok(())
+                let given = slice(values, value_count)?;
+                let mut values: [&[u8]; BLOCKS] = [&[]; BLOCKS];
+                let values = values.get_mut(..given.len()).ok_or(Code::Misfit)?;
+                for (to, from) in values.iter_mut().zip(given) {
+                    if overlap(tag, tag_len, from.data, from.len) {
+                        return Err(Code::Argument);
+                    }
+                    *to = from.get()?;
+                }
+                let ciphertext = Line::seal_template(line.cast(), values, tag)?;
+                Sealer::sound(sealer).inspect_err(|_| tag.write_bytes(0, tag_len))?;
+                sealed.write(Bytes { data: ciphertext.as_ptr(), len: ciphertext.len() });
+                Ok(())
+            })
         })()
     })
 }
@@ -228,17 +265,18 @@ pub unsafe extern "C" fn antedate_seal_front(
     code(unsafe {
         (|| {
             let (suite, line) = Sealer::own_line(sealer)?;
-            let rest = rest.get()?;
-            let tag_len = antedate_tag_len(suite);
-            if !writable(sealer, sealed, tag, tag_len) || overlap(tag, tag_len, rest.as_ptr(), rest.len()) {
-                return Err(Code::Argument);
-            }
-            if rest.len() > PAYLOAD_MAX {
-                return Err(Code::TooLong);
-            }
-            let ciphertext = with_suite!(suite, Sender, Line => Line::seal_front(line.cast(), rest, tag))?;
-            sealed.write(Bytes { data: ciphertext.as_ptr(), len: ciphertext.len() });
-            Ok(())
+            with_suite!(suite, Sender, Line => {
+                let tag_len = <<Line as Sending>::Of as Suite>::TAG_LEN;
+                let rest = rest.get()?;
+                let meets = || overlap(tag, tag_len, rest.as_ptr(), rest.len());
+                if !writable(sealer, sealed, tag, tag_len) || meets() {
+                    return Err(Code::Argument);
+                }
+                let ciphertext = Line::seal_front(line.cast(), rest, tag)?;
+                Sealer::sound(sealer).inspect_err(|_| tag.write_bytes(0, tag_len))?;
+                sealed.write(Bytes { data: ciphertext.as_ptr(), len: ciphertext.len() });
+                Ok(())
+            })
         })()
     })
 }
@@ -286,7 +324,7 @@ pub unsafe extern "C" fn antedate_expect(opener: *mut u64, number: u64) -> Code 
     // SAFETY: guaranteed by the caller.
     code(unsafe {
         (|| {
-            let (suite, line) = Opener::line(opener)?;
+            let (suite, line) = Opener::sound_line(opener)?;
             with_suite!(suite, Receiver, Line => Line::expect(line.cast(), number))
         })()
     })
@@ -303,7 +341,7 @@ pub unsafe extern "C" fn antedate_expect_template(
     // SAFETY: guaranteed by the caller.
     code(unsafe {
         (|| {
-            let (suite, line) = Opener::line(opener)?;
+            let (suite, line) = Opener::sound_line(opener)?;
             let parts = pointee(template).and_then(|known| known.get());
             with_suite!(suite, Receiver, Line => {
                 Line::let_go(line.cast());
@@ -320,7 +358,7 @@ pub unsafe extern "C" fn antedate_expect_front(opener: *mut u64, number: u64, fr
     // SAFETY: guaranteed by the caller.
     code(unsafe {
         (|| {
-            let (suite, line) = Opener::line(opener)?;
+            let (suite, line) = Opener::sound_line(opener)?;
             let front = pointee(front).and_then(|known| known.get());
             with_suite!(suite, Receiver, Line => {
                 Line::let_go(line.cast());
@@ -335,7 +373,7 @@ pub unsafe extern "C" fn antedate_expect_front(opener: *mut u64, number: u64, fr
 pub unsafe extern "C" fn antedate_opener_step(opener: *mut u64, budget: u32) -> u32 {
     // SAFETY: guaranteed by the caller.
     let done = unsafe {
-        Opener::line(opener)
+        Opener::sound_line(opener)
             .and_then(|(suite, line)| with_suite!(suite, Receiver, Line => Line::step(line.cast(), budget)))
     };
     done.unwrap_or(0)
@@ -355,12 +393,16 @@ pub unsafe extern "C" fn antedate_open(
     // SAFETY: guaranteed by the caller.
     code(unsafe {
         (|| {
-            let (suite, line) = Opener::line(opener)?;
-            let tag_len = antedate_tag_len(suite);
+            let (suite, line) = Opener::sound_line(opener)?;
             let own = (opener.cast_const().cast(), crate::OPENER_BYTES);
-            let (aad, src, dst) = packet(aad, src, dst, len, (tag, tag_len), own)?;
-            let tag = slice(tag, tag_len)?;
-            with_suite!(suite, Receiver, Line => Line::open(line.cast(), aad, src, dst, tag))
+            with_suite!(suite, Receiver, Line => {
+                let tag_len = <<Line as Receiving>::Of as Suite>::TAG_LEN;
+                let (aad, payload) = packet(aad, src, dst, len, (tag, tag_len), own)?;
+                let tag = slice(tag, tag_len)?;
+                let opened = Line::open(line.cast(), aad, payload, tag);
+                Opener::sound(opener).inspect_err(|_| dst.write_bytes(0, len))?;
+                opened
+            })
         })()
     })
 }

@@ -1,5 +1,7 @@
 //! Results of the C functions.
 
+use core::ffi::CStr;
+
 /// Zero for success, otherwise the error. The values are those of `antedate.h`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i32)]
@@ -36,4 +38,26 @@ pub enum Code {
     Unauthentic = 12,
     /// The sealer was made before a fork, in the parent process, which goes on with its numbers.
     Forked = 13,
+    /// The chip's AES engine failed, or the program gave none. Contexts made before a failure only
+    /// take `antedate_*_wipe`.
+    Engine = 14,
 }
+
+/// The texts of `antedate_strerror`, by number.
+pub(crate) const TEXTS: [&CStr; 15] = [
+    c"success",
+    c"a null pointer, or overlapping buffers",
+    c"this library has no such suite: build it with the suite",
+    c"the key has another length than the suite's",
+    c"the initial value has another length than the suite's nonces",
+    c"the context is too small: header and library come from different builds",
+    c"nothing is prepared, it was used already, or this is not a live context",
+    c"this number or a later one was prepared before: count up, also across restarts",
+    c"the template or the front is invalid: a hole outside, overlapping holes, or a length without a rest",
+    c"more bytes, holes, blocks or lengths than fit the context",
+    c"the values differ from the holes in number or length",
+    c"not in this suite or build: templates are for suites 16 to 31, fronts for the others",
+    c"the packet is forged or damaged",
+    c"the sealer belongs to the parent of this process: make another, with another key",
+    c"the AES engine failed or is not set: wipe the contexts, call antedate_set_aes, make them again",
+];

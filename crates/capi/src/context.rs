@@ -5,20 +5,23 @@
 #![allow(unsafe_code, reason = "a context is memory of C")]
 
 use crate::suites::{AnyReceiver, AnySender};
-use crate::{Code, process};
+use crate::{Code, engine, process};
 use core::mem::MaybeUninit;
 use core::ptr::addr_of_mut;
 
 /// A line of any suite, with the marks of a live context.
 #[repr(C)]
 pub(crate) struct Context<L> {
-    /// [`Side::MARK`] in a live context; other memory has it only by chance.
-    mark: u64,
+    /// [`Side::MARK`] in a live context, cut to a word; other memory has it only by chance.
+    mark: usize,
     /// Address of the context; a copy elsewhere is not a context.
     here: usize,
     /// The process that made it.
     process: u64,
     suite: u32,
+    /// Failures of the AES engine before it was made.
+    #[cfg(feature = "callback-aes")]
+    failures: u32,
     line: MaybeUninit<L>,
 }
 
@@ -74,12 +77,15 @@ impl<L: Side> Context<L> {
         }
         // SAFETY: the memory is large enough from this place on. The mark is written last.
         unsafe {
+            engine::ready()?;
             addr_of_mut!((*context).mark).write(0);
             make(addr_of_mut!((*context).line).cast())?;
             addr_of_mut!((*context).suite).write(suite);
+            #[cfg(feature = "callback-aes")]
+            addr_of_mut!((*context).failures).write(engine::failures());
             addr_of_mut!((*context).process).write(process::number());
             addr_of_mut!((*context).here).write(context.addr());
-            addr_of_mut!((*context).mark).write(L::MARK);
+            addr_of_mut!((*context).mark).write(L::MARK as usize);
         }
         Ok(())
     }
@@ -93,22 +99,55 @@ impl<L: Side> Context<L> {
         // SAFETY: guaranteed by the caller; any bytes are valid integers.
         unsafe {
             let (mark, here) = (addr_of_mut!((*context).mark).read(), addr_of_mut!((*context).here).read());
-            if mark != L::MARK || here != context.addr() {
+            if mark != L::MARK as usize || here != context.addr() {
                 return Err(Code::State);
             }
             Ok((addr_of_mut!((*context).suite).read(), addr_of_mut!((*context).line).cast()))
         }
     }
 
-    /// The suite and the line of a live context of this process.
+    /// Refuses a context that has seen a failure of the AES engine.
+    ///
+    /// # Safety
+    /// The memory is that of a live context.
+    #[inline]
+    pub(crate) unsafe fn sound(words: *mut u64) -> Result<(), Code> {
+        #[cfg(feature = "callback-aes")]
+        // SAFETY: guaranteed by the caller.
+        if unsafe { addr_of_mut!((*Self::place(words)?).failures).read() } != engine::failures() {
+            return Err(Code::Engine);
+        }
+        let _ = words;
+        Ok(())
+    }
+
+    /// The suite and the line of a live and sound context.
+    ///
+    /// # Safety
+    /// As for [`line`](Self::line).
+    pub(crate) unsafe fn sound_line(words: *mut u64) -> Result<(u32, *mut L), Code> {
+        // SAFETY: guaranteed by the caller.
+        unsafe {
+            let line = Self::line(words)?;
+            Self::sound(words)?;
+            Ok(line)
+        }
+    }
+
+    /// The suite and the line of a live and sound context of this process.
     ///
     /// # Safety
     /// As for [`line`](Self::line).
     pub(crate) unsafe fn own_line(words: *mut u64) -> Result<(u32, *mut L), Code> {
         // SAFETY: guaranteed by the caller.
         unsafe {
-            let line = Self::line(words)?;
-            let maker = addr_of_mut!((*Self::place(words)?).process).read();
+            let line = Self::sound_line(words)?;
+            // Without an operating system there is one process.
+            let maker = if cfg!(feature = "std") {
+                addr_of_mut!((*Self::place(words)?).process).read()
+            } else {
+                process::number()
+            };
             if maker == process::number() { Ok(line) } else { Err(Code::Forked) }
         }
     }

@@ -14,12 +14,14 @@
 //! | `arguments` | slices from pointers, templates and fronts from structs |
 //! | `line` | the operations of a suite, for the sending and the receiving side |
 //! | `sparse`, `serial` | the same, with holes anywhere and with static data at the front |
+//! | `engine` | the suites, and a chip's AES engine below those of CCM |
 //! | `numbers` | nonces from the caller's numbers |
 //! | `process` | the check of a child process |
 //!
-//! Build the library for C with `cargo rustc --release --package antedate-capi --crate-type
-//! staticlib`. The environment variable `ANTEDATE_CAPACITY` (a multiple of 64) sets the bytes that
-//! a context prepares. C is compiled with the same value.
+//! Build the library for C with `cargo xtask capi`, or with `cargo rustc --release --package
+//! antedate-capi --crate-type staticlib`. The environment variable `ANTEDATE_CAPACITY` (a multiple
+//! of 64) sets the bytes that a context prepares. C is compiled with the same value, which the
+//! header of `cargo xtask capi` has.
 #![no_std]
 #![cfg_attr(
     not(all(
@@ -45,12 +47,13 @@ mod arguments;
 mod calls;
 mod code;
 mod context;
+mod engine;
 mod line;
 mod numbers;
 mod process;
-#[cfg(any(feature = "aegis", feature = "ascon", feature = "ccm"))]
+#[cfg(feature = "serial")]
 mod serial;
-#[cfg(any(feature = "chacha20-poly1305", feature = "gcm", feature = "ocb3"))]
+#[cfg(feature = "sparse")]
 mod sparse;
 mod suites;
 
@@ -58,6 +61,7 @@ pub use arguments::{Bytes, Front, Hole, Template};
 pub use calls::*;
 pub use code::Code;
 pub use context::{OPENER_BYTES, SEALER_BYTES};
+pub use engine::Encrypt;
 
 /// Bytes of payload that a context prepares. A longer packet is sealed the ordinary way.
 pub const CAPACITY: usize = match option_env!("ANTEDATE_CAPACITY") {
@@ -68,6 +72,29 @@ pub const CAPACITY: usize = match option_env!("ANTEDATE_CAPACITY") {
 /// Default bytes of a sealer or an opener in the header; at least the size that the code needs.
 pub const CONTEXT_BYTES: usize = CAPACITY + if cfg!(target_arch = "x86_64") { 6656 } else { 3072 };
 const _: () = assert!(SEALER_BYTES <= CONTEXT_BYTES && OPENER_BYTES <= CONTEXT_BYTES);
+
+/// Sizes of this build as text. `cargo xtask capi` reads it from the library, to write a header with
+/// contexts of exactly these sizes. A program leaves it out.
+#[allow(unsafe_code, reason = "a name for the linker")]
+#[unsafe(no_mangle)]
+pub static ANTEDATE_BUILD: [u8; 68] = {
+    let mut text = *b"antedate build: capacity 000000, sealer 000000, opener 000000 bytes\n";
+    decimal(&mut text, 25, CAPACITY);
+    decimal(&mut text, 40, SEALER_BYTES);
+    decimal(&mut text, 55, OPENER_BYTES);
+    text
+};
+
+/// Writes six digits.
+const fn decimal(text: &mut [u8; 68], at: usize, number: usize) {
+    let (mut rest, mut digit) = (number, 6);
+    while digit > 0 {
+        digit -= 1;
+        text[at + digit] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+    }
+    assert!(rest == 0, "a context has less than a million bytes");
+}
 
 /// The most holes of a template, and the most 16-byte blocks that its holes touch.
 pub const BLOCKS: usize = 8;

@@ -6,7 +6,7 @@
 #![allow(unsafe_code, reason = "a line is accessed by pointer")]
 
 use crate::Code;
-use crate::arguments::TemplateParts;
+use crate::arguments::{Payload, TemplateParts};
 use antedate_aead::{Front, Suite};
 
 /// The operations of the sending side. A line is accessed by pointer, since one part of it may
@@ -51,8 +51,7 @@ pub(crate) trait Sending: Sized {
     unsafe fn step(this: *mut Self, budget: u32) -> Result<u32, Code>;
 
     /// Seals any packet with the held nonce.
-    unsafe fn seal(this: *mut Self, aad: &[u8], src: &[u8], dst: &mut [u8], tag: *mut u8)
-    -> Result<(), Code>;
+    unsafe fn seal(this: *mut Self, aad: &[u8], payload: Payload<'_>, tag: *mut u8) -> Result<(), Code>;
 
     /// Seals the template's packet, which stays in the slot.
     unsafe fn seal_template(this: *mut Self, values: &[&[u8]], tag: *mut u8) -> Result<&'static [u8], Code> {
@@ -110,7 +109,7 @@ pub(crate) trait Receiving: Sized {
     unsafe fn step(this: *mut Self, budget: u32) -> Result<u32, Code>;
 
     /// Opens the expected packet; a refused packet stays expected.
-    unsafe fn open(this: *mut Self, aad: &[u8], src: &[u8], dst: &mut [u8], tag: &[u8]) -> Result<(), Code>;
+    unsafe fn open(this: *mut Self, aad: &[u8], payload: Payload<'_>, tag: &[u8]) -> Result<(), Code>;
 
     /// Drops the line.
     unsafe fn wipe(this: *mut Self);
@@ -129,6 +128,7 @@ pub(crate) unsafe fn write_tag(tag: &[u8], to: *mut u8) {
 /// other data of a shape.
 macro_rules! lines {
     ($bound:ident, $slot:ident[$size:expr], $prepared:ident, $sealed:ident, $expected:ident, $extra:ty = $none:expr) => {
+        use crate::arguments::Payload;
         use crate::numbers::{Array, Numbers, nonce};
         use crate::{CAPACITY, Code};
         use antedate_aead::{Expected, Key, Opener, Prepared, RefusedError, Sealer, Slot};
@@ -216,11 +216,14 @@ macro_rules! lines {
                 unsafe { core::mem::replace(&mut *addr_of_mut!((*this).held), Held::Nothing) }
             }
 
+            /// Holds a packet; there is none.
+            ///
             /// # Safety
             /// As for [`Sending`].
+            #[inline]
             unsafe fn hold(this: *mut Self, held: Held<S>) {
-                // SAFETY: as in `take`.
-                unsafe { *addr_of_mut!((*this).held) = held }
+                // SAFETY: as in `take`. The packet before was taken, so nothing is left undropped.
+                unsafe { addr_of_mut!((*this).held).write(held) }
             }
 
             unsafe fn make_line(place: *mut Self, key: &[u8], initial: &[u8]) -> Result<(), Code> {
@@ -256,14 +259,16 @@ macro_rules! lines {
             unsafe fn seal_line(
                 this: *mut Self,
                 aad: &[u8],
-                src: &[u8],
-                dst: &mut [u8],
+                payload: Payload<'_>,
                 tag: *mut u8,
             ) -> Result<(), Code> {
                 // SAFETY: guaranteed by the caller.
                 let made = match unsafe { Self::take(this) } {
-                    Held::Plain(packet) => packet.seal(aad, src, dst),
-                    Held::Shaped(packet) => packet.seal_other(aad, src, dst),
+                    Held::Plain(packet) => match payload {
+                        Payload::Apart(src, dst) if Payload::APART => packet.seal(aad, src, dst),
+                        payload => packet.seal_in_place(aad, payload.into_in_place()),
+                    },
+                    Held::Shaped(packet) => packet.seal_other_in_place(aad, payload.into_in_place()),
                     other => {
                         // SAFETY: guaranteed by the caller.
                         unsafe { Self::hold(this, other) };
@@ -395,22 +400,33 @@ macro_rules! lines {
             unsafe fn open_line(
                 this: *mut Self,
                 aad: &[u8],
-                src: &[u8],
-                dst: &mut [u8],
+                payload: Payload<'_>,
                 tag: &[u8],
             ) -> Result<(), Code> {
                 let tag: S::TagBytes = Array::from_bytes(tag).ok_or(Code::Argument)?;
                 // SAFETY: this field is not borrowed.
                 let field = unsafe { &mut *addr_of_mut!((*this).awaited) };
                 *field = match core::mem::replace(field, Awaited::Nothing) {
-                    Awaited::Plain(packet) => match packet.open(aad, src, dst, &tag) {
-                        Ok(()) => return Ok(()),
-                        Err(RefusedError(packet)) => Awaited::Plain(packet),
-                    },
-                    Awaited::Shaped(packet) => match packet.open(aad, src, dst, &tag) {
-                        Ok(()) => return Ok(()),
-                        Err(RefusedError(packet)) => Awaited::Shaped(packet),
-                    },
+                    Awaited::Plain(packet) => {
+                        let opened = match payload {
+                            Payload::Apart(src, dst) if Payload::APART => packet.open(aad, src, dst, &tag),
+                            payload => packet.open_in_place(aad, payload.into_in_place(), &tag),
+                        };
+                        match opened {
+                            Ok(()) => return Ok(()),
+                            Err(RefusedError(packet)) => Awaited::Plain(packet),
+                        }
+                    }
+                    Awaited::Shaped(packet) => {
+                        let opened = match payload {
+                            Payload::Apart(src, dst) => packet.open(aad, src, dst, &tag),
+                            Payload::InPlace(buffer) => packet.open_in_place(aad, buffer, &tag),
+                        };
+                        match opened {
+                            Ok(()) => return Ok(()),
+                            Err(RefusedError(packet)) => Awaited::Shaped(packet),
+                        }
+                    }
                     Awaited::Nothing => return Err(Code::State),
                 };
                 Err(Code::Unauthentic)
@@ -440,7 +456,7 @@ macro_rules! common {
 
         unsafe fn let_go(this: *mut Self) {
             // SAFETY: guaranteed by the caller.
-            unsafe { Self::hold(this, Held::Nothing) }
+            drop(unsafe { Self::take(this) });
         }
 
         unsafe fn prepare(this: *mut Self, number: u64) -> Result<(), Code> {
@@ -456,12 +472,11 @@ macro_rules! common {
         unsafe fn seal(
             this: *mut Self,
             aad: &[u8],
-            src: &[u8],
-            dst: &mut [u8],
+            payload: $crate::arguments::Payload<'_>,
             tag: *mut u8,
         ) -> Result<(), Code> {
             // SAFETY: guaranteed by the caller.
-            unsafe { Self::seal_line(this, aad, src, dst, tag) }
+            unsafe { Self::seal_line(this, aad, payload, tag) }
         }
 
         unsafe fn wipe(this: *mut Self) {
@@ -495,12 +510,11 @@ macro_rules! common {
         unsafe fn open(
             this: *mut Self,
             aad: &[u8],
-            src: &[u8],
-            dst: &mut [u8],
+            payload: $crate::arguments::Payload<'_>,
             tag: &[u8],
         ) -> Result<(), Code> {
             // SAFETY: guaranteed by the caller.
-            unsafe { Self::open_line(this, aad, src, dst, tag) }
+            unsafe { Self::open_line(this, aad, payload, tag) }
         }
 
         unsafe fn wipe(this: *mut Self) {

@@ -15,7 +15,7 @@ macro_rules! suites {
                     $(
                         #[cfg(feature = $feature)]
                         $number => {
-                            type $d line = $crate::$kind::$d side<antedate_aead::$suite>;
+                            type $d line = $crate::$kind::$d side<$crate::engine::$suite>;
                             $d call
                         }
                     )*
@@ -31,7 +31,7 @@ macro_rules! suites {
             none: (),
             $(
                 #[cfg(feature = $feature)]
-                $name: ManuallyDrop<crate::$kind::Sender<antedate_aead::$suite>>,
+                $name: ManuallyDrop<crate::$kind::Sender<$crate::engine::$suite>>,
             )*
         }
 
@@ -41,23 +41,23 @@ macro_rules! suites {
             none: (),
             $(
                 #[cfg(feature = $feature)]
-                $name: ManuallyDrop<crate::$kind::Receiver<antedate_aead::$suite>>,
+                $name: ManuallyDrop<crate::$kind::Receiver<$crate::engine::$suite>>,
             )*
         }
     };
 }
 
 suites! { $
-    "ccm" 1 serial ccm_8 Aes128Ccm8;
-    "ccm" 2 serial ccm Aes128Ccm;
-    "ccm" 3 serial ccm_256 Aes256Ccm;
-    "ccm" 4 serial star_32 CcmStar32;
-    "ccm" 5 serial star_64 CcmStar64;
-    "ccm" 6 serial star_128 CcmStar128;
-    "gcm" 16 sparse gcm Aes128Gcm;
-    "gcm" 17 sparse gcm_256 Aes256Gcm;
+    "aes-128-ccm-8" 1 serial ccm_8 Aes128Ccm8;
+    "aes-128-ccm" 2 serial ccm Aes128Ccm;
+    "aes-256-ccm" 3 serial ccm_256 Aes256Ccm;
+    "ccm-star-32" 4 serial star_32 CcmStar32;
+    "ccm-star-64" 5 serial star_64 CcmStar64;
+    "ccm-star-128" 6 serial star_128 CcmStar128;
+    "aes-128-gcm" 16 sparse gcm Aes128Gcm;
+    "aes-256-gcm" 17 sparse gcm_256 Aes256Gcm;
     "chacha20-poly1305" 18 sparse chacha ChaCha20Poly1305;
-    "ocb3" 19 sparse ocb3 Aes128Ocb3;
+    "aes-128-ocb3" 19 sparse ocb3 Aes128Ocb3;
     "aegis" 32 serial aegis Aegis128L;
     "ascon" 33 serial ascon AsconAead128;
 }

@@ -21,29 +21,37 @@ fn run(command: &mut Command) -> Output {
     output
 }
 
-/// The static library, built once with the header's command.
+/// A static library, built with the header's command.
+fn build(name: &str, features: &[&str]) -> PathBuf {
+    // Beside the test programs: target/debug/deps/c-0123 gives target/capi-c.
+    let exe = std::env::current_exe().expect("this program has a path");
+    let target = exe.ancestors().nth(3).expect("it lies in a target directory").join(name);
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    run(Command::new(cargo)
+        .args(["rustc", "--quiet", "--offline", "--lib", "--crate-type", "staticlib", "--target-dir"])
+        .arg(&target)
+        .args(features)
+        .current_dir(HERE)
+        .env_remove("ANTEDATE_CAPACITY"));
+    target.join("debug/libantedate_capi.a")
+}
+
+/// The library with all suites, built once.
 fn library() -> &'static Path {
     static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
-    LIBRARY.get_or_init(|| {
-        // Beside the test programs: target/debug/deps/c-0123 gives target/capi-c.
-        let exe = std::env::current_exe().expect("this program has a path");
-        let target = exe.ancestors().nth(3).expect("it lies in a target directory").join("capi-c");
-        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-        run(Command::new(cargo)
-            .args(["rustc", "--quiet", "--offline", "--lib", "--crate-type", "staticlib", "--target-dir"])
-            .arg(&target)
-            .current_dir(HERE)
-            .env_remove("ANTEDATE_CAPACITY"));
-        target.join("debug/libantedate_capi.a")
-    })
+    LIBRARY.get_or_init(|| build("capi-c", &[]))
 }
 
 fn compile(source: &Path, program: &Path) {
+    compile_with(library(), source, program);
+}
+
+fn compile_with(library: &Path, source: &Path, program: &Path) {
     run(Command::new("cc")
         .args(FLAGS)
-        .arg("-I")
-        .arg(Path::new(HERE).join("include"))
-        .args([source.as_os_str(), OsStr::new("-o"), program.as_os_str(), library().as_os_str()])
+        .args([OsStr::new("-I"), Path::new(HERE).join("include").as_os_str()])
+        .args([OsStr::new("-I"), Path::new(HERE).join("examples/c").as_os_str()])
+        .args([source.as_os_str(), OsStr::new("-o"), program.as_os_str(), library.as_os_str()])
         .args(["-lpthread", "-ldl", "-lm"]));
 }
 
@@ -103,6 +111,7 @@ fn header_matches_the_code() {
         ("UNSUPPORTED", Code::Unsupported),
         ("UNAUTHENTIC", Code::Unauthentic),
         ("FORKED", Code::Forked),
+        ("ENGINE", Code::Engine),
     ] {
         assert(format!("ANTEDATE_{name} == {}", code as i32));
     }
@@ -143,8 +152,11 @@ fn header_declares_exactly_the_functions() {
         std::fs::read_to_string(Path::new(HERE).join("include/antedate.h")).expect("the header is there");
     let declared: BTreeSet<&str> = header
         .lines()
-        .filter(|line| ["antedate_result ", "size_t ", "uint32_t "].iter().any(|kind| line.starts_with(kind)))
-        .filter_map(|line| line.split_once('(')?.0.split(' ').next_back())
+        .filter(|line| {
+            let kinds = ["antedate_result ", "size_t ", "uint32_t ", "const char *"];
+            kinds.iter().any(|kind| line.starts_with(kind))
+        })
+        .filter_map(|line| line.split_once('(')?.0.split([' ', '*']).next_back())
         .collect();
     let symbols = run(Command::new("nm").args(["-g", "--defined-only"]).arg(library()));
     let symbols = String::from_utf8_lossy(&symbols.stdout).into_owned();
@@ -155,6 +167,30 @@ fn header_declares_exactly_the_functions() {
         .collect();
     assert!(defined.len() > 15, "{defined:?}");
     assert_eq!(declared, defined);
+}
+
+/// The library of `--aes callback` has the chip's AES alone.
+#[test]
+fn chip_seals_and_fails_safely() {
+    use antedate_aead::{Aes128Ccm8, Key, Nonce};
+    let features = ["--no-default-features", "--features", "std,aes-128-ccm-8,callback-aes"];
+    let library = build("capi-callback", &features);
+    let directory = tempfile::tempdir().expect("a directory");
+    let program = directory.path().join("cc2538");
+    compile_with(&library, &Path::new(HERE).join("tests/c/cc2538.c"), &program);
+    let printed = run(&mut Command::new(program)).stdout;
+    let printed = String::from_utf8(printed).expect("is text");
+    let plain: Vec<u8> = (0..40).map(|i| b'a' + i % 26).collect();
+    let key = Key::<Aes128Ccm8>::new(b"sixteen byte key").expect("a key");
+    for (line, number) in printed.lines().zip(1u8..) {
+        let mut nonce = *b"salt\0\0\0\0\0\0\0\0";
+        nonce[11] = number;
+        let mut sealed = [0; 40];
+        let tag = key.seal(Nonce::assume_unique(nonce), b"header", &plain, &mut sealed);
+        let bytes = sealed.iter().chain(tag.as_bytes());
+        assert_eq!(line, bytes.map(|byte| format!("{byte:02x}")).collect::<String>(), "packet {number}");
+    }
+    assert_eq!(printed.lines().count(), 2);
 }
 
 #[test]

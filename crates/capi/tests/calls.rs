@@ -520,3 +520,80 @@ fn outputs_never_overlap_the_context() {
         assert_eq!(tag[..], one_shot::<Aes128Gcm, 12>(2, &letter.packet).1[..]);
     }
 }
+
+#[test]
+fn packets_are_sealed_and_opened_in_place() {
+    for (suite, _) in SUITES {
+        let (mut context, mut other) = (sealer(suite), opener(suite));
+        let plain: Vec<u8> = (0..100).collect();
+        let length = [100];
+        let front = Front {
+            aad: bytes(AAD),
+            payload: bytes(&plain[..64]),
+            lengths: length.as_ptr(),
+            length_count: 1,
+            length_start: 0,
+            length_end: 0,
+        };
+        // Prepared, unprepared, and prepared for a front: then the packet is of another shape.
+        for (number, steps, shaped) in [(1, 100, false), (2, 0, false), (3, 100, true)] {
+            let (mut apart, mut tag, mut buffer, mut same) = (vec![0; 100], [0; 16], plain.clone(), [0; 16]);
+            let tag_len = antedate_tag_len(suite);
+            // SAFETY: contexts, and pointers to live bytes.
+            unsafe {
+                let mut twin = sealer(suite);
+                assert_eq!(antedate_prepare(twin.as_mut_ptr(), number), Code::Ok);
+                let (aad, from, to) = (bytes(AAD), plain.as_ptr(), apart.as_mut_ptr());
+                assert_eq!(antedate_seal(twin.as_mut_ptr(), aad, from, to, 100, tag.as_mut_ptr()), Code::Ok);
+
+                let words = context.as_mut_ptr();
+                match shaped && !(16..32).contains(&suite) {
+                    true => assert_eq!(antedate_prepare_front(words, number, &front), Code::Ok),
+                    false => assert_eq!(antedate_prepare(words, number), Code::Ok),
+                }
+                antedate_step(words, steps);
+                let at = buffer.as_mut_ptr();
+                // Buffers that share a part are refused, and the packet is still there.
+                let part = antedate_seal(words, aad, at, at.add(1), 99, same.as_mut_ptr());
+                assert_eq!((part, &buffer), (Code::Argument, &plain));
+                assert_eq!(antedate_seal(words, aad, at, at, 100, same.as_mut_ptr()), Code::Ok);
+                assert_eq!((&buffer, &same[..tag_len]), (&apart, &tag[..tag_len]), "suite {suite}");
+
+                let expected = other.as_mut_ptr();
+                match shaped && !(16..32).contains(&suite) {
+                    true => assert_eq!(antedate_expect_front(expected, number, &front), Code::Ok),
+                    false => assert_eq!(antedate_expect(expected, number), Code::Ok),
+                }
+                antedate_opener_step(expected, steps);
+                let mut forged = apart.clone();
+                forged[7] ^= 1;
+                let at = forged.as_mut_ptr();
+                assert_eq!(antedate_open(expected, aad, at, at, 100, tag.as_ptr()), Code::Unauthentic);
+                assert_eq!(forged, [0; 100]);
+                let at = buffer.as_mut_ptr();
+                assert_eq!(antedate_open(expected, aad, at, at, 100, tag.as_ptr()), Code::Ok);
+                assert_eq!(buffer, plain);
+            }
+        }
+    }
+}
+
+#[test]
+fn every_result_has_a_text() {
+    // SAFETY: the functions return texts that live as long as the program.
+    let text = |pointer| unsafe { std::ffi::CStr::from_ptr(pointer) }.to_str().expect("is text");
+    let texts: std::collections::BTreeSet<&str> =
+        (0..=14).map(|code| text(antedate_strerror(code))).collect();
+    assert_eq!(texts.len(), 15, "{texts:?}");
+    assert_eq!(text(antedate_strerror(Code::Unauthentic as i32)), "the packet is forged or damaged");
+    for unknown in [15, -1, i32::MAX, i32::MIN] {
+        assert_eq!(text(antedate_strerror(unknown)), "not a result of this library");
+    }
+    assert_eq!(text(antedate_version()), env!("CARGO_PKG_VERSION"));
+}
+
+#[test]
+fn software_library_takes_no_engine() {
+    // SAFETY: nothing is called.
+    assert_eq!(unsafe { antedate_set_aes(None, null_mut()) }, Code::Unsupported);
+}

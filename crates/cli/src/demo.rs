@@ -123,7 +123,10 @@ pub(crate) fn faults_help() -> String {
         help.push_str(&format!("  {:<16} {}\n", scenario.name(), scenario.describe()));
     }
     help.push_str("  kill             kill-a and kill-b\n\n");
-    help.push_str("Exit status: 0 the verdict is good, 1 it is not, 2 there is none.");
+    help.push_str("Exit status: 0 the verdict is good, 1 it is not, 2 there is none.\n\n");
+    help.push_str(
+        "Examples:\n  antedate demo\n  antedate demo --secure overlay --faults all --json demo.json",
+    );
     help
 }
 

@@ -41,6 +41,7 @@ pub(crate) enum Verb {
     )]
     Listen(Listen),
     /// Show the sessions and the counters of a running proxy, as JSON.
+    #[command(after_help = "Example:\n  antedate dtls status /run/antedate-dtls-listen/status")]
     Status {
         /// The socket that the proxy was given with --status.
         #[arg(value_name = "PATH")]

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use antedate_aead::{Aes128Gcm, Key};
 use antedate_channel::goose::{Counter, Form, KeyPeriod, Layout, Publisher, Subscriber};
+use antedate_hardening::confine::Needs;
 use antedate_lab::sys::packet::{Options, PacketSocket};
 use antedate_lab::sys::signal;
 use antedate_wire::EthernetAddress;
@@ -26,8 +27,12 @@ pub(crate) enum Verb {
     /// Publish events (a boolean, an INT32 and a time), prepared before they happen
     ///
     /// Authenticated with AES-GMAC; a subscriber without the security extension can read them too.
+    #[command(after_help = "Example:\n  sudo antedate goose publish eth0 --key key --state state --first")]
     Publish(Publish),
     /// Print messages as lines of JSON
+    #[command(
+        after_help = "Examples:\n  sudo antedate goose subscribe eth0 --key key --max-age 20\n  sudo antedate goose subscribe eth0 --plain --count 10"
+    )]
     Subscribe(Subscribe),
 }
 
@@ -59,6 +64,9 @@ pub(crate) struct Publish {
     /// The state was moved here, once. Only if it is the last one, and no copy of it was used since
     #[arg(long, conflicts_with = "first")]
     state_moved: bool,
+    /// The state may lie in memory (tmpfs). Only if the key is made anew at each start of the machine
+    #[arg(long)]
+    volatile_state: bool,
     /// Encrypt as well
     #[arg(long)]
     encrypt: bool,
@@ -137,6 +145,13 @@ fn pause(mut rest: Duration) {
     }
 }
 
+/// Gives up the rights that are not needed once the socket and all files are open.
+fn confine(writes: Vec<PathBuf>) {
+    if let Some(warning) = hardened::confine(&Needs { writes, ..Needs::default() }) {
+        output::tell(format_args!("antedate: {warning}"));
+    }
+}
+
 impl Publish {
     const fn state(&self) -> State {
         match (self.first, self.state_moved) {
@@ -179,11 +194,12 @@ impl Publish {
                 .map_err(|error| failed(&error))?;
         let secret = Secret::load(&self.key)?;
         let _alone = Secret::alone(&self.key)?;
-        let mut numbers = Numbers::open(&self.state, &secret, self.state())?;
+        let mut numbers = Numbers::open(&self.state, &secret, self.state(), self.volatile_state)?;
         let counter = Counter::new(SENDER, numbers.first(), numbers.limit());
         let mut publisher =
             Publisher::new(key(&secret)?, counter, &layout).map_err(|error| failed(&error))?;
         signal::install();
+        confine(vec![self.state.clone()]);
         let mut frame = vec![0; layout.frame_len()];
         let mut slowest = Duration::ZERO;
         let mut sent = 0u64;
@@ -234,6 +250,7 @@ impl Subscribe {
         };
         let mut timely = self.max_age.map(Timely::new);
         signal::install();
+        confine(Vec::new());
         output::print("{\"listening\":true}\n")?;
         let mut frame = vec![0; 2048];
         let (mut delivered, mut last, mut read) = (0, Instant::now(), true);

@@ -11,6 +11,9 @@ use crate::output::{self, Kind};
 
 /// Options of `antedate lab`.
 #[derive(Args)]
+#[command(
+    after_help = "Examples:\n  antedate lab list\n  antedate lab aead --quick\n  antedate lab attack --only mkpdu-replay --json attack.json"
+)]
 pub(crate) struct Lab {
     /// The experiment, or `list` for all names
     #[arg(value_name = "NAME", value_parser = names())]

@@ -4,12 +4,14 @@
 //! that is not ready yet. Errors go to standard error with the fault, its place and its remedy.
 
 mod demo;
+mod doctor;
 #[cfg(feature = "dtls")]
 mod dtls;
 mod failure;
 mod gateway;
 mod goose;
 mod hardened;
+mod help;
 mod keygen;
 #[cfg(feature = "lab")]
 mod lab;
@@ -18,6 +20,8 @@ mod manual;
 #[cfg(feature = "mqtt")]
 mod mqtt;
 mod output;
+#[cfg(feature = "pages")]
+mod pages;
 #[cfg(feature = "plan")]
 mod plan;
 mod template;
@@ -35,7 +39,10 @@ static HEAP: antedate_hardening::Heap = antedate_hardening::Heap::new();
 /// Exit status: 0 success, 1 a verdict that failed, 2 a usage or configuration error, 3 a machine
 /// that is not ready yet.
 #[derive(Parser)]
-#[command(name = "antedate", version, max_term_width = 100)]
+#[command(name = "antedate", version, max_term_width = 100, disable_help_subcommand = true)]
+#[command(
+    after_help = "Examples:\n  antedate demo                    two gateways and a plant, on this machine alone\n  antedate help start              from nothing to two protected segments\n  antedate doctor                  what this machine lacks, with remedies"
+)]
 struct Arguments {
     #[command(subcommand)]
     verb: Verb,
@@ -51,31 +58,51 @@ enum Verb {
     #[command(after_help = demo::faults_help())]
     Demo(demo::Demo),
     /// Protect a network segment: the daemon, its checks, its state.
-    #[command(subcommand)]
+    #[command(
+        subcommand,
+        after_help = "Examples:\n  antedate gateway check gateway.toml\n  sudo antedate gateway status"
+    )]
     Gateway(gateway::Verb),
     #[cfg(feature = "dtls")]
     /// Speak DTLS for devices that speak plain UDP: a proxy on each side of the untrusted network.
-    #[command(subcommand)]
+    #[command(
+        subcommand,
+        after_help = "Example:\n  antedate dtls connect --listen 127.0.0.1:5000 --to plant.example:4433 --psk psk"
+    )]
     Dtls(dtls::Verb),
     /// Create keys in the form that gateways and the usual tools read.
-    #[command(subcommand)]
+    #[command(
+        subcommand,
+        after_help = "Examples:\n  antedate keygen macsec --cak --out cak\n  antedate keygen wireguard --out wg.key\n  antedate keygen dtls --identity turbine-3 --out psk"
+    )]
     Keygen(keygen::Verb),
     #[cfg(feature = "lab")]
     /// Reproduce a paper's measurement and compare Antedate with it.
     Lab(lab::Lab),
     #[cfg(feature = "mqtt")]
     /// Publish and subscribe with payloads that are protected end to end, and manage their keys.
-    #[command(subcommand)]
+    #[command(
+        subcommand,
+        after_help = "Example:\n  antedate mqtt sub --keys line4.toml -t 'plant/line4/#' -v"
+    )]
     Mqtt(Box<mqtt::Verb>),
     #[cfg(feature = "plan")]
     /// Check whether a scenario meets its deadlines, and find what would help.
     Plan(plan::Plan),
     /// Find out which part of a message can be prepared.
-    #[command(subcommand)]
+    #[command(subcommand, after_help = "Example:\n  antedate template learn message-1.bin message-2.bin")]
     Template(template::Verb),
     /// Publish and receive GOOSE, authenticated or encrypted.
-    #[command(subcommand)]
+    #[command(subcommand, after_help = "Example:\n  sudo antedate goose subscribe eth0 --plain")]
     Goose(goose::Verb),
+    /// Show what this machine lacks, and what will make frames late, each with its remedy.
+    Doctor(doctor::Doctor),
+    /// Explain a command or a topic.
+    Help(help::Help),
+    #[cfg(feature = "pages")]
+    /// Write the manual pages and the completions of shells, for a package.
+    #[command(hide = true)]
+    Pages(pages::Pages),
 }
 
 fn main() -> ExitCode {
@@ -98,6 +125,10 @@ fn main() -> ExitCode {
         Verb::Plan(verb) => verb.run(),
         Verb::Template(verb) => verb.run(),
         Verb::Goose(verb) => verb.run(),
+        Verb::Doctor(verb) => verb.run(),
+        Verb::Help(verb) => verb.run(),
+        #[cfg(feature = "pages")]
+        Verb::Pages(verb) => verb.run(),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -2,7 +2,7 @@
 
 #[path = "../../../xtask/src/commands.rs"]
 #[allow(unreachable_pub, reason = "xtask exports it")]
-mod commands;
+pub(crate) mod commands;
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use self::commands::{Shown, commands, documents};
 use crate::Arguments;
 
 /// The fault of a shown command, if any.
-fn fault(shown: &Shown) -> Option<String> {
+pub(crate) fn fault(shown: &Shown) -> Option<String> {
     // The processes of the lab take their options as JSON, before the command line is read.
     if shown.words.first().is_some_and(|word| word.starts_with("lab-")) {
         return None;

@@ -29,6 +29,9 @@ pub(crate) enum Verb {
     )]
     Learn(Learn),
     /// Show a message of a format with a fixed layout, and its holes.
+    #[command(
+        after_help = "Examples:\n  antedate template example goose\n  antedate template example sparkplug --raw"
+    )]
     Example(Example),
 }
 

@@ -553,6 +553,27 @@ fn the_state_is_made_once() {
 }
 
 #[test]
+fn state_in_memory_needs_permission() {
+    let folder = Folder::new();
+    let memory = tempfile::tempdir_in("/dev/shm").expect("shared memory (POSIX)");
+    let state = memory.path().join("state").display().to_string();
+    folder.write(
+        "g.toml",
+        &format!("[field]\ninterface = \"a\"\n[uplink]\ninterface = \"b\"\n[macsec]\nkey_file = \"keys\"\n[state]\ndirectory = \"{state}\"\n"),
+    );
+    let other = memory.path().join("other").display().to_string();
+    for (words, at) in [(["gateway", "init", "g.toml"], &state), (["mqtt", "init", &other], &other)] {
+        let refused = folder.antedate(&words);
+        assert_eq!(refused.status(), 2, "{}", refused.out());
+        let err = refused.err();
+        assert!(err.contains("(tmpfs)") && err.contains("--volatile-state"), "{err}");
+        let permitted = folder.antedate(&[&words[..], &["--volatile-state"]].concat());
+        assert_eq!(permitted.status(), 0, "{}", permitted.err());
+        assert!(std::path::Path::new(at).join("packet-numbers").exists());
+    }
+}
+
+#[test]
 fn proxy_without_idle_time_is_refused() {
     let addresses = ["--listen", "127.0.0.1:0", "--to", "127.0.0.1:9", "--psk", "psk"];
     let called =
@@ -668,20 +689,20 @@ fn held_back_goose_event_is_refused() {
     assert_eq!(called.out(), "any: 0\nfresh: 1\n1\n1\n", "{}", called.err());
 }
 
-/// A publisher is asked to end while it waits for its next message.
+/// A publisher, which has given up its rights, is asked to end while it waits for its next message.
 const WAITING: &str = r#"
 ip link add eth0 type veth peer name eth1 && ip link set eth0 up && ip link set eth1 up
 (umask 077; echo 000102030405060708090a0b0c0d0e0f > key)
 "$A" goose publish eth0 --key key --state numbers --first --interval 60000 & P=$!
 for i in $(seq 100); do test -e numbers/packet-numbers && break; sleep 0.05; done
-sleep 0.3; kill $P
+sleep 0.3; grep -E "^(NoNewPrivs|Seccomp):" /proc/$P/status | tr -d '\t'; kill $P
 (for i in $(seq 100); do sleep 0.1; kill -0 $P || exit; done; kill -9 $P) > /dev/null 2>&1 & wait $P; echo $?
 "#;
 
 #[test]
 fn waiting_goose_publisher_can_be_ended() {
     let Some(called) = Folder::new().in_namespaces(WAITING) else { return };
-    assert_eq!(called.out().trim(), "0", "{}", called.err());
+    assert_eq!(called.out(), "NoNewPrivs:1\nSeccomp:2\n0\n", "{}", called.err());
 }
 
 /// Fewer messages come than requested.

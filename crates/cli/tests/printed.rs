@@ -35,7 +35,7 @@ fn is_quick(shown: &Shown) -> bool {
 /// Runs a script as root of new namespaces. `None` where the machine forbids them.
 fn in_namespaces(folder: &Path, script: &str) -> Option<String> {
     let call = |script: &str| {
-        let mounts = "mount -t tmpfs tmpfs /run && mount -t tmpfs tmpfs /etc && mount -t tmpfs tmpfs /var && \
+        let mounts = "mount -t tmpfs tmpfs /run && mount -t tmpfs tmpfs /etc && mkdir -p lib && mount --bind lib /var/lib && \
                       mkdir -p /etc/antedate /var/lib/antedate && ip link set lo up";
         Command::new("unshare")
             .args([

@@ -4,6 +4,8 @@
 mod harness;
 #[path = "processes/memory.rs"]
 mod memory;
+#[path = "processes/retired.rs"]
+mod retired;
 #[path = "processes/rights.rs"]
 mod rights;
 
@@ -24,6 +26,8 @@ const TESTS: &[harness::Test] = &[
     ("changes_of_the_host_are_told", changes_of_the_host_are_told),
     ("only_documented_signals_end_it", only_documented_signals_end_it),
     ("retired_key_leaves_memory", memory::retired_key_leaves_memory),
+    ("ended_dtls_session_leaves_memory", retired::ended_dtls_session_leaves_memory),
+    ("retired_group_key_leaves_memory", retired::retired_group_key_leaves_memory),
     ("gateway_gives_up_rights", rights::gateway_gives_up_rights),
 ];
 const ANTEDATE: &str = env!("CARGO_BIN_EXE_antedate");

@@ -11,6 +11,7 @@ use antedate_hardening::stack;
 use antedate_host::clock::Moment;
 use antedate_host::control::{self, Words};
 use antedate_host::fault::Fault;
+use antedate_host::notify::Life;
 use mio::net::{UdpSocket, UnixListener};
 use mio::{Events, Interest, Poll, Token};
 use serde_json::Value;
@@ -136,10 +137,12 @@ pub(crate) fn run(
     let mut events = Events::with_capacity(256);
     let mut datagram = vec![0; DATAGRAM_MAX];
     ready(at);
+    let mut life = Life::begin();
     let mut prepared = false;
     let mut again: Vec<Token> = Vec::new();
     let (mut used, mut wiped) = (true, 0);
     while !stop.load(Ordering::Acquire) {
+        life.sign();
         if used && io.now() >= wiped + WIPE {
             stack::wipe();
             (used, wiped) = (false, io.now());
@@ -193,6 +196,7 @@ pub(crate) fn run(
         }
         prepared = tokens.is_empty() && side.prepare(STEPS) == 0;
     }
+    drop(life);
     side.end(&io);
     if let Some(path) = &options.status {
         let _ = fs::remove_file(path);

@@ -4,9 +4,15 @@
 //! bus errors beside those without the attack in the same run.
 //!
 //! - `forge`: the frames
+//! - `insider`: MKPDUs of an attacker with the CAK
 //! - `plant`: machines, gateways and counters
+//! - `dtls`: the same on the way of a DTLS proxy
+//! - `mqtt`: sealed payloads that a broker or a member exchanges
 
+mod dtls;
 pub(crate) mod forge;
+mod insider;
+mod mqtt;
 pub(crate) mod plant;
 
 use std::io::Write;
@@ -57,7 +63,7 @@ const fn flood(name: &'static str, forge: Forge, counters: &'static [&'static st
     Attack { name, deed: Deed::Flood(forge), counters }
 }
 
-const ALL: [Attack; 22] = [
+const ALL: [Attack; 27] = [
     frames("replay", forge::replay, &["InPktsLate"]),
     frames("reorder", forge::reversed, &["InPktsLate"]),
     frames("splice", forge::spliced, &["InPktsNotValid"]),
@@ -75,6 +81,7 @@ const ALL: [Attack; 22] = [
     frames("llc-snap", forge::llc_snap, &["InPktsNoTag"]),
     frames("nested", forge::nested, &["InPktsNotValid", "InPktsBadTag"]),
     frames("dcp-set", forge::dcp, &["InPktsNoTag"]),
+    frames("lldp", forge::lldp, &["InPktsNoTag"]),
     frames("mkpdu-replay", forge::old_mkpdus, &["mkpdu:"]),
     frames("key-server", forge::key_server, &["mkpdu:"]),
     flood("mkpdu-flood", forge::forged_mkpdus, &["mkpdu:"]),
@@ -84,11 +91,15 @@ const ALL: [Attack; 22] = [
     flood("uplink-flood", forge::shortest, &["InPktsNoTag"]),
     Attack { name: "field-flood", deed: Deed::FieldFlood(forge::shortest), counters: &["out:policy"] },
     Attack { name: "control-dribble", deed: Deed::Dribble, counters: &[] },
+    frames("insider-replay", insider::replays, &["mkpdu:replayed"]),
+    frames("insider-names", insider::names, &["mkpdu:other-sci"]),
+    flood("insider-members", insider::members, &["mkpdu:too-many-peers"]),
+    frames("insider-takeover", insider::takeover, &["fault:"]),
 ];
 
 /// The attacks' names.
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
-    ALL.iter().map(|attack| attack.name)
+    ALL.iter().map(|attack| attack.name).chain(dtls::NAMES).chain(mqtt::NAMES)
 }
 
 /// Runs the experiment.
@@ -97,6 +108,13 @@ pub(crate) fn run(options: &Options) -> Result<Report, ExperimentError> {
         ALL.iter().filter(|attack| options.only.is_none_or(|only| only == attack.name)).collect();
     crate::in_namespaces()?;
     let mut report = Report::new("attack", "");
+    let asked = |name: &str| options.only.is_none_or(|only| only == name);
+    for finding in mqtt::run(asked)?.into_iter().chain(dtls::run(options, asked)?) {
+        finding.report(&mut report);
+    }
+    if chosen.is_empty() {
+        return Ok(report);
+    }
     let mut random = Random::new(1);
     let mut plant = Plant::build("")?;
     let time = if options.quick { QUICK_TIME } else { TIME };
@@ -155,6 +173,46 @@ pub(crate) fn run(options: &Options) -> Result<Report, ExperimentError> {
         options.quick || with <= without,
     );
     Ok(report)
+}
+
+/// The result of an attack without stations.
+#[derive(Debug, Default)]
+struct Finding {
+    name: &'static str,
+    sent: u64,
+    /// Refusals under the expected counter.
+    counted: u64,
+    /// All counters that rose.
+    seen: String,
+    came_out: u64,
+    /// Of 1,000 requests those without an answer in time, before and in the attack. They are no goal.
+    unanswered: Option<[u64; 2]>,
+    /// The first warning in a log.
+    warning: String,
+    /// What went wrong.
+    fault: String,
+}
+
+impl Finding {
+    fn report(&self, report: &mut Report) {
+        let mut row = |metric: &str, baseline: Option<u64>, value: u64, note: &str| {
+            let baseline = baseline.map(|value| value as f64);
+            report.row(Row::new(self.name, metric, "").baseline(baseline).antedated(value as f64).note(note));
+        };
+        row("sent", None, self.sent, "");
+        row("refused as expected", None, self.counted, &self.seen);
+        row("came out", None, self.came_out, "");
+        if let Some([before, during]) = self.unanswered {
+            row("unanswered of 1000", Some(before), during, &self.warning);
+        }
+        report.check(
+            format!(
+                "{}: {} sent, {} counted, {} came out{}",
+                self.name, self.sent, self.counted, self.came_out, self.fault
+            ),
+            self.sent > 0 && self.counted > 0 && self.came_out == 0 && self.fault.is_empty(),
+        );
+    }
 }
 
 /// An attack that happened.
@@ -230,6 +288,6 @@ mod tests {
     #[test]
     fn attacks_have_names_of_their_own() {
         let all: std::collections::BTreeSet<_> = names().collect();
-        assert_eq!(all.len(), ALL.len());
+        assert_eq!(all.len(), ALL.len() + dtls::NAMES.len() + mqtt::NAMES.len());
     }
 }

@@ -23,7 +23,7 @@ use antedate_gateway::config::{check, machine::ThisMachine};
 use antedate_gateway::daemon;
 use antedate_gateway::run::control::{self, Request};
 use antedate_gateway::run::status::Status;
-use antedate_host::numbers::NumberFile;
+use antedate_host::numbers::{NumberFile, permit_volatile};
 use antedate_wire::Sci;
 
 use antedate_lab::emulator;
@@ -329,7 +329,8 @@ impl Gateway {
             socket.display(),
             settings.macsec,
         );
-        drop(NumberFile::create(&state).map_err(failed)?);
+        // The keys are this run's.
+        permit_volatile(&state).and_then(|()| NumberFile::create(&state)).map(drop).map_err(failed)?;
         Self::with(namespace, files, name, &configuration)
     }
 

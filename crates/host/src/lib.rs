@@ -10,6 +10,7 @@
 //! - [`clock`]: a clock that goes on during suspension
 //! - [`process`]: the user of this process
 //! - `control`: the control socket (feature `control`)
+//! - `notify`: messages to a service manager (feature `notify`)
 //! - `signals`, `log`: SIGTERM, SIGINT, and log lines on standard error (feature `daemon`)
 
 #![forbid(unsafe_code)]
@@ -23,6 +24,8 @@ pub mod hangup;
 pub mod hex;
 #[cfg(feature = "daemon")]
 pub mod log;
+#[cfg(feature = "notify")]
+pub mod notify;
 pub mod numbers;
 pub mod private_file;
 pub mod process;

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use antedate_host::fault::{Fault, Faults};
+use antedate_host::numbers::VOLATILE;
 
 use crate::file::{Device, GroupFile, NAME_RULE, doubled, is_name, keyless, overlaps};
 use crate::guard::Guard;
@@ -60,13 +61,14 @@ impl Files {
             .collect();
         warnings.extend(overlaps(&groups));
         let store = self.state.as_deref().map(Store::open).transpose()?;
-        if let (Some(store), Some(state)) = (&store, &self.state)
-            && store.is_homeless()
-        {
-            warnings.push(format!(
-                "{}: made by an earlier version; copies of it are told from now on",
-                state.display()
-            ));
+        if let (Some(store), Some(state)) = (&store, &self.state) {
+            let state = state.display();
+            if store.is_homeless() {
+                warnings.push(format!("{state}: made by an earlier version; copies of it are told from now on"));
+            }
+            if store.is_volatile() {
+                warnings.push(format!("{state}: {VOLATILE}"));
+            }
         }
         Ok((Guard::new(groups, device, store, publisher), warnings))
     }

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use antedate_channel::mqtt::{Material, NoNumberError, Numbers};
 use antedate_host::fault::Fault;
-use antedate_host::numbers::{KeyId, NumberFile, NumbersError, NumbersErrorKind, Place, Reservation};
+use antedate_host::numbers::{self, KeyId, NumberFile, NumbersError, NumbersErrorKind, Place, Reservation};
 use antedate_host::replace;
 use sha2::{Digest, Sha256};
 
@@ -69,6 +69,15 @@ impl Store {
         NumberFile::create(directory).map(drop).map_err(|error| fault(directory, error))
     }
 
+    /// Permits a state in memory (tmpfs), which ends with the machine. Right only for keys that are
+    /// made anew at each start of the machine.
+    ///
+    /// # Errors
+    /// When the directory cannot be written.
+    pub fn permit_volatile(directory: &Path) -> Result<(), Fault> {
+        numbers::permit_volatile(directory).map_err(|error| fault(directory, error))
+    }
+
     /// Makes a state at home that was moved here. Right only if it is the last one, and no copy of it
     /// was used since.
     ///
@@ -82,6 +91,12 @@ impl Store {
     #[must_use]
     pub fn is_homeless(&self) -> bool {
         self.state().file.as_ref().is_some_and(NumberFile::is_homeless)
+    }
+
+    /// Whether the state ends with the machine, by the operator's permission.
+    #[must_use]
+    pub fn is_volatile(&self) -> bool {
+        self.state().file.as_ref().is_some_and(NumberFile::is_volatile)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

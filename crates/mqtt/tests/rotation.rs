@@ -237,6 +237,9 @@ fn revoked_epoch_is_not_read_after_a_restart() {
             assert!(matches!(hear(&mut guard, message), Verdict::Rotated { .. }));
             let refused = open(&mut guard, &sealed(&mut revoked));
             assert!(matches!(refused, Verdict::Refused(Dropped::OldEpoch { epoch: 1, .. })), "{refused:?}");
+            // The key of a former epoch is kept for its grace alone.
+            let has_grace = messages.len() > 1 && *message == &third;
+            assert_eq!(state.join("former-line4").exists(), has_grace);
         }
         drop(guard);
         let mut guard = start(&manager, &scada, &state);

@@ -160,7 +160,7 @@ fn far_end(guest: &mut Guest, suite: (&'static str, usize)) -> Result<(), String
     let inside = "ip netns exec far ip";
     let gateway = keys.sci(0);
     for line in [
-        format!("antedate gateway init /etc/{name}.toml"),
+        format!("antedate gateway init --volatile-state /etc/{name}.toml"),
         format!(
             "ip netns exec gw antedate gateway run /etc/{name}.toml >/run/{name}.log 2>&1 & echo $! >/run/gw.pid"
         ),

@@ -4,6 +4,7 @@
 use super::cpio::Cpio;
 use super::cpu::{Cpu, X86_64};
 use super::modules::{files, modules};
+use crate::place;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -64,6 +65,7 @@ pub(crate) fn build() -> Result<Image, String> {
 
 /// Builds the image for a CPU, unless it is cached.
 pub(crate) fn build_for(cpu: &'static Cpu) -> Result<Image, String> {
+    let _lock = place::lock(cpu.debian)?;
     let dir = cpu.folder()?;
     let image = Image { cpu, kernel: dir.join("vmlinux"), initrd: dir.join("initrd") };
     let init = root().join("peers/kernel-macsec/init");

@@ -4,6 +4,7 @@
 //! directory. The guest's `init` reads a command per line from its second serial port, runs it, and
 //! ends the answer with its status.
 
+use crate::place;
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
@@ -79,7 +80,7 @@ impl Guest {
 
     fn start(image: &Image, mut wrap: Command) -> Result<Guest, String> {
         let cpu = image.cpu;
-        let dir = cpu.folder()?;
+        let dir = place::run()?;
         let socket = dir.join("serial.sock");
         let _ = fs::remove_file(&socket);
         let (port, device) = cpu.port;

@@ -1,9 +1,11 @@
 //! OpenSSL as server and client of our DTLS, over a good and a bad wire; pion/dtls too, with
 //! connection IDs. Wireshark reads our records with the key.
 
+pub(super) mod partners;
 mod pion;
 mod relay;
 
+use crate::place;
 use relay::{Faults, Relay};
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -16,7 +18,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 use xtask::report::{StepResult, Stop};
-use xtask::shell::{Background, Run, antedate, cache, program, until};
+use xtask::shell::{Background, Run, antedate, program, until};
 
 const IDENTITY: &str = "h3";
 const KEY: &str = "000102030405060708090a0b0c0d0e0f";
@@ -75,12 +77,16 @@ struct Place {
 
 impl Place {
     fn new() -> Result<Self, String> {
-        let dir = cache("peers/run")?;
+        Self::with_key(KEY)
+    }
+
+    fn with_key(key: &str) -> Result<Self, String> {
+        let dir = place::run()?;
         let psk = dir.join("dtls-psk");
         let _ = std::fs::remove_file(&psk);
         let mut options = std::fs::OpenOptions::new();
         let file = options.write(true).create_new(true).mode(0o600).open(&psk);
-        let text = format!("{IDENTITY}:{KEY}\n");
+        let text = format!("{IDENTITY}:{key}\n");
         file.and_then(|mut file| file.write_all(text.as_bytes()))
             .map_err(|e| format!("{}: {e}", psk.display()))?;
         Ok(Self { dir, psk })

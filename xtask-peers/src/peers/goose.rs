@@ -4,12 +4,13 @@
 use super::python;
 use crate::daemon::Pair;
 use crate::net;
+use crate::place;
 use serde_json::{Value, json};
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use xtask::report::{StepResult, Stop};
-use xtask::shell::{Run, antedate, cache, until};
+use xtask::shell::{Run, antedate, until};
 
 const EVENTS: u64 = 12;
 const REPEATS: u64 = 5;
@@ -32,7 +33,7 @@ pub(crate) fn run() -> StepResult {
     let count = 1 + EVENTS * REPEATS;
     let mut subscriber = net::inside("dev", &python);
     subscriber.arg(python::script("goose/subscriber.py")).args(["eth0", &count.to_string()]);
-    let mut subscriber = subscriber.background(&cache("peers/run")?.join("goose.log"))?;
+    let mut subscriber = subscriber.background(&place::run()?.join("goose.log"))?;
     until("the subscriber", 20.0, || match subscriber.alive() {
         Err(e) => Some(Err(e)),
         Ok(()) => subscriber.output().contains("listening").then_some(Ok(())),
@@ -74,7 +75,7 @@ fn with_ours(python: &Path) -> Result<String, String> {
     }
     let end = |space, octet| net::End { space, name: "eth0", octet };
     net::link(end("publisher", 1), end("subscriber", 2), net::FIELD_MTU)?;
-    let directory = cache("peers/run")?;
+    let directory = place::run()?;
     let (key, state) = (directory.join("goose.key"), directory.join("goose.state"));
     let _ = std::fs::remove_file(&key);
     let _ = std::fs::remove_dir_all(&state);

@@ -4,13 +4,14 @@
 use super::python::script;
 use crate::daemon::Pair;
 use crate::net;
+use crate::place;
 use crate::traffic::transfer;
 use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
 use xtask::report::{StepResult, Stop};
 use xtask::sandbox;
-use xtask::shell::{Run, cache, until};
+use xtask::shell::{Run, until};
 
 const FILE_OCTETS: usize = 64 << 20;
 /// Bits of datagrams a second: a socket's receive buffer in Linux holds 50 ms of them, for which a
@@ -42,7 +43,7 @@ pub(crate) fn prepare() -> Result<(), Stop> {
 /// Checks IPv4 and IPv6, untagged and in a VLAN: a file arrives whole, both directions carry TCP,
 /// no UDP datagram is damaged.
 pub(crate) fn run() -> StepResult {
-    let dir = cache("peers/run")?;
+    let dir = place::run()?;
     let sent = dir.join("sent");
     make_file(&sent)?;
     let mut notes = Vec::new();
@@ -152,7 +153,7 @@ fn carry(sent: &Path, received: &Path, address: &str) -> Result<(), String> {
         command.arg(script("iperf3/file.py")).arg(verb).arg(file).arg(address);
         command
     };
-    let mut receiver = at("dev", "receive", received).background(&cache("peers/run")?.join("file.log"))?;
+    let mut receiver = at("dev", "receive", received).background(&place::run()?.join("file.log"))?;
     until("the receiver of the file", 10.0, || match receiver.alive() {
         Err(e) => Some(Err(e)),
         Ok(()) => receiver.output().contains("listening").then_some(Ok(())),

@@ -9,6 +9,7 @@
 use super::wireguard_go::{Gateway, keygen, stations};
 use crate::guest::{self, Guest};
 use crate::net;
+use crate::place;
 use crate::traffic::transfer;
 use serde_json::Value;
 use std::fs;
@@ -16,7 +17,7 @@ use std::fs::OpenOptions;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use xtask::report::{StepResult, Stop};
-use xtask::shell::{Background, Run, cache, program, root, until};
+use xtask::shell::{Background, Run, program, root, until};
 
 /// The guest's cards: on the wire, and on the far field.
 const CARDS: [(&str, u8); 2] = [("wire", 0x0e), ("site", 0x0f)];
@@ -35,7 +36,7 @@ pub(crate) fn prepare() -> Result<(), Stop> {
 /// Boots the guest, and runs all tests without and with a preshared key.
 pub(crate) fn run() -> StepResult {
     let image = guest::build()?;
-    let dir = cache("peers/run")?.join("kernel-wireguard");
+    let dir = place::run()?.join("kernel-wireguard");
     let _ = fs::remove_dir_all(&dir);
     fs::create_dir_all(&dir).map_err(|e| e.to_string())?;
     fs::set_permissions(&dir, fs::Permissions::from_mode(0o700)).map_err(|e| e.to_string())?;

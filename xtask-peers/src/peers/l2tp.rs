@@ -128,7 +128,7 @@ impl Path {
             Self::Gateways => {
                 for space in ["a", "b"] {
                     guest.run(&format!(
-                        "mkdir -p /run/{space}.state && antedate gateway init /etc/{space}.toml"
+                        "mkdir -p /run/{space}.state && antedate gateway init --volatile-state /etc/{space}.toml"
                     ))?;
                     guest.run(&format!("ip netns exec {space} antedate gateway run /etc/{space}.toml >/run/{space}.log 2>&1 & echo $! >/run/{space}.pid"))?;
                 }

@@ -21,7 +21,7 @@ const PLUGIN: &str = "antedate-mosquitto-plugin";
 pub(crate) fn prepare() -> Result<(), Stop> {
     let python = python()?;
     // In the product's profile, so that the two share what they compile.
-    cargo().args(["build", "--profile", &profile(), "--package", PLUGIN]).bounded(600)?;
+    cargo().args(["build", "--locked", "--profile", &profile(), "--package", PLUGIN]).bounded(600)?;
     install_wheel(&python)?;
     brokers::prepare()?;
     // Checks the layouts that the plugin assumes against Mosquitto's own headers.

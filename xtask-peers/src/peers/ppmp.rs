@@ -1,9 +1,10 @@
 //! Our PPMP messages against their schema, by the Python package jsonschema.
 
 use super::python;
+use crate::place;
 use std::path::PathBuf;
 use xtask::report::{StepResult, Stop};
-use xtask::shell::{Run, antedate, cache, program};
+use xtask::shell::{Run, antedate, program};
 
 pub(crate) fn prepare() -> Result<(), Stop> {
     python()?;
@@ -23,7 +24,7 @@ pub(crate) fn run() -> StepResult {
         lines.push_str(message.trim_end());
         lines.push('\n');
     }
-    let file = cache("peers/run")?.join("ppmp.jsonl");
+    let file = place::run()?.join("ppmp.jsonl");
     std::fs::write(&file, lines).map_err(|e| format!("{}: {e}", file.display()))?;
     let mut validate = program(&python);
     validate.arg(python::script("ppmp/validate.py")).arg(python::script("ppmp/schema.json")).arg(&file);

@@ -7,13 +7,14 @@
 use super::{python, tshark};
 use crate::daemon::Pair;
 use crate::net;
+use crate::place;
 use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ChildStdin;
 use std::time::Duration;
 use xtask::report::{StepResult, Stop};
-use xtask::shell::{Background, Run, antedate, cache, root, until};
+use xtask::shell::{Background, Run, antedate, root, until};
 
 const NAME: &str = "press-7.line-2";
 const ADDRESS: &str = "10.83.0.7";
@@ -137,7 +138,7 @@ fn forgotten() -> Result<(), String> {
 fn device(options: Value) -> Result<Background, String> {
     let mut command = net::inside("dev", antedate());
     command.arg("lab-io-device").arg(options.to_string());
-    let mut device = command.background(&cache("peers/run")?.join("io-device.log"))?;
+    let mut device = command.background(&place::run()?.join("io-device.log"))?;
     until("the IO device", 10.0, || match device.alive() {
         Err(e) => Some(Err(e)),
         Ok(()) => device.output().contains("\"ready\"").then_some(Ok(())),
@@ -227,7 +228,7 @@ impl Controller {
         }
         let mut command = net::inside("plc", python);
         command.arg("-u").arg(python::script("profinet/controller.py")).arg(case.to_string());
-        let (process, input) = command.piped(&cache("peers/run")?.join("profinet-py.log"))?;
+        let (process, input) = command.piped(&place::run()?.join("profinet-py.log"))?;
         Ok(Self { process, input })
     }
 

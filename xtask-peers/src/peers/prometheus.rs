@@ -2,11 +2,12 @@
 
 use crate::daemon::{Gateway, Keys, Options, SUITES};
 use crate::net;
+use crate::place;
 use std::fs;
 use std::io::Write;
 use std::process::Stdio;
 use xtask::report::{StepResult, Stop};
-use xtask::shell::{Run, cache, program, root, until};
+use xtask::shell::{Run, program, root, until};
 
 const LISTEN: &str = "127.0.0.1:9464";
 const SERVER: &str = "127.0.0.1:9490";
@@ -19,7 +20,7 @@ pub(crate) fn prepare() -> Result<(), Stop> {
 /// Checks the metrics as text and as Prometheus reads them, and that an alert fires on a missing
 /// link.
 pub(crate) fn run() -> StepResult {
-    let dir = cache("peers/run")?.join("prometheus");
+    let dir = place::run()?.join("prometheus");
     let _ = fs::remove_dir_all(&dir);
     fs::create_dir_all(&dir).map_err(|e| e.to_string())?;
     let rules = root().join("docs/examples/antedate.rules.yml");

@@ -1,5 +1,6 @@
 //! Virtual environments for the peers that are Python packages.
 
+use crate::place;
 use std::fs;
 use std::path::{Path, PathBuf};
 use xtask::shell::{Run, cache, program, root};
@@ -7,6 +8,7 @@ use xtask::shell::{Run, cache, program, root};
 /// The Python of an environment with these packages, made if it is missing. The interpreter is
 /// Debian's: another may not find the system libraries of the wheels.
 pub(crate) fn environment(name: &str, packages: &[&str]) -> Result<PathBuf, String> {
+    let _lock = place::lock(&format!("venv-{name}"))?;
     let dir = cache("peers")?.join(format!("venv-{name}"));
     let python = dir.join("bin/python");
     let stamp = dir.join("packages");

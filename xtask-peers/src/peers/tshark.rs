@@ -3,11 +3,12 @@
 
 use crate::daemon::Pair;
 use crate::net;
+use crate::place;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use xtask::report::{StepResult, Stop};
-use xtask::shell::{Background, Run, antedate, cache, program, until};
+use xtask::shell::{Background, Run, antedate, program, until};
 
 /// Does nothing: packages suffice.
 pub(crate) fn prepare() -> Result<(), Stop> {
@@ -16,7 +17,7 @@ pub(crate) fn prepare() -> Result<(), Stop> {
 
 /// Captures on both field sides while the two stations run.
 pub(crate) fn run() -> StepResult {
-    let dir = cache("peers/run")?;
+    let dir = place::run()?;
     net::cell()?;
     let pair = Pair::start(&["profinet"])?;
     let mut captures = Vec::new();
@@ -51,7 +52,7 @@ pub(super) struct Capture {
 
 impl Capture {
     pub(super) fn start(space: &str) -> Result<Self, String> {
-        let dir = cache("peers/run")?;
+        let dir = place::run()?;
         let file = dir.join(format!("{space}.pcap"));
         // dumpcap, because tcpdump changes to another user, which a user namespace lacks.
         let mut command = net::inside(space, "dumpcap");

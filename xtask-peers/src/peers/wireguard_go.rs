@@ -5,6 +5,7 @@
 //! dissector must read each datagram on the wire, down to the PROFINET frames in VXLAN.
 
 use crate::net;
+use crate::place;
 use crate::traffic::{station_report, transfer};
 use serde_json::{Value, json};
 use std::fs;
@@ -12,7 +13,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use xtask::report::{StepResult, Stop};
-use xtask::shell::{Background, Run, antedate, cache, program, until};
+use xtask::shell::{Background, Run, antedate, program, until};
 
 /// The overlay's MTU: full frames on a path of 1500 are fragmented.
 const MTU: &str = "1500";
@@ -31,7 +32,7 @@ pub(crate) fn prepare() -> Result<(), Stop> {
 
 /// Builds the path and runs all tests.
 pub(crate) fn run() -> StepResult {
-    let dir = cache("peers/run")?.join("overlay");
+    let dir = place::run()?.join("overlay");
     let _ = fs::remove_dir_all(&dir);
     fs::create_dir_all(&dir).map_err(|e| e.to_string())?;
     fs::set_permissions(&dir, fs::Permissions::from_mode(0o700)).map_err(|e| e.to_string())?;

@@ -13,10 +13,11 @@ mod change;
 use crate::daemon::{Gateway, Options};
 use crate::guest::{self, Guest};
 use crate::net::{self, End};
+use crate::place;
 use serde_json::Value;
 use std::path::Path;
 use xtask::report::{StepResult, Stop};
-use xtask::shell::{Run, cache, program, until};
+use xtask::shell::{Run, program, until};
 
 const HOST: &str = "10.9.0.2";
 const OTHER: &str = "10.9.0.3";
@@ -97,10 +98,10 @@ impl Case {
     }
 
     fn run(&self, guest: &mut Guest) -> Result<String, String> {
-        let capture_file = cache("peers/run")?.join(format!("mka-{}-{}.pcap", self.bits, self.ours));
+        let capture_file = place::run()?.join(format!("mka-{}-{}.pcap", self.bits, self.ours));
         let mut dumpcap = net::inside("wire", "dumpcap");
         dumpcap.args(["-q", "-i", "br0", "-p", "-f", "ether proto 0x888e", "-w"]).arg(&capture_file);
-        let mut capture = dumpcap.background(&cache("peers/run")?.join("dumpcap-mka.log"))?;
+        let mut capture = dumpcap.background(&place::run()?.join("dumpcap-mka.log"))?;
         until("dumpcap", 10.0, || match capture.alive() {
             Err(e) => Some(Err(e)),
             Ok(()) => capture.output().contains("File: ").then_some(Ok(())),
@@ -119,7 +120,7 @@ impl Case {
         until("a ping", 30.0, || ping("host", 1, "0.2").is_ok().then_some(()))?;
         // Earlier packets waited for addresses; from now on none may be lost.
         let first = key(&gateway.status()?)?;
-        let log = cache("peers/run")?.join("flood.log");
+        let log = place::run()?.join("flood.log");
         let mut flood = net::inside("host", "ping");
         flood.args(["-q", "-n", "-i", "0.005", "-W", "2", "-c", &PINGS.to_string(), PEER]);
         let flood = flood.background(&log)?;

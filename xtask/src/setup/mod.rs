@@ -217,6 +217,24 @@ const NEEDS: &[Need] = &[
         purposes: &[Test, Peers],
     },
     Need {
+        sign: Program("gnutls-cli"),
+        package: "gnutls-bin",
+        why: "a partner of our DTLS",
+        purposes: &[Test, Peers],
+    },
+    Need {
+        sign: File("/usr/include/mbedtls/ssl.h"),
+        package: "libmbedtls-dev",
+        why: "a partner of our DTLS",
+        purposes: &[Test, Peers],
+    },
+    Need {
+        sign: Program("coap-server-gnutls"),
+        package: "libcoap3-bin",
+        why: "CoAP over DTLS, a partner of ours",
+        purposes: &[Test, Peers],
+    },
+    Need {
         sign: Program("qemu-system-arm"),
         package: "qemu-system-arm",
         why: "an emulated Cortex-M3",

@@ -2,15 +2,19 @@
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use rustix::process::{Pid, PidfdFlags, pidfd_open, test_kill_process_group};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 /// A child that leads a process group; the group is killed when dropped.
 pub(super) struct Group(pub(super) Child);
+
+/// Time that an interrupted group has to end by itself.
+const GRACE: Duration = Duration::from_secs(2);
 
 /// The running groups, by their leaders.
 static RUNNING: Mutex<Vec<u32>> = Mutex::new(Vec::new());
@@ -31,12 +35,23 @@ pub fn end_with_signals() -> Result<(), String> {
             if signal == SIGINT && groups.is_empty() {
                 continue;
             }
+            groups.iter().for_each(|leader| send("-TERM", *leader));
+            // A program like this one ends its own groups now.
+            let end = Instant::now() + GRACE;
+            while groups.iter().any(|leader| exists(*leader)) && Instant::now() < end {
+                sleep(Duration::from_millis(20));
+            }
             groups.iter().for_each(|leader| send("-KILL", *leader));
             eprintln!("xtask: interrupted");
             std::process::exit(1);
         }
     });
     Ok(())
+}
+
+fn exists(leader: u32) -> bool {
+    let id = i32::try_from(leader).ok().and_then(Pid::from_raw);
+    id.is_some_and(|id| test_kill_process_group(id).is_ok())
 }
 
 fn send(signal: &str, leader: u32) {

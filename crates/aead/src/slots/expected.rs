@@ -102,6 +102,19 @@ impl<'a, S: Suite, const CAP: usize> Expected<'a, S, CAP> {
         }
     }
 
+    /// As [`open`](Self::open), in place.
+    pub fn open_in_place(
+        self,
+        aad: &[u8],
+        buffer: &mut [u8],
+        tag: &S::TagBytes,
+    ) -> Result<(), RefusedError<Self>> {
+        match self.slot.open(self.key, aad, Buffers::InPlace(buffer), tag) {
+            Ok(()) => Ok(()),
+            Err(AuthenticationError) => Err(RefusedError(self)),
+        }
+    }
+
     /// Verifies unencrypted data, given in pieces that are read as one.
     pub fn verify(self, aad: &[&[u8]], tag: &S::TagBytes) -> Result<(), RefusedError<Self>> {
         let expected = self.slot.authenticate(self.key, aad);

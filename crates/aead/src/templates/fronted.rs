@@ -136,6 +136,15 @@ impl<'a, S: Fronted, const CAP: usize, const LENGTHS: usize> PreparedFront<'a, S
         assert_sealable::<S>(src.len());
         Tag(S::seal(&self.key.inner, self.slot.0.nonce(), aad, Buffers::apart(src, dst)))
     }
+
+    /// As [`seal_other`](Self::seal_other), in place.
+    ///
+    /// # Panics
+    /// If the buffer is longer than the suite allows.
+    pub fn seal_other_in_place(self, aad: &[u8], buffer: &mut [u8]) -> Tag<S::TagBytes> {
+        assert_sealable::<S>(buffer.len());
+        Tag(S::seal(&self.key.inner, self.slot.0.nonce(), aad, Buffers::InPlace(buffer)))
+    }
 }
 
 /// A sealed packet in its slot. Dropping it wipes the slot.
@@ -235,6 +244,19 @@ impl<'a, S: Fronted, const CAP: usize, const LENGTHS: usize> ExpectedFront<'a, S
             None => self.key.open_buffers(self.slot.0.nonce(), aad, Buffers::apart(src, dst), tag),
         };
         if opened.is_ok() { Ok(()) } else { Err(RefusedError(self)) }
+    }
+
+    /// Decrypts in place, without the preparation. A packet that is not authentic becomes zeros.
+    pub fn open_in_place(
+        self,
+        aad: &[u8],
+        buffer: &mut [u8],
+        tag: &S::TagBytes,
+    ) -> Result<(), RefusedError<Self>> {
+        match self.key.open_in_place(*self.slot.0.nonce(), aad, buffer, tag) {
+            Ok(()) => Ok(()),
+            Err(_) => Err(RefusedError(self)),
+        }
     }
 }
 

@@ -176,6 +176,16 @@ impl<'a, S: Sparse, const CAP: usize, const BLOCKS: usize> PreparedTemplate<'a, 
         let Nonce(nonce) = self.slot.0.give_up();
         Tag(S::seal(&self.key.inner, &nonce, aad, Buffers::apart(src, dst)))
     }
+
+    /// As [`seal_other`](Self::seal_other), in place.
+    ///
+    /// # Panics
+    /// If the buffer is longer than the suite allows.
+    pub fn seal_other_in_place(self, aad: &[u8], buffer: &mut [u8]) -> Tag<S::TagBytes> {
+        assert_sealable::<S>(buffer.len());
+        let Nonce(nonce) = self.slot.0.give_up();
+        Tag(S::seal(&self.key.inner, &nonce, aad, Buffers::InPlace(buffer)))
+    }
 }
 
 /// A sealed packet in its slot. Dropping it wipes the slot.
@@ -264,6 +274,19 @@ impl<S: Sparse, const CAP: usize, const BLOCKS: usize> ExpectedTemplate<'_, S, C
             None => self.key.open(*slot.nonce(), aad, src, dst, tag),
         };
         verdict.map_err(|_| RefusedError(self))
+    }
+
+    /// Decrypts in place, without the preparation. A packet that is not authentic becomes zeros.
+    pub fn open_in_place(
+        self,
+        aad: &[u8],
+        buffer: &mut [u8],
+        tag: &S::TagBytes,
+    ) -> Result<(), RefusedError<Self>> {
+        match self.key.open_in_place(*self.slot.0.nonce(), aad, buffer, tag) {
+            Ok(()) => Ok(()),
+            Err(_) => Err(RefusedError(self)),
+        }
     }
 }
 

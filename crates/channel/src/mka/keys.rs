@@ -187,6 +187,11 @@ impl Cak {
         self.ick.cmac(&[covered])
     }
 
+    /// A digest that stands for a SAK. Nobody can compute it without the CAK.
+    pub(super) fn digest(&self, sak: &Secret) -> [u8; ICV_LEN] {
+        self.icv(sak.as_bytes())
+    }
+
     /// Checks an ICV in constant time.
     pub(super) fn verify(&self, covered: &[u8], icv: &[u8; ICV_LEN]) -> bool {
         let right = self.icv(covered);

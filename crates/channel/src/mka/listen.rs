@@ -213,6 +213,10 @@ impl Participant {
         if secret.as_bytes().len() != suite.key_len() {
             return Err(Fault::OtherSuite(identifier));
         }
+        // Under another name our packet numbers would begin at 1 again with the same key.
+        if self.past.contains(&self.cak.digest(&secret)) {
+            return Err(Fault::OldKey);
+        }
         let listed = parsed.repr.live.map(|list| list.peers().map(|(member, _)| member));
         let given: Vec<_> = listed.into_iter().flatten().chain([key.server]).collect();
         let known = |member: &MemberIdentifier| self.peers.get(*member).map(|peer| peer.sci);

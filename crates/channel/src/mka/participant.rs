@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use antedate_wire::macsec::An;
-use antedate_wire::mka::{KeyIdentifier, MemberIdentifier};
+use antedate_wire::mka::{ICV_LEN, KeyIdentifier, MemberIdentifier};
 use antedate_wire::{EthernetAddress, Sci};
 
 use super::destination::{Places, Search};
@@ -38,6 +38,8 @@ pub(super) const IN_FLIGHT: Duration = Duration::from_millis(500);
 /// The age of a packet number before it is announced as the lowest. Our frames may be in flight for
 /// this long after an MKPDU has overtaken them.
 const UNDER_WAY: Duration = Duration::from_millis(100);
+/// The most keys to remember, so that none is taken up twice.
+const PAST_KEYS: usize = 256;
 /// The shortest time between two MKPDUs.
 const GAP: Duration = Duration::from_millis(50);
 
@@ -183,6 +185,8 @@ pub struct Participant {
     pub(super) number: u32,
     /// The numbers of keys distributed by other key servers.
     pub(super) numbers: Vec<(MemberIdentifier, u32)>,
+    /// Digests of the keys that were taken up, the last [`PAST_KEYS`].
+    pub(super) past: VecDeque<[u8; ICV_LEN]>,
     pub(super) latest: Option<Held>,
     pub(super) old: Option<Held>,
     /// The channels on which the caller receives.
@@ -224,6 +228,7 @@ impl Participant {
             silent: false,
             number: 0,
             numbers: Vec::new(),
+            past: VecDeque::new(),
             latest: None,
             old: None,
             channels: Vec::new(),
@@ -367,6 +372,10 @@ impl Participant {
             self.old = kept;
         }
         self.receive_on(held.install(held.members.clone()));
+        self.past.push_back(self.cak.digest(&held.secret));
+        if self.past.len() > PAST_KEYS {
+            self.past.pop_front();
+        }
         self.fresh_keys += 1;
         self.latest = Some(held);
         self.soon = true;

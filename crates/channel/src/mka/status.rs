@@ -128,6 +128,8 @@ pub enum Fault {
     NotUnwrapped,
     /// the key server already transmits with the key it distributes
     KeyInUse,
+    /// the key server distributes a key that we had before
+    OldKey,
     /// the key server does not number short SCIs in the order of the SCIs
     OtherShortScis,
     /// no cipher suite is permitted by all members
@@ -155,6 +157,9 @@ impl fmt::Display for Fault {
             Self::Unprotected => f.write_str("the key server wants frames to be unprotected"),
             Self::NotUnwrapped => f.write_str("the key server's key cannot be unwrapped"),
             Self::KeyInUse => f.write_str("the key server offers a key that is in use already"),
+            Self::OldKey => f.write_str(
+                "the key server offers a key that was used before, so packet numbers would repeat: give all members a new CAK",
+            ),
             Self::OtherShortScis => f.write_str(
                 "the key server numbers the members otherwise than by their SCIs: choose a cipher without xpn",
             ),

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use antedate_gateway::config::state;
 use antedate_gateway::config::{Config, Keys, Protection};
 use antedate_host::fault::Fault;
-use antedate_host::numbers::NumberFile;
+use antedate_host::numbers::{NumberFile, permit_volatile};
 use clap::Args;
 
 use crate::failure::Done;
@@ -20,6 +20,9 @@ pub(crate) struct Init {
     /// since
     #[arg(long)]
     state_moved: bool,
+    /// The state may lie in memory (tmpfs). Only if the keys are made anew at each start of the machine
+    #[arg(long)]
+    volatile_state: bool,
 }
 
 impl Init {
@@ -42,7 +45,10 @@ impl Init {
         }
         let directory = &config.state.directory;
         let make = if self.state_moved { NumberFile::settle } else { NumberFile::create };
-        make(directory).map_err(|error| state::fault(&error, Fault::of_file(&self.file, "", "")))?;
+        let permitted = if self.volatile_state { permit_volatile(directory) } else { Ok(()) };
+        permitted
+            .and_then(|()| make(directory))
+            .map_err(|error| state::fault(&error, Fault::of_file(&self.file, "", "")))?;
         if self.state_moved {
             return output::print(&format!("{}: at home here from now on\n", directory.display()));
         }

@@ -30,31 +30,44 @@ pub(crate) enum Verb {
     /// and, if the keys are static, a state file (`antedate gateway init`). SIGHUP reads the files
     /// again, as `antedate gateway reload` does. A second SIGTERM or SIGINT ends the daemon at once;
     /// its reserved packet numbers are then lost, never used twice.
+    #[command(
+        after_help = "Examples:\n  sudo antedate gateway run /etc/antedate/gateway.toml\n  antedate gateway run gateway.toml --log antedate_gateway=debug"
+    )]
     Run(run::Run),
     /// Report every fault of a configuration, its keys and its state, without running it.
     ///
     /// Each fault comes with file, line and remedy. The check includes the rights that `run` needs,
     /// so call it as the user that runs it.
+    #[command(after_help = "Example:\n  sudo -u antedate antedate gateway check /etc/antedate/gateway.toml")]
     Check(check::Check),
     /// Create the state file that records the used packet numbers.
     ///
     /// Only for keys that were never used before: without the old state file the used packet
     /// numbers are unknown. An existing state file stays as it is.
+    #[command(after_help = "Example:\n  sudo -u antedate antedate gateway init /etc/antedate/gateway.toml")]
     Init(init::Init),
     /// Listen at the ports, and print the policy that passes the frames seen there.
     ///
     /// Sends nothing, and runs beside a gateway or without one. Each line of the policy has a
     /// comment: which stations sent how many frames, when, and whether the present policy refuses
     /// them. Read it before you use it: it passes what was there, wanted or not.
+    #[command(
+        after_help = "Examples:\n  sudo antedate gateway observe gateway.toml --seconds 60\n  antedate gateway observe gateway.toml --pcap plant.pcapng"
+    )]
     Observe(observe::Observe),
     /// Show the state and the counters of a running gateway.
+    #[command(
+        after_help = "Examples:\n  sudo antedate gateway status\n  sudo antedate gateway status --check      one line for a monitoring system\n  sudo antedate gateway status --json"
+    )]
     Status(status::Status),
     /// Send under another security association of the key file, from the next frame on.
     ///
     /// Receivers accept all associations of the key file at any time, so gateways may switch in any
     /// order.
+    #[command(after_help = "Example:\n  sudo antedate gateway switch-sa 1")]
     SwitchSa(switch_sa::SwitchSa),
     /// Make new sessions with all peers of an overlay before they are due.
+    #[command(after_help = "Example:\n  sudo antedate gateway rekey --socket /run/antedate/overlay.sock")]
     Rekey(rekey::Rekey),
     /// Read the configuration and the keys of a running gateway again, without a lost frame.
     ///
@@ -62,15 +75,20 @@ pub(crate) enum Verb {
     /// peers of an overlay change. All is taken over or nothing: not a file with a fault, nor one
     /// that changes what needs a restart, which is named with the reason. A CAK that carries goes
     /// on until the members are live with another one.
+    #[command(after_help = "Example:\n  sudo antedate gateway reload")]
     Reload(reload::Reload),
     /// Show which CAKs a running gateway has, who is heard with each, and which one carries.
     ///
     /// The last line says whether the others can be removed. No key is shown; a CKN is public.
+    #[command(after_help = "Example:\n  sudo antedate gateway key-status")]
     KeyStatus(key_status::KeyStatus),
     /// Send protected echoes to other gateways: reachable, round trip, longest frame each way.
     ///
     /// An echo is protected like every frame and never reaches the machines. Exit status 1: a peer
     /// does not answer.
+    #[command(
+        after_help = "Examples:\n  sudo antedate gateway ping\n  sudo antedate gateway ping hall --count 100"
+    )]
     Ping(ping::Ping),
 }
 

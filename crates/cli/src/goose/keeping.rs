@@ -6,7 +6,9 @@ use std::path::Path;
 
 use antedate_host::fault::Fault;
 use antedate_host::hex::parse_hex;
-use antedate_host::numbers::{KeyId, NumberFile, NumbersError, NumbersErrorKind, Reservation};
+use antedate_host::numbers::{
+    KeyId, NumberFile, NumbersError, NumbersErrorKind, Reservation, permit_volatile,
+};
 use antedate_host::private_file::{self, MAX_KEY_FILE_LEN};
 use antedate_host::process;
 use zeroize::Zeroizing;
@@ -81,8 +83,16 @@ pub(super) struct Numbers {
 
 impl Numbers {
     /// Opens the numbers of a key.
-    pub(super) fn open(directory: &Path, secret: &Secret, state: State) -> Result<Self, Fault> {
+    pub(super) fn open(
+        directory: &Path,
+        secret: &Secret,
+        state: State,
+        volatile: bool,
+    ) -> Result<Self, Fault> {
         let open = || {
+            if volatile {
+                permit_volatile(directory)?;
+            }
             let file = match state {
                 State::New => NumberFile::create(directory),
                 State::Last => NumberFile::open(directory),
@@ -93,6 +103,9 @@ impl Numbers {
                     "{}: made by an earlier version; copies of it are told from now on",
                     directory.display()
                 ));
+            }
+            if file.is_volatile() {
+                output::tell(format_args!("{}: {}", directory.display(), antedate_host::numbers::VOLATILE));
             }
             let key = KeyId::new("antedate GOOSE key", secret.as_bytes());
             let numbers = Reservation::open(&file, key, u64::MAX)?;
@@ -173,30 +186,39 @@ mod tests {
         let key = secret(desk.path(), "000102030405060708090a0b0c0d0e0f\n");
         let state = desk.path().join("state");
         let refused = |result: Result<Numbers, Fault>| result.err().map(|fault| fault.to_string());
-        let lost = refused(Numbers::open(&state, &key, State::Last)).expect("a lost state is no new key");
+        let lost =
+            refused(Numbers::open(&state, &key, State::Last, false)).expect("a lost state is no new key");
         assert!(lost.contains("--first"), "{lost}");
         let numbers =
-            Numbers::open(&state, &key, State::New).map_err(|fault| fault.to_string()).expect("new");
+            Numbers::open(&state, &key, State::New, false).map_err(|fault| fault.to_string()).expect("new");
         assert_eq!((numbers.first(), numbers.limit()), (1, 65_537));
-        assert!(refused(Numbers::open(&state, &key, State::Last)).is_some(), "another publisher has it");
+        assert!(
+            refused(Numbers::open(&state, &key, State::Last, false)).is_some(),
+            "another publisher has it"
+        );
         // A crash: the rest of the reservation is never used.
         drop(numbers);
-        let numbers =
-            Numbers::open(&state, &key, State::Last).map_err(|fault| fault.to_string()).expect("again");
+        let numbers = Numbers::open(&state, &key, State::Last, false)
+            .map_err(|fault| fault.to_string())
+            .expect("again");
         assert_eq!(numbers.first(), 65_537);
         // A clean end after three of them loses none.
         let numbers_left = numbers.limit() - 65_540;
         numbers.close(numbers_left, &state).map_err(|fault| fault.to_string()).expect("closed");
-        let numbers =
-            Numbers::open(&state, &key, State::Last).map_err(|fault| fault.to_string()).expect("again");
+        let numbers = Numbers::open(&state, &key, State::Last, false)
+            .map_err(|fault| fault.to_string())
+            .expect("again");
         assert_eq!(numbers.first(), 65_540);
         drop(numbers);
         assert!(
-            refused(Numbers::open(&state, &key, State::New)).is_some(),
+            refused(Numbers::open(&state, &key, State::New, false)).is_some(),
             "--first makes no second beginning"
         );
         let other = secret(desk.path(), "ff0102030405060708090a0b0c0d0e0f");
-        assert!(refused(Numbers::open(&state, &other, State::Last)).is_some(), "a key that is not known");
+        assert!(
+            refused(Numbers::open(&state, &other, State::Last, false)).is_some(),
+            "a key that is not known"
+        );
     }
 
     /// `vectors/numbers/README.md`
@@ -211,8 +233,9 @@ mod tests {
         let file = state.join("packet-numbers");
         fs::copy(vectors.join("packet-numbers"), &file).expect("copied");
         let golden = fs::read(&file).expect("read");
-        let numbers =
-            Numbers::open(&state, &key, State::Last).map_err(|fault| fault.to_string()).expect("opened");
+        let numbers = Numbers::open(&state, &key, State::Last, false)
+            .map_err(|fault| fault.to_string())
+            .expect("opened");
         assert_eq!((numbers.first(), numbers.limit()), (11, 65_547));
         assert_ne!(fs::read(&file).expect("read"), golden, "the reservation is on the disk");
         let left = numbers.limit() - numbers.first();

@@ -29,10 +29,17 @@ pub(crate) struct Init {
     /// used since
     #[arg(long)]
     state_moved: bool,
+    /// The state may lie in memory (tmpfs). Only if the group's keys and the publisher's name are new
+    /// at each start of the machine
+    #[arg(long)]
+    volatile_state: bool,
 }
 
 impl Init {
     pub(crate) fn run(self) -> Done {
+        if self.volatile_state {
+            Store::permit_volatile(&self.directory)?;
+        }
         if self.state_moved {
             Store::settle(&self.directory)?;
             return output::print(&format!("{}: at home here from now on\n", self.directory.display()));

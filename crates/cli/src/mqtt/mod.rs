@@ -31,15 +31,23 @@ pub(crate) enum Verb {
     /// Open sealed payloads of standard input, and print those that are authentic and new.
     Open(frames::Open),
     /// Create a state directory for a client's sequence numbers.
+    #[command(after_help = "Example:\n  antedate mqtt init /var/lib/antedate/press7")]
     Init(manage::Init),
     /// Give a group its next key, and publish it for all members as a retained message (without a
     /// manager: copy the file).
-    #[command(disable_help_flag = true)]
+    #[command(
+        disable_help_flag = true,
+        after_help = "Example:\n  antedate mqtt rotate --group manager.toml -h broker.example"
+    )]
     Rotate(manage::Rotate),
     /// Rotate without some members, which can then read no new payload.
-    #[command(disable_help_flag = true)]
+    #[command(
+        disable_help_flag = true,
+        after_help = "Example:\n  antedate mqtt revoke --group manager.toml --member press7"
+    )]
     Revoke(manage::Revoke),
     /// Write Mosquitto's access list and passwords from group files.
+    #[command(after_help = "Example:\n  antedate mqtt acl --acl acl --passwords passwords manager.toml")]
     Acl(manage::Acl),
 }
 

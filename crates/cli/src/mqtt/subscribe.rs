@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use antedate_channel::mqtt::Opened;
+use antedate_host::notify::Life;
 use antedate_mqtt_client::{Message, Qos};
 use clap::Args;
 
@@ -94,6 +95,8 @@ impl Sub {
         let keep_trying = self.broker.keeps_trying();
         let (mut seen, mut refused) = (0, Refused::default());
         let done = block_on(async {
+            // Before the broker answers, for which a service waits.
+            let life = tokio::spawn(signs(Life::begin()));
             let wanted = (self.topics.clone(), self.qos);
             let limit = self.timeout.map(Duration::from_secs);
             let mut link =
@@ -127,6 +130,7 @@ impl Sub {
             }
             let late = !enough(seen) && end.is_some_and(|end| Instant::now() >= end) && !link.is_subscribed();
             let missing = link.missing();
+            life.abort();
             link.finish().await?;
             match late {
                 true => Err(Failure::Verdict(format!("when the time was over {missing}"))),
@@ -200,6 +204,15 @@ impl Sub {
         let mut out = std::io::stdout().lock();
         out.write_all(&text).and_then(|()| out.flush())
     }
+}
+
+/// Signs of life to a service manager, as long as the event loop turns.
+async fn signs(mut life: Life) {
+    while let Some(every) = life.every() {
+        tokio::time::sleep(every).await;
+        life.sign();
+    }
+    std::future::pending().await
 }
 
 /// An opened payload and its origin.

@@ -24,21 +24,21 @@ const HEX_CAK: &str = "3ad177049e5fc821b640ed8d126bfa93";
 const PIECE: usize = 1 << 20;
 
 /// Something to search for.
-struct Needle {
+pub(super) struct Needle {
     name: String,
     octets: [u8; 16],
 }
 
 /// Where a needle was found: its name, and the flags of the mapping (`VmFlags` of
 /// `proc_pid_smaps(5)`).
-type Found = Vec<(String, String)>;
+pub(super) type Found = Vec<(String, String)>;
 
-fn needle(name: impl Into<String>, octets: [u8; 16]) -> Needle {
+pub(super) fn needle(name: impl Into<String>, octets: [u8; 16]) -> Needle {
     Needle { name: name.into(), octets }
 }
 
 /// A key, and what is computed from it: the keys of its rounds, and the key of GHASH.
-fn schedule(name: &str, key: [u8; 16]) -> Vec<Needle> {
+pub(super) fn schedule(name: &str, key: [u8; 16]) -> Vec<Needle> {
     let rounds = expanded(key);
     let mut hash = aes128::encrypted(key, [0; 16]);
     let mut needles = vec![needle(format!("{name}, GHASH key"), hash)];
@@ -49,7 +49,7 @@ fn schedule(name: &str, key: [u8; 16]) -> Vec<Needle> {
 }
 
 /// Searches all memory of a process. `None` if it cannot be read.
-fn search(pid: u32, needles: &[Needle]) -> Option<Found> {
+pub(super) fn search(pid: u32, needles: &[Needle]) -> Option<Found> {
     let memory = File::open(format!("/proc/{pid}/mem")).ok()?;
     let maps = fs::read_to_string(format!("/proc/{pid}/smaps")).ok()?;
     let mut begins = vec![false; 1 << 16];
@@ -83,7 +83,7 @@ fn search(pid: u32, needles: &[Needle]) -> Option<Found> {
     Some(found)
 }
 
-fn count(found: &Found, name: &str) -> usize {
+pub(super) fn count(found: &Found, name: &str) -> usize {
     found.iter().filter(|(found, _)| found == name).count()
 }
 

@@ -1,7 +1,9 @@
 //! The frames of the attacks, made of recorded ones.
 
+use antedate_channel::mka::Cak;
 use antedate_lab::emulator::schedule::Random;
 use antedate_wire::macsec::Mpdu;
+use antedate_wire::mka::{self, DistributedSak};
 
 /// Octets of the addresses, and of addresses and SecTAG with its SCI.
 const ADDRESSES: usize = 12;
@@ -27,6 +29,12 @@ pub(crate) struct Recorded {
     pub(crate) frames: Vec<Vec<u8>>,
     /// MKPDUs.
     pub(crate) mkpdus: Vec<Vec<u8>>,
+    /// The last MKPDU of gateway B.
+    pub(crate) victims: Option<Vec<u8>>,
+    /// MKPDUs with a key for the members.
+    pub(crate) distributions: Vec<Vec<u8>>,
+    /// The key of key agreement, for attackers who have it.
+    pub(crate) cak: Option<Cak>,
 }
 
 impl Recorded {
@@ -35,7 +43,18 @@ impl Recorded {
         if Mpdu::parse(frame).is_ok_and(|mpdu| mpdu.tag.sci.is_some()) {
             self.frames.push(frame.to_vec());
         } else if frame.get(12..14) == Some(&[0x88, 0x8e]) {
+            let repr = mka::Repr::parse(frame).map(|parsed| parsed.repr);
+            if repr.is_ok_and(|repr| matches!(repr.distributed_sak, Some(DistributedSak::Sak(_)))) {
+                self.distributions.push(frame.to_vec());
+            }
             self.mkpdus.push(frame.to_vec());
+        }
+    }
+
+    /// Keeps an MKPDU of gateway B that was heard.
+    pub(super) fn keep_victims(&mut self, frame: &[u8]) {
+        if frame.get(12..14) == Some(&[0x88, 0x8e]) {
+            self.victims = Some(frame.to_vec());
         }
     }
 
@@ -150,6 +169,35 @@ pub(super) fn dcp(recorded: &Recorded, _: &mut Random) -> Vec<Vec<u8>> {
     vec![name, reset]
 }
 
+/// LLDP with lengths that lie, an end in the middle, and organizations without a name
+/// (IEEE 802.1AB-2016, clause 8).
+pub(super) fn lldp(recorded: &Recorded, random: &mut Random) -> Vec<Vec<u8>> {
+    let chassis = [2, 7, 4, 2, 0, 0, 0, 0, 9];
+    let port = [4, 3, 7, b'p', b'1'];
+    let ttl = [6, 2, 0, 120];
+    let good = [&chassis[..], &port, &ttl].concat();
+    let frame = |content: &[u8]| {
+        let mut frame = recorded.plain([0x88, 0xcc], content);
+        frame[..6].copy_from_slice(&[0x01, 0x80, 0xc2, 0, 0, 0x0e]);
+        frame
+    };
+    let mut frames = vec![
+        frame(&[]),
+        frame(&[2, 0, 0, 0]),
+        frame(&[3, 0xff]),
+        frame(&[&good[..], &[0xff, 0xff]].concat()),
+        frame(&[&good[..], &[0xfe, 1, 0]].concat()),
+        frame(&[&good[..], &good, &good].concat()),
+    ];
+    for _ in 0..50 {
+        let mut changed = good.clone();
+        let at = random.below(changed.len());
+        changed[at] ^= 1 + random.below(255) as u8;
+        frames.push(frame(&changed));
+    }
+    frames
+}
+
 /// Unprotected frames of the shortest length, each from another address.
 pub(super) fn addresses(recorded: &Recorded, random: &mut Random) -> Vec<Vec<u8>> {
     let mut frames = vec![recorded.plain(PROFINET, &[0x80, 1]); 4_096];
@@ -235,6 +283,7 @@ mod tests {
             llc_snap,
             nested,
             dcp,
+            lldp,
             addresses,
             forged_mkpdus,
             key_server,

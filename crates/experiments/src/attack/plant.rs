@@ -7,7 +7,9 @@ use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use antedate_channel::mka::Cak;
 use antedate_gateway::run::control::{self, Request};
+use antedate_host::hex::parse_hex;
 use antedate_lab::ns::{Chain, ChainOptions, Namespace};
 use antedate_lab::process::{Place, Process, executable};
 use antedate_lab::station::meter::Counts;
@@ -58,6 +60,16 @@ pub(crate) struct Plant {
     files: PathBuf,
 }
 
+/// The key of a file of `antedate keygen macsec --cak`.
+fn cak(text: &str) -> Result<Cak, ExperimentError> {
+    let octets = |name: &str| {
+        let digits = text.lines().find_map(|line| line.trim().strip_prefix(name)).unwrap_or_default();
+        let mut octets = vec![0; digits.len() / 2];
+        parse_hex(digits, &mut octets).then_some(octets).ok_or("the file of the CAK has another form")
+    };
+    Cak::new(&octets("mka_cak=")?, &octets("mka_ckn=")?).map_err(failed)
+}
+
 impl Plant {
     /// Starts everything, with further lines of the gateways' `[macsec]`.
     pub(crate) fn build(macsec: &str) -> Result<Self, ExperimentError> {
@@ -101,7 +113,7 @@ impl Plant {
         let mut plant = Self {
             stations,
             gateways,
-            recorded: Recorded::default(),
+            recorded: Recorded { cak: Some(cak(&fs::read_to_string(path("cak"))?)?), ..Recorded::default() },
             logged: [0; 2],
             hears: open(wire, "a")?,
             uplink: open(wire, "b")?,
@@ -153,10 +165,15 @@ impl Plant {
         while let Some(len) = self.hears.receive(&mut buffer, false).map_err(failed)? {
             self.recorded.keep(&buffer[..len]);
         }
+        while let Some(len) = self.uplink.receive(&mut buffer, false).map_err(failed)? {
+            self.recorded.keep_victims(&buffer[..len]);
+        }
         let old = self.recorded.frames.len().saturating_sub(1_000);
         self.recorded.frames.drain(..old);
         let old = self.recorded.mkpdus.len().saturating_sub(20);
         self.recorded.mkpdus.drain(..old);
+        let old = self.recorded.distributions.len().saturating_sub(4);
+        self.recorded.distributions.drain(..old);
         Ok(())
     }
 
@@ -221,6 +238,10 @@ impl Plant {
             let socket = self.files.join(format!("{name}.sock"));
             let status = control::ask(&socket, Request::Status {}).map_err(failed)?.status;
             let status = serde_json::to_value(status).map_err(failed)?;
+            let fault = status.pointer("/macsec/agreement/fault").and_then(Value::as_str);
+            if let Some(fault) = fault.filter(|fault| !fault.is_empty()) {
+                *moment.refused.entry(format!("fault: {fault}")).or_default() += 1;
+            }
             let parts = [
                 ("/macsec/counters", ""),
                 ("/macsec/agreement/refused", "mkpdu:"),

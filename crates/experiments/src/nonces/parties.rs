@@ -137,7 +137,7 @@ pub(super) fn gateways(suite: Option<&str>) -> Result<Party, ExperimentError> {
         );
         private(&file, &text)?;
         if suite.is_some() {
-            antedate(&["gateway", "init", &file], Some(space))?;
+            antedate(&["gateway", "init", "--volatile-state", &file], Some(space))?;
         }
         let line = Line::new(ear(wire, interface)?, suite.is_none());
         let mut victim = Victim::new(name, &["gateway", "run", &file], Some(space), line)?;
@@ -165,7 +165,7 @@ pub(super) fn mqtt() -> Result<Party, ExperimentError> {
     let (keys, state) = (path("group.toml"), path("state"));
     let topic = "plant/press7/force";
     antedate(&["keygen", "mqtt", "--group", "g", "--topic", topic, "--out", &keys], None)?;
-    antedate(&["mqtt", "init", &state], None)?;
+    antedate(&["mqtt", "init", "--volatile-state", &state], None)?;
     let port = settings.port.to_string();
     let arguments = [
         "mqtt",
@@ -211,7 +211,7 @@ pub(super) fn goose() -> Result<Party, ExperimentError> {
     let line = GooseLine::new(ear(&space, "g1")?);
     let publish =
         ["goose", "publish", "g0", "--key", &key, "--state", &state, "--repeats", "0", "--interval", "1"];
-    antedate(&[&publish[..], &["--first", "--events", "1"]].concat(), Some(&space))?;
+    antedate(&[&publish[..], &["--first", "--volatile-state", "--events", "1"]].concat(), Some(&space))?;
     let always = [&publish[..], &["--events", "4000000000"]].concat();
     let mut victim = Victim::new("goose publisher", &always, Some(&space), line)?;
     victim.keeps(Path::new(&state))?;

@@ -25,7 +25,7 @@ use crate::run::setup::no_socket;
 use crate::sys::interface::{self, Interface};
 use crate::sys::packet::{Receiver, Sender};
 use antedate_host::fault::Fault;
-use antedate_host::numbers::{KeyLock, NumberFile, NumbersError, Place};
+use antedate_host::numbers::{KeyLock, NumberFile, NumbersError, Place, VOLATILE};
 
 /// The secure channels of a gateway, and the ledger of their packet numbers.
 #[derive(Debug)]
@@ -125,6 +125,9 @@ impl Channels {
                 directory = %directory.display(),
                 "an earlier version made the state; copies of it are told from now on"
             );
+        }
+        if numbers.is_volatile() {
+            tracing::warn!(directory = %directory.display(), "the state {VOLATILE}");
         }
         let ledger = Ledger::open(numbers, keys, own, config.state.reserve).map_err(state_fault)?;
         for sa in ledger.transmit() {

@@ -18,6 +18,7 @@ use antedate_hardening::stack;
 use antedate_host::control::Server;
 use antedate_host::fault::Fault;
 use antedate_host::hangup::Hangup;
+use antedate_host::notify::Life;
 use antedate_host::numbers::KeyLock;
 use antedate_wire::macsec::An;
 
@@ -74,6 +75,7 @@ pub fn run(checked: &Checked, stop: &AtomicBool, hangup: &Hangup) -> Result<(), 
     let (door, reloads) = Reloads::new(hangup);
     let mut supervisor = stack::wiped(|| Supervisor::start(checked, door)).map_err(RunError::NotStarted)?;
     setup::settle();
+    let mut life = Life::begin();
     let mut fallen = false;
     let pause = if checked.config.state.reserve < RESERVE { SHORT_ROUND } else { ROUND };
     let every = |time: Duration, round: u32| (pause * round).as_millis().is_multiple_of(time.as_millis());
@@ -86,7 +88,9 @@ pub fn run(checked: &Checked, stop: &AtomicBool, hangup: &Hangup) -> Result<(), 
         supervisor.reserve();
         supervisor.probe();
         if every(NOTE, round) {
-            supervisor.note();
+            if supervisor.note() {
+                life.sign();
+            }
             supervisor.follow();
         }
         if every(SUMMARY, round) {
@@ -98,6 +102,7 @@ pub fn run(checked: &Checked, stop: &AtomicBool, hangup: &Hangup) -> Result<(), 
             break;
         }
     }
+    drop(life);
     supervisor.stop().map_err(RunError::NotRecorded)?;
     if fallen { Err(RunError::Forwarding) } else { Ok(()) }
 }
@@ -327,11 +332,11 @@ impl<'a> Supervisor<'a> {
         }
     }
 
-    /// Records the received packet numbers.
-    fn note(&mut self) {
-        let Some(snapshot) = self.answers.snapshot() else { return };
+    /// Records the received packet numbers. Returns whether the forwarding threads answer.
+    fn note(&mut self) -> bool {
+        let Some(snapshot) = self.answers.snapshot() else { return false };
         self.suspect(&snapshot);
-        let Some(ledger) = &mut self.ledger else { return };
+        let Some(ledger) = &mut self.ledger else { return true };
         for sa in &snapshot.receive {
             ledger.received(sa.sci, sa.an, sa.next_pn);
         }
@@ -341,6 +346,7 @@ impl<'a> Supervisor<'a> {
                 state::remedy(&error)
             ));
         }
+        true
     }
 
     /// Watches for forged frames, and for offloads that cannot be completed.

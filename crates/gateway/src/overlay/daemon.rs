@@ -17,6 +17,7 @@ use antedate_hardening::stack;
 use antedate_host::control::Server;
 use antedate_host::fault::Fault;
 use antedate_host::hangup::Hangup;
+use antedate_host::notify::Life;
 
 use super::handshakes;
 use super::hops::Asked;
@@ -79,6 +80,7 @@ pub fn run(
     let start = || Supervisor::start(checked, overlay, private.as_ref(), preshared, key_log, door);
     let mut supervisor = stack::wiped(start).map_err(RunError::NotStarted)?;
     setup::settle();
+    let mut life = Life::begin();
     let watch = Watch::open()
         .inspect_err(|error| tracing::warn!(%error, "changes of interfaces are noticed twice a second only"))
         .ok();
@@ -103,6 +105,7 @@ pub fn run(
             && let Some(snapshot) = supervisor.answers.snapshot()
         {
             let Answers { watch, out, inward, .. } = &*supervisor.answers;
+            life.sign();
             symptoms.report(&snapshot.document, started.elapsed(), watch);
             watch_stale(watch, [out, inward]);
             watch.count(Trouble::UnsupportedOffload, "", out.unsupported_offload.get(), "");
@@ -111,6 +114,7 @@ pub fn run(
             return Err(RunError::Forwarding);
         }
     }
+    drop(life);
     supervisor.mailbox.post(Message::Stop);
     let threads = supervisor.wires.into_iter().map(|wire| wire.next_hops).chain([supervisor.handshakes]);
     // The forwarding thread ends first. Without it the channels of the others close, and they end

@@ -27,6 +27,8 @@ pub enum NumbersErrorKind {
         /// The mode of the directory.
         mode: u32,
     },
+    /// The directory lies in memory, and ends with the machine.
+    Volatile,
     /// Another process has the directory.
     InUse,
     /// Another process of this machine sends with the same key at the same place.
@@ -83,6 +85,9 @@ impl fmt::Display for NumbersErrorKind {
             Self::OpenToOthers { mode } => {
                 return write!(f, "others than its owner can write to this directory (mode {mode:04o})");
             }
+            Self::Volatile => {
+                "the directory lies in memory (tmpfs), so nobody knows after the machine's next start which packet numbers were used"
+            }
             Self::InUse => "another process holds this state directory",
             Self::KeyInUse => "another process of this machine sends with this key and as this sender",
             Self::Moved => "the state directory was moved or exchanged while this process used it",
@@ -128,6 +133,11 @@ impl NumbersError {
         Some(match &self.kind {
             NumbersErrorKind::NotDirectory => "name a directory".to_owned(),
             NumbersErrorKind::OpenToOthers { .. } => format!("chmod 700 {}", self.path.display()),
+            NumbersErrorKind::Volatile => {
+                "name a directory on a disk, and move a state that exists there, with --state-moved once; only if the keys are made \
+                 anew at each start of the machine, permit it with --volatile-state"
+                    .to_owned()
+            }
             NumbersErrorKind::KeyInUse => {
                 "stop it: two senders with one key use the same packet numbers, and both lose their secrecy".to_owned()
             }

@@ -22,7 +22,7 @@
 //! its directory.
 //!
 //! A file names itself and its machine, so that a copy, or what came back from a backup,
-//! is refused at opening. A snapshot of the whole machine must never be restored: numbers would be
+//! is refused at opening. A directory in memory is [refused too](permit_volatile). A snapshot of the whole machine must never be restored: numbers would be
 //! used again.
 
 mod disk;
@@ -35,10 +35,11 @@ pub mod medium;
 pub mod model;
 mod record;
 mod reservation;
+mod volatile;
 
-use std::fs::{self, DirBuilder};
+use std::fs;
 use std::io::{self, Write as _};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
@@ -50,6 +51,7 @@ pub use home::Origin;
 pub use lock::KeyLock;
 use record::{Fingerprint, Received, Records, RecordsError, Transmitted};
 pub use reservation::Reservation;
+pub use volatile::{VOLATILE, permit as permit_volatile};
 
 use crate::hex::parse_hex;
 
@@ -184,15 +186,7 @@ impl NumberFile<Directory> {
     /// # Errors
     /// When the directory already has a file, or cannot be written.
     pub fn create(directory: &Path) -> Result<Self, NumbersError> {
-        if !directory.exists() {
-            let create = || {
-                if let Some(parent) = directory.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-                    fs::create_dir_all(parent)?;
-                }
-                DirBuilder::new().mode(0o700).create(directory)
-            };
-            create().map_err(NumbersError::io(directory, "make the directory"))?;
-        }
+        volatile::make(directory)?;
         usable(directory)?;
         let path = directory.join(NAME);
         let disk = lock(directory)?;
@@ -363,6 +357,12 @@ impl<D: Disk> NumberFile<D> {
         self.opened.home.is_none()
     }
 
+    /// Whether the file ends with the machine, by the operator's permission.
+    #[must_use]
+    pub fn is_volatile(&self) -> bool {
+        self.path.parent().is_some_and(|directory| volatile::is_volatile(directory).unwrap_or(false))
+    }
+
     /// The path of the file.
     #[must_use]
     pub fn path(&self) -> &Path {
@@ -456,7 +456,7 @@ fn usable(directory: &Path) -> Result<(), NumbersError> {
             NumbersErrorKind::OpenToOthers { mode: about.mode() & 0o7777 },
         ));
     }
-    Ok(())
+    volatile::check(directory)
 }
 
 /// Octets of the least file that tells a full medium.

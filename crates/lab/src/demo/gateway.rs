@@ -97,7 +97,13 @@ impl Gateway {
         write_private(&file, &setup.text())?;
         // With an existing state file the gateway continues its numbers.
         if setup.secure == Secure::Macsec && !directory.join(format!("state-{}", setup.name)).exists() {
-            antedate(&["gateway", "init", &file.to_string_lossy()])?;
+            // Keys beside the state end with this run.
+            let own =
+                setup.keys.parent().is_none_or(|parent| parent.as_os_str().is_empty() || parent == directory);
+            let volatile = own.then_some("--volatile-state");
+            let file = file.to_string_lossy();
+            let words: Vec<&str> = ["gateway", "init"].into_iter().chain(volatile).chain([&*file]).collect();
+            antedate(&words)?;
         }
         let socket = directory.join(format!("{}.sock", setup.name));
         let process = launch(&setup, &file, namespace)?;

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use antedate_gateway::config::keys::KeyFile;
 use antedate_gateway::run::control::{Ping, Reply, Request};
 use antedate_gateway::run::status::Status;
-use antedate_host::numbers::NumberFile;
+use antedate_host::numbers::{NumberFile, permit_volatile};
 use antedate_lab::ns::{Chain, ChainOptions, Namespace};
 use antedate_lab::sys::packet::{Options, PacketSocket};
 use antedate_wire::Sci;
@@ -195,7 +195,8 @@ impl Gateway {
             state.display(),
             socket.display()
         );
-        drop(NumberFile::create(&state).expect("a new state"));
+        // The folder of temporary files may be a tmpfs.
+        permit_volatile(&state).and_then(|()| NumberFile::create(&state)).map(drop).expect("a new state");
         Self::with(namespace, files, name, &text)
     }
 

@@ -7,10 +7,11 @@ use super::{CAK, CKN, HOST, PEER, PEER_MAC, context, ping, start, stop};
 use crate::daemon::{Gateway, Options};
 use crate::guest::Guest;
 use crate::net;
+use crate::place;
 use std::collections::BTreeSet;
 use std::thread::sleep;
 use std::time::Duration;
-use xtask::shell::{Background, Run, cache, until};
+use xtask::shell::{Background, Run, until};
 
 const NEW_CAK: &str = "2e2e2e2e2e2e2e2e2e2e2e2e2e2e2e2e";
 const NEW_CKN: &str = "6e6577";
@@ -77,7 +78,7 @@ fn change(guest: &mut Guest, gateway: &Gateway, priority: u8) -> Result<usize, S
 fn flood(count: u32) -> Result<Background, String> {
     let mut flood = net::inside("host", "ping");
     flood.args(["-n", "-i", "0.005", "-W", "2", "-c", &count.to_string(), PEER]);
-    flood.background(&cache("peers/run")?.join("change.log"))
+    flood.background(&place::run()?.join("change.log"))
 }
 
 /// The numbers of pings without an answer.

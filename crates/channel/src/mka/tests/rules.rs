@@ -124,7 +124,7 @@ impl Bench {
 
     /// A key from peer 1, with which we receive.
     fn key_of_1(&mut self, message: u32, number: u32) {
-        let (us, wrapped) = (self.us(), wrapped(&[7; 16]));
+        let (us, wrapped) = (self.us(), wrapped(&[number as u8; 16]));
         let key_an = AN[number as usize % 4];
         let frame = mkpdu(1, message, &us, |repr| {
             repr.distributed_sak = Some(DistributedSak::Sak(WrappedSak {

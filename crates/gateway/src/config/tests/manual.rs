@@ -14,7 +14,7 @@ const MANUAL: &str = concat!(
     include_str!("../../../../../docs/src/monitoring.md")
 );
 
-/// Every whole configuration of the book.
+/// Every whole configuration of the book, and those of the package.
 #[test]
 fn manual_examples_are_legal() {
     let book = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/src");
@@ -23,7 +23,12 @@ fn manual_examples_are_legal() {
     let texts: Vec<String> = texts.collect();
     let blocks = texts.iter().flat_map(|text| text.split("```toml\n").skip(1));
     let blocks = blocks.filter_map(|rest| rest.split("```").next());
-    let examples: Vec<&str> = blocks.filter(|block| block.contains("[field]")).collect();
+    let blocks = blocks.filter(|block| block.contains("[field]"));
+    let packaged = [
+        include_str!("../../../../../packaging/etc/antedate/gateway.toml"),
+        include_str!("../../../../../packaging/etc/antedate/overlay.toml"),
+    ];
+    let examples: Vec<&str> = blocks.chain(packaged).collect();
     assert!(examples.len() >= 5);
     for example in examples {
         let config = parse(example).unwrap();

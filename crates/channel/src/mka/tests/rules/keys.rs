@@ -110,3 +110,36 @@ fn occupied_numbers_wait_for_their_channels() {
         assert_eq!(bench.latest().is_some(), is_taken, "{an:?} {yields:?}");
     }
 }
+
+/// A member with the CAK becomes key server, and distributes a key of the former one.
+#[test]
+fn key_is_taken_up_once_by_any_name() {
+    let mut bench = Bench::new();
+    bench.meet(9);
+    let (us, old, fresh) = (bench.us(), wrapped(&[7; 16]), wrapped(&[8; 16]));
+    bench.hear(&mkpdu(9, 2, &us, |repr| repr.distributed_sak = Some(sak(1, &old)))).unwrap();
+    assert_eq!(bench.latest(), Some(key(9, 1)));
+    bench.meet(1);
+    for (message, number, an) in [(2, 1, 0), (3, 2, 1), (4, 9, 3)] {
+        let us = bench.us();
+        let offer = mkpdu(1, message, &us, |repr| {
+            repr.distributed_sak = Some(DistributedSak::Sak(WrappedSak {
+                an: AN[an],
+                confidentiality_offset: 1,
+                number,
+                suite: None,
+                wrapped: &old,
+            }));
+        });
+        bench.hear(&offer).unwrap();
+        assert_eq!((bench.latest(), bench.me.fault), (Some(key(9, 1)), Some(Fault::OldKey)));
+    }
+    let us = bench.us();
+    bench.hear(&mkpdu(1, 5, &us, |repr| repr.distributed_sak = Some(sak(10, &fresh)))).unwrap();
+    assert_eq!((bench.latest(), bench.me.fault), (Some(key(1, 10)), None));
+    // Its number is repeated with another key.
+    let other = wrapped(&[9; 16]);
+    bench.hear(&mkpdu(1, 6, &us, |repr| repr.distributed_sak = Some(sak(10, &other)))).unwrap();
+    assert_eq!(bench.latest(), Some(key(1, 10)));
+    assert_eq!(bench.me.latest.as_ref().unwrap().secret.as_bytes(), [8; 16]);
+}

@@ -73,11 +73,12 @@ fn only_the_elected_claimant_is_obeyed() {
 fn key_numbers_start_at_one_and_rise() {
     let mut bench = Bench::new();
     bench.meet(1);
-    let (us, wrapped) = (bench.us(), wrapped(&[7; 16]));
+    let us = bench.us();
     let mut message = 1;
     for (number, latest) in [(0, None), (2, Some(2)), (2, Some(2)), (1, Some(2)), (0, Some(2)), (3, Some(3))]
     {
         message += 1;
+        let wrapped = wrapped(&[message as u8; 16]);
         let frame = mkpdu(1, message, &us, |repr| repr.distributed_sak = Some(sak(number, &wrapped)));
         bench.hear(&frame).unwrap();
         assert_eq!(bench.latest(), latest.map(|number| key(1, number)), "{number}");
@@ -86,6 +87,7 @@ fn key_numbers_start_at_one_and_rise() {
     // They are remembered for each key server, up to a bound.
     assert_eq!(bench.me.numbers, [(member(1), 3)]);
     bench.me.numbers = (0..300).map(|_| (member(9), 1)).take(256).collect();
+    let wrapped = wrapped(&[9; 16]);
     let frame = mkpdu(1, 9, &us, |repr| repr.distributed_sak = Some(sak(4, &wrapped)));
     bench.hear(&frame).unwrap();
     assert_eq!((bench.me.numbers.len(), bench.me.numbers.last()), (256, Some(&(member(1), 4))));
@@ -98,7 +100,7 @@ fn unusable_keys_give_their_fault() {
         changed[0] ^= 1;
         changed
     });
-    let long = wrapped(&[7; 32]);
+    let (next, long) = (wrapped(&[8; 16]), wrapped(&[7; 32]));
     let default = CipherSuite::GcmAes128.identifier();
     let other = CipherSuite::GcmAes256.identifier();
     let with = |wrapped, suite, offset| {
@@ -134,7 +136,7 @@ fn unusable_keys_give_their_fault() {
         assert_eq!(bench.me.status(bench.now).fault, fault);
         assert_eq!(bench.latest().is_some(), fault.is_none(), "{fault:?}");
         // A good key ends the fault.
-        let frame = mkpdu(1, 3, &us, |repr| repr.distributed_sak = Some(sak(2, &good)));
+        let frame = mkpdu(1, 3, &us, |repr| repr.distributed_sak = Some(sak(2, &next)));
         bench.hear(&frame).unwrap();
         assert_eq!((bench.latest(), bench.me.fault), (Some(key(1, 2)), None));
     }
@@ -304,6 +306,7 @@ fn faults_name_their_remedy() {
         Fault::Unprotected,
         Fault::NotUnwrapped,
         Fault::KeyInUse,
+        Fault::OldKey,
         Fault::OtherShortScis,
         Fault::NoCommonSuite,
         Fault::NoServer,

@@ -1,0 +1,181 @@
+//! `cargo xtask package`: a Debian package and a tarball of the program.
+//!
+//! Both are one tree of files ([`tree`]), which `dpkg-deb` and `tar` pack. `cargo-deb` would be a
+//! tool to build in each CI, and packs no tarball; `dpkg-deb` is on every Debian.
+
+mod deb;
+mod tree;
+
+use crate::cross::{ARMV8, Cross};
+use crate::setup::targets::{fetch_core, has_core};
+use crate::shell::{RELEASE, Run, TESTS, antedate_of, cache, cargo, has_program, program, root, target};
+use std::env::consts::ARCH;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use tree::{PROGRAM, Tree};
+
+/// The verbs of a packaged program. `lab` and `plan` are for a desk, and a third of its size.
+const FEATURES: &str = "dtls,mqtt,pages";
+/// The most octets of a stripped program in a release.
+const SIZE_MAX: u64 = 9_000_000;
+
+/// The units, which `docs/examples` has.
+const UNITS: [&str; 5] = [
+    "antedate-gateway.service",
+    "antedate-overlay.service",
+    "antedate-dtls-connect.service",
+    "antedate-dtls-listen.service",
+    "antedate-mqtt-sub.service",
+];
+
+/// A CPU and C library.
+struct Machine {
+    /// Rust's target.
+    target: &'static str,
+    /// Debian's architecture; none for a program that is linked statically.
+    debian: Option<&'static str>,
+    /// The prefix of its tools.
+    tools: &'static str,
+    /// The cross compiler, if it needs one.
+    cross: Option<&'static Cross>,
+}
+
+const MACHINES: [Machine; 3] = [
+    Machine {
+        target: "x86_64-unknown-linux-gnu",
+        debian: Some("amd64"),
+        tools: "x86_64-linux-gnu-",
+        cross: None,
+    },
+    Machine { target: ARMV8.target, debian: Some("arm64"), tools: "aarch64-linux-gnu-", cross: Some(&ARMV8) },
+    Machine { target: "x86_64-unknown-linux-musl", debian: None, tools: "x86_64-linux-gnu-", cross: None },
+];
+
+/// Arguments of `cargo xtask package`.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  cargo xtask package                                       amd64: a Debian package and a tarball
+  cargo xtask package --target aarch64-unknown-linux-gnu    arm64
+  cargo xtask package --target x86_64-unknown-linux-musl    a tarball with a static program
+  cargo xtask package --profile dev                         a quick build, to try the package")]
+pub struct Arguments {
+    /// The machine; may be given several times
+    #[arg(long, value_name = "TARGET", default_value = MACHINES[0].target, value_parser = targets())]
+    target: Vec<String>,
+    /// Cargo's profile
+    #[arg(long, default_value = RELEASE)]
+    profile: String,
+}
+
+fn targets() -> clap::builder::PossibleValuesParser {
+    clap::builder::PossibleValuesParser::new(MACHINES.iter().map(|machine| machine.target))
+}
+
+/// Makes the packages of all targets. False if a program of a release is too large.
+pub fn main(arguments: &Arguments) -> Result<bool, String> {
+    let mut fits = true;
+    for machine in MACHINES.iter().filter(|machine| arguments.target.iter().any(|t| t == machine.target)) {
+        let built = machine.build(&arguments.profile)?;
+        let (version, folder) = (version()?, cache("package")?);
+        let tree = machine.tree(&built, &folder)?;
+        let tarball = folder.join(format!("antedate-{version}-{}.tar.gz", machine.target));
+        tree.tar(&format!("antedate-{version}"), &tarball)?;
+        let deb = machine.debian.map(|to| deb::pack(&tree, &version, to, "xz", &folder)).transpose()?;
+        for file in [Some(tarball), deb].into_iter().flatten() {
+            let size = fs::metadata(&file).map_err(|e| format!("{}: {e}", file.display()))?.len();
+            println!("{}: {size} octets", file.display());
+        }
+        let size = tree.size_of(PROGRAM)?;
+        println!("the stripped program: {size} octets");
+        if arguments.profile == RELEASE && size > SIZE_MAX {
+            println!("more than {SIZE_MAX}: see what grew (nm --size-sort)");
+            fits = false;
+        }
+    }
+    Ok(fits)
+}
+
+/// Makes a Debian package of the tests' build with this version in a folder, without compression,
+/// and returns its path.
+pub fn of_tests(version: &str, folder: &Path) -> Result<PathBuf, String> {
+    let own = |machine: &&Machine| machine.target.starts_with(ARCH) && machine.debian.is_some();
+    let machine = MACHINES.iter().find(own).ok_or_else(|| format!("no package for {ARCH}"))?;
+    // It runs here, without an emulator.
+    let tree = Machine { cross: None, ..*machine }.tree(&antedate_of(TESTS), folder)?;
+    deb::pack(&tree, version, machine.debian.unwrap_or_default(), "none", folder)
+}
+
+impl Machine {
+    /// Builds the program, beside other builds: with other verbs than theirs.
+    fn build(&self, profile: &str) -> Result<PathBuf, String> {
+        self.ready()?;
+        let mut command = match self.cross {
+            Some(cross) => cross.cargo("build"),
+            None => {
+                let mut command = cargo();
+                command.args(["build", "--locked", "--target", self.target, "--target-dir"]);
+                command.arg(target().join("cross"));
+                // Of musl-tools. Parts of the TLS library are C.
+                command.env("CC_x86_64_unknown_linux_musl", "musl-gcc");
+                command
+            }
+        };
+        command.args(["--profile", profile, "--package", "antedate"]);
+        command.args(["--no-default-features", "--features", FEATURES]).echoed(1800)?;
+        let profile = if profile == TESTS { "debug" } else { profile };
+        Ok(target().join("cross").join(self.target).join(profile).join("antedate"))
+    }
+
+    /// The error says what this machine lacks to build for the target.
+    fn ready(&self) -> Result<(), String> {
+        let is_static = self.debian.is_none();
+        let tool = match self.cross {
+            Some(cross) => {
+                Some((format!("{}-gcc", cross.tools), "gcc-aarch64-linux-gnu libc6-dev-arm64-cross"))
+            }
+            None => is_static.then(|| ("musl-gcc".to_owned(), "musl-tools")),
+        };
+        if let Some((tool, package)) = tool.filter(|(tool, _)| !has_program(tool)) {
+            return Err(format!("no program {tool}: apt-get install {package}"));
+        }
+        if !has_core(self.target) && !fetch_core(self.target) {
+            return Err(format!("no standard library: rustup target add {}", self.target));
+        }
+        Ok(())
+    }
+
+    /// Runs a program of the target here.
+    fn runs(&self, binary: &Path) -> std::process::Command {
+        match self.cross {
+            Some(cross) => {
+                let mut command = program(format!("qemu-{}", cross.emulator));
+                command.arg("-L").arg(format!("/usr/{}", cross.tools)).arg(binary);
+                command
+            }
+            None => program(binary),
+        }
+    }
+
+    /// The tree of a built program.
+    fn tree(&self, binary: &Path, folder: &Path) -> Result<Tree, String> {
+        let mut tree = Tree::new(&folder.join("tree"))?;
+        tree.program(&format!("{}strip", self.tools), binary)?;
+        let pages = tree.place.join("usr");
+        self.runs(binary).arg("pages").arg(pages).read(60)?;
+        tree.rest()?;
+        Ok(tree)
+    }
+}
+
+/// The version of `Cargo.toml`, before its release: with the time and name of the commit.
+fn version() -> Result<String, String> {
+    let text = fs::read_to_string(root().join("Cargo.toml")).map_err(|e| format!("Cargo.toml: {e}"))?;
+    let version = text.lines().find_map(|line| line.strip_prefix("version = \"")?.strip_suffix('"'));
+    let version = version.ok_or("Cargo.toml: no version")?;
+    let format = "--format=%cd.%h";
+    let commit = program("git").args(["log", "-1", "--date=format:%Y%m%d%H%M%S", format]).read(20)?;
+    // `~` sorts before the end, and so before the release.
+    Ok(format!("{version}~{}", commit.trim()))
+}
