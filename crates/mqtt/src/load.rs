@@ -64,7 +64,8 @@ impl Files {
         if let (Some(store), Some(state)) = (&store, &self.state) {
             let state = state.display();
             if store.is_homeless() {
-                warnings.push(format!("{state}: made by an earlier version; copies of it are told from now on"));
+                warnings
+                    .push(format!("{state}: made by an earlier version; copies of it are told from now on"));
             }
             if store.is_volatile() {
                 warnings.push(format!("{state}: {VOLATILE}"));

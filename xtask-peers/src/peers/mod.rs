@@ -50,7 +50,7 @@ pub(crate) struct Peer {
 }
 
 /// All peers, quick ones first.
-pub(crate) const PEERS: [Peer; 19] = [
+pub(crate) const PEERS: [Peer; 21] = [
     Peer {
         name: "scapy",
         about: "scapy's MACsecSA opens our frames, and we open its",
