@@ -247,6 +247,25 @@ def retained_and_wills():
         assert pub(broker, "retained", "-V", version, "-q", "1", "-r", "-m", big).returncode == 0
         out = good("mqtt", "sub", "-p", str(broker.port), "-V", version, "--keys", "retained.toml", "-t", TOPIC, "-C", "1", "-W", "10")
         assert out == big + "\n", len(out)
+        # Longer than CCM counts: AES-GCM, with the derivation of a group of that algorithm.
+        long, other = "x" * 70_000, Group("retained", "aes-128-gcm", secrets("retained.toml"))
+        reader = Paho(broker, 4, "long", filters=["plant/long"])
+        assert antedate("mqtt", "pub", "-p", str(broker.port), "-V", version, "--keys", "retained.toml", "--state", "retained.state",
+                        "--publisher", "press7", "-t", "plant/long", "-q", "1", "-f", "-", input=long.encode()).returncode == 0
+        opened = other.open(*reader.wait(1)[0][:2])
+        assert opened[0] == long.encode(), opened[1:]
+        sealed = other.seal("plant/long", long.encode(), b"scada", 1, 5 if version == "5" else 4)
+        sub, lines, errors = until_subscribed(
+            broker, "retained", ["-V", version, "-t", "plant/#"], lambda: pub(broker, "retained", "-m", "probe")
+        )
+        reader.client.publish("plant/long", sealed, 1).wait_for_publish(5)
+        end = time.time() + 5
+        while long.encode() not in lines and time.time() < end:
+            time.sleep(0.02)
+        assert long.encode() in lines, errors
+        sub.kill()
+        sub.wait()
+        reader.stop()
         assert pub(broker, "retained", "-r", "-q", "1", "-m", "kept").returncode == 0
     # Two files with one key would repeat numbers.
     open("twin.toml", "w").write(open("retained.toml").read().replace("plant/#", "other/#"))

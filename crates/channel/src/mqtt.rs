@@ -47,6 +47,7 @@ pub mod envelope;
 mod group;
 mod lane;
 mod layout;
+mod long;
 mod numbers;
 mod publisher;
 mod refusal;

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use rumqttc_five::mqttbytes::QoS;
 use rumqttc_five::{
-    AckMode, AsyncClient, BrokerSessionResumePolicy, ConnectReturnCode, ConnectionError, Event as Given,
-    EventLoop, LastWill, ManualAck, MqttOptions, NetworkOptions, Outgoing, Packet, PubAck, PubAckReason,
-    PubComp, PubRec, PubRecReason, PublishOptions, SubscribeFilter, SubscribeReasonCode, TlsConfiguration,
-    Transport,
+    AckMode, AsyncClient, ConnectReturnCode, ConnectionError, Event as Given, EventLoop, LastWill, ManualAck,
+    MqttOptions, NetworkOptions, Outgoing, Packet, PubAck, PubAckReason, PubComp, PubRec, PubRecReason,
+    PublishOptions, SubscribeFilter, SubscribeReasonCode, TlsConfiguration, Transport,
 };
 use rustls::ClientConfig;
 
+use crate::earlier::Earlier;
 use crate::kept::Kept;
 use crate::{ConnectionLostError, Event, MAX_PACKET, Message, Qos, QueueFullError, Settings, Will, tls};
 
@@ -52,8 +52,10 @@ impl Inner {
         options.set_max_packet_size(Some(MAX_PACKET));
         // Without an interval the session ends with the connection.
         options.set_session_expiry_interval((!settings.clean).then_some(u32::MAX));
-        // The broker's session is an earlier process's: its numbers are known by the state directory.
-        options.set_broker_session_resume_policy(BrokerSessionResumePolicy::AllowBrokerOnly);
+        if !settings.clean {
+            // The broker's session may be an earlier process's.
+            options.set_session_store(Earlier { inflight: INFLIGHT });
+        }
         if let Some((user, password)) = &settings.login {
             options.set_credentials(user, password.clone());
         }

@@ -5,11 +5,13 @@
 //! them.
 //!
 //! - `four`, `five`: the same calls for the two versions
+//! - `earlier`: sessions of earlier processes, for version 5
 //! - `kept`: turns of the library's event loop that outlive their callers
 //! - `tls`: the settings of TLS
 
 #![forbid(unsafe_code)]
 
+mod earlier;
 mod five;
 mod four;
 mod kept;

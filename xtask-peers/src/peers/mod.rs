@@ -103,7 +103,7 @@ pub(crate) const PEERS: [Peer; 21] = [
     Peer {
         name: "mqtt",
         about: "Mosquitto, paho-mqtt, aiomqtt and pycose with our MQTT payloads and Python package, through kills",
-        limit: 420,
+        limit: 600,
         prepare: mqtt::prepare,
         run: mqtt::run,
     },

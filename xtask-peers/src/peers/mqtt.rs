@@ -1,6 +1,8 @@
 //! Mosquitto between our client and paho-mqtt, and our envelopes read by pycose: in both
 //! directions, forged, repeated, after kills. Then the Python package, in the programs of the book.
 
+mod brokers;
+
 use super::python;
 use std::ffi::OsStr;
 use std::fs;
@@ -21,6 +23,7 @@ pub(crate) fn prepare() -> Result<(), Stop> {
     // In the product's profile, so that the two share what they compile.
     cargo().args(["build", "--locked", "--profile", &profile(), "--package", PLUGIN]).bounded(600)?;
     install_wheel(&python)?;
+    brokers::prepare()?;
     // Checks the layouts that the plugin assumes against Mosquitto's own headers.
     program("cc")
         .args(["-std=c11", "-Wall", "-Werror", "-fsyntax-only"])
@@ -65,8 +68,12 @@ pub(crate) fn run() -> StepResult {
     judge("applications", &[chapter.as_ref()], 120)?;
     judge("options", &[], 60)?;
     judge("backlog", &["2000".as_ref()], 120)?;
-    Ok("Mosquitto, paho-mqtt over 3.1.1 and 5, pycose both ways; kills of all three; the Python package"
-        .into())
+    let others = brokers::all()?;
+    judge("brokers", &others.iter().map(OsStr::new).collect::<Vec<_>>(), 120)?;
+    Ok(format!(
+        "Mosquitto and {} other brokers, paho-mqtt over 3.1.1 and 5, pycose both ways; kills of all three; the Python package",
+        others.len()
+    ))
 }
 
 /// A long queue: each message is read once, through kills under load.

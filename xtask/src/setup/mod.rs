@@ -175,6 +175,18 @@ const NEEDS: &[Need] = &[
         purposes: &[Test, Peers, Bench],
     },
     Need {
+        sign: File("/usr/sbin/nats-server"),
+        package: "nats-server",
+        why: "another MQTT broker",
+        purposes: &[Test, Peers],
+    },
+    Need {
+        sign: Program("node"),
+        package: "nodejs",
+        why: "runs another MQTT broker, aedes",
+        purposes: &[Test, Peers],
+    },
+    Need {
         sign: File("/usr/include/mosquitto_broker.h"),
         package: "mosquitto-dev",
         why: "the broker's headers, which its plugin is held against",
@@ -201,7 +213,7 @@ const NEEDS: &[Need] = &[
     Need {
         sign: Program("go"),
         package: "golang-go",
-        why: "builds a partner of our DTLS that has connection IDs",
+        why: "builds a partner of our DTLS that has connection IDs, and an MQTT broker",
         purposes: &[Test, Peers],
     },
     Need {

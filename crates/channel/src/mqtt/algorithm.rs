@@ -8,6 +8,7 @@ use core::fmt;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Algorithm {
     /// AES-CCM-16-64-128 (10): the least overhead, a tag of 8 bytes, payloads up to 65,535 bytes.
+    /// Longer ones are sealed by AES-GCM ([`Algorithm::for_long`]).
     AesCcm16_64_128,
     /// AES-GCM with a key of 128 bits (1).
     A128Gcm,
@@ -117,7 +118,16 @@ impl Algorithm {
         !matches!(self, Self::Aes128CbcUnauthenticated | Self::Aes128BlocksUnauthenticated)
     }
 
-    /// The longest payload.
+    /// The algorithm of payloads beyond [`max_payload`](Self::max_payload), which have a key of
+    /// their own. Its tag is no shorter.
+    pub const fn for_long(self) -> Option<Self> {
+        match self {
+            Self::AesCcm16_64_128 => Some(Self::A128Gcm),
+            _ => None,
+        }
+    }
+
+    /// The longest payload under this algorithm.
     pub const fn max_payload(self) -> usize {
         match self {
             Self::AesCcm16_64_128 => 0xffff,

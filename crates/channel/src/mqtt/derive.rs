@@ -9,7 +9,7 @@
 //!
 //! The nonce is the base XOR the sequence number, right-aligned (RFC 9052 section 3.1, Partial IV).
 
-use alloc::{string::String, vec::Vec};
+use alloc::{boxed::Box, string::String, vec::Vec};
 use core::fmt;
 
 use hkdf::Hkdf;
@@ -25,6 +25,8 @@ pub struct Material {
     pub(super) head: Head,
     pub(super) key: Zeroizing<Vec<u8>>,
     pub(super) base: Zeroizing<Vec<u8>>,
+    /// The material of long payloads, if they have another algorithm.
+    pub(super) long: Option<Box<Material>>,
 }
 
 impl Material {
@@ -59,7 +61,9 @@ impl Material {
             out
         };
         let (key, base) = (expand("Key", algorithm.key_len()), expand("IV", algorithm.base_len()));
-        Some(Self { head: Head { algorithm, epoch, publisher: publisher.to_vec() }, key, base })
+        let long = algorithm.for_long();
+        let long = long.and_then(|long| Self::derive(group, long, epoch, secret, publisher)).map(Box::new);
+        Some(Self { head: Head { algorithm, epoch, publisher: publisher.to_vec() }, key, base, long })
     }
 
     /// The head of the envelopes.

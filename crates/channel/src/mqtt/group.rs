@@ -10,6 +10,7 @@ use super::cipher::Cipher;
 use super::derive::Material;
 use super::envelope::{Envelope, associated_data};
 use super::layout::Layout;
+use super::long::{LongKey, is_long};
 use super::rotation::Rotation;
 use super::{Algorithm, Dropped, SECRET_LEN, topic};
 use crate::replay::{MAX_WINDOW, ReplayError as Replayed, ReplayWindow};
@@ -54,6 +55,8 @@ struct Sender {
     /// Its name.
     publisher: Arc<[u8]>,
     cipher: Cipher,
+    /// The key of payloads that are too long for the cipher, once one has come.
+    long: Option<LongKey>,
     /// One above the highest number received.
     next: u64,
     /// Bytes of its last message's ciphertext.
@@ -248,7 +251,8 @@ impl Group {
         topic::check_name(topic).map_err(Dropped::Topic)?;
         let envelope = Envelope::parse(message).map_err(Dropped::NotEnvelope)?;
         let Envelope { epoch, publisher, sequence, time, .. } = envelope;
-        if envelope.algorithm != self.algorithm.number() {
+        let long = is_long(self.algorithm, envelope.algorithm, envelope.ciphertext.len());
+        if envelope.algorithm != self.algorithm.number() && !long {
             return Err(Dropped::Algorithm { given: envelope.algorithm, expected: self.algorithm });
         }
         if !self.epochs.contains_key(&epoch) {
@@ -268,16 +272,18 @@ impl Group {
         if let Some(at) = place
             && let Some(sender) = self.senders.get_mut(at)
             && let Some(&stream) = sender.topics.get(topic)
-            && let Some(window) = sender.windows.get_mut(stream)
+            && let Some(window) = sender.windows.get(stream)
         {
             // The cheap check first. Only authentic numbers are marked.
             window.check(sequence).map_err(|why| replayed(why, sequence, window))?;
-            if sender.cipher.open(sequence, envelope.ciphertext, &aad, out) {
+            if sender.open(long, sequence, envelope.ciphertext, &aad, out) {
                 let publisher = Arc::clone(&sender.publisher);
                 if !mark {
                     return Ok(Opened { publisher, epoch, sequence, time });
                 }
-                window.mark(sequence);
+                if let Some(window) = sender.windows.get_mut(stream) {
+                    window.mark(sequence);
+                }
                 self.remember((at, stream), topic, message, (sequence, envelope.ciphertext));
                 return Ok(Opened { publisher, epoch, sequence, time });
             }
@@ -297,7 +303,7 @@ impl Group {
             None => place.and_then(|at| self.senders.get_mut(at)),
         };
         let sender = known.ok_or_else(unauthentic)?;
-        if !sender.cipher.open(sequence, envelope.ciphertext, &aad, out) {
+        if !sender.open(long, sequence, envelope.ciphertext, &aad, out) {
             return Err(self.suspect(&envelope, topic, out).unwrap_or_else(unauthentic));
         }
         let mut window = ReplayWindow::new(lowest(&sender.material).max(1), MAX_WINDOW);
@@ -415,7 +421,8 @@ impl Group {
     /// Explains an unauthentic message: was it sealed for another topic, or by another publisher?
     /// Tries a few known ones, so it costs a few times as much as a refusal.
     fn suspect(&mut self, envelope: &Envelope<'_>, topic: &str, out: &mut Vec<u8>) -> Option<Dropped> {
-        if !self.algorithm.is_authenticated() {
+        // One of a long payload is not tried, for its length.
+        if !self.algorithm.is_authenticated() || envelope.algorithm != self.algorithm.number() {
             return None;
         }
         let Envelope { protected, epoch, publisher, sequence, .. } = *envelope;
@@ -446,7 +453,18 @@ impl Sender {
     fn new(material: Material, cipher: Cipher) -> Self {
         let publisher = material.head.publisher.as_slice().into();
         let (topics, windows) = (BTreeMap::new(), Vec::new());
-        Self { material, publisher, cipher, next: 1, len: 0, stream: 0, last: 0, topics, windows }
+        Self { material, publisher, cipher, long: None, next: 1, len: 0, stream: 0, last: 0, topics, windows }
+    }
+
+    /// Opens a ciphertext into `out`. A refusal outputs nothing.
+    fn open(&mut self, long: bool, number: u64, ciphertext: &[u8], aad: &[u8], out: &mut Vec<u8>) -> bool {
+        if !long {
+            return self.cipher.open(number, ciphertext, aad, out);
+        }
+        if self.long.is_none() {
+            self.long = self.material.long.as_deref().and_then(|long| LongKey::new(long).ok());
+        }
+        self.long.as_ref().is_some_and(|key| key.open(number, ciphertext, aad, out))
     }
 
     /// Records an authentic message on the topic with index `stream`.

@@ -9,6 +9,7 @@ use super::derive::Material;
 use super::envelope::Head;
 use super::lane::Lane;
 use super::layout::Layout;
+use super::long::LongKey;
 use super::numbers::Numbers;
 use super::template::PayloadTemplate;
 use super::topic;
@@ -60,6 +61,8 @@ pub struct Publisher<N: Numbers> {
     /// number.
     pub(super) antedated: Antedated,
     next: Next,
+    /// The key of payloads that are too long for the lane's algorithm.
+    long: Option<LongKey>,
 }
 
 /// The prediction of the next publish.
@@ -108,6 +111,8 @@ impl<N: Numbers> Publisher<N> {
             layout: Layout::default(),
             antedated: Antedated::default(),
             next: Next::Anything,
+            // As above.
+            long: material.long.as_deref().and_then(|long| LongKey::new(long).ok()),
         }
     }
 
@@ -136,7 +141,9 @@ impl<N: Numbers> Publisher<N> {
         if topic.is_empty() || !self.layout.is_of(topic) {
             topic::check_name(topic).map_err(PublishError::Topic)?;
         }
-        self.check_len(payload.len())?;
+        if self.check_len(payload.len())? {
+            return self.seal_long(None, topic, payload, out);
+        }
         if let Some(number) = self.seal_same(topic, payload, out) {
             return Ok(number);
         }
@@ -163,7 +170,9 @@ impl<N: Numbers> Publisher<N> {
         out: &mut Vec<u8>,
     ) -> Result<u64, PublishError<N::Error>> {
         topic::check_name(topic).map_err(PublishError::Topic)?;
-        self.check_len(payload.len())?;
+        if self.check_len(payload.len())? {
+            return self.seal_long(Some(time), topic, payload, out);
+        }
         self.next = Next::Payload(payload.len());
         self.burn();
         // The layout has the time, so it is for this message alone.
@@ -215,7 +224,9 @@ impl<N: Numbers> Publisher<N> {
         values: &[&[u8]],
         out: &mut Vec<u8>,
     ) -> Result<u64, PublishError<N::Error>> {
-        self.check_len(template.filled_len(values))?;
+        if self.check_len(template.filled_len(values))? {
+            return self.seal_long(None, template.topic(), &template.fill(values), out);
+        }
         let number = match self.seal_antedated(template, values, out) {
             Some(number) => number,
             None => self.seal(template.topic(), &template.fill(values), out)?,
@@ -281,9 +292,35 @@ impl<N: Numbers> Publisher<N> {
         }
     }
 
-    fn check_len(&self, len: usize) -> Result<(), PublishError<N::Error>> {
-        let max = self.head.algorithm.max_payload();
-        if len > max { Err(PublishError::TooLong { len, max }) } else { Ok(()) }
+    /// Whether a payload is for [`seal_long`](Self::seal_long).
+    fn check_len(&self, len: usize) -> Result<bool, PublishError<N::Error>> {
+        let own = self.head.algorithm.max_payload();
+        let max = self.long.as_ref().map_or(own, LongKey::max_payload);
+        if len > max { Err(PublishError::TooLong { len, max }) } else { Ok(len > own) }
+    }
+
+    /// Seals a payload that is too long for the lane, with the lane's next number: both algorithms
+    /// share one sequence, which receivers need, and have keys of their own.
+    fn seal_long(
+        &mut self,
+        time: Option<u32>,
+        topic: &str,
+        payload: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<u64, PublishError<N::Error>> {
+        topic::check_name(topic).map_err(PublishError::Topic)?;
+        self.burn();
+        self.next = Next::Anything;
+        let Self { head, lane, long, .. } = self;
+        let (len, max) = (payload.len(), head.algorithm.max_payload());
+        let long = long.as_ref().ok_or(PublishError::TooLong { len, max })?;
+        // A prepared number is burnt under the lane's key, and never under this one.
+        let number = match lane {
+            Lane::Ccm(lane) => lane.next().map_err(PublishError::Number)?.number(),
+            _ => lane.numbers_mut().take().map_err(PublishError::Number)?,
+        };
+        long.seal(number, time, topic, payload, out);
+        Ok(number)
     }
 }
 

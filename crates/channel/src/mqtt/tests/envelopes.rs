@@ -173,16 +173,64 @@ fn numbers_never_repeat_and_run_out() {
 }
 
 #[test]
-fn overlong_ccm_payload_uses_no_number() {
-    let group = group(Algorithm::AesCcm16_64_128);
+fn overlong_payload_uses_no_number() {
+    let group = group(Algorithm::A128Gcm);
     let mut publisher = publisher(&group, b"a");
-    let mut out = Vec::new();
-    let long = vec![0; 0x1_0000];
+    let (long, mut out) = (vec![0; 0x0fff_0001], Vec::new());
     assert_eq!(
         publisher.seal(TOPIC, &long, &mut out),
-        Err(PublishError::TooLong { len: 0x1_0000, max: 0xffff })
+        Err(PublishError::TooLong { len: 0x0fff_0001, max: 0x0fff_0000 })
     );
-    assert_eq!(publisher.seal(TOPIC, &long[1..], &mut out), Ok(1));
+    assert!(out.is_empty());
+    assert_eq!(publisher.seal(TOPIC, b"x", &mut out), Ok(1));
+}
+
+#[test]
+fn long_payload_of_a_ccm_group_is_gcm() {
+    let mut group = group(Algorithm::AesCcm16_64_128);
+    let mut other = super::setup::group(Algorithm::A128Gcm);
+    let mut publisher = publisher(&group, b"a");
+    let (mut numbers, mut out) = (Vec::new(), Vec::new());
+    for round in 0..3_u8 {
+        let short = sealed(&mut publisher, TOPIC, &[round; 0xffff]);
+        numbers.push(group.open(TOPIC, &short, &mut out).expect("opened").sequence);
+        // A prepared number is burnt, and not used under both keys.
+        while publisher.idle(u32::MAX) > 0 {}
+        let long = vec![round; 0x1_0000];
+        let message = sealed(&mut publisher, TOPIC, &long);
+        let envelope = Envelope::parse(&message).expect("an envelope");
+        let sequence = envelope.sequence;
+        assert_eq!(envelope.algorithm, Algorithm::A128Gcm.number());
+        // The same as of a group of that algorithm: readers need no other derivation.
+        assert_eq!(other.open(TOPIC, &message, &mut out).map(|opened| opened.sequence), Ok(sequence));
+        let mut forged = message.clone();
+        if let Some(last) = forged.last_mut() {
+            *last ^= 1;
+        }
+        assert!(matches!(group.open(TOPIC, &forged, &mut out), Err(Dropped::Unauthentic { .. })));
+        assert!(matches!(group.open("other", &message, &mut out), Err(Dropped::Unauthentic { .. })));
+        assert!(out.is_empty());
+        assert_eq!(group.open(TOPIC, &message, &mut out).map(|opened| opened.sequence), Ok(sequence));
+        assert_eq!(out, long);
+        assert_eq!(group.open(TOPIC, &message, &mut out), Err(Dropped::Repeated { sequence }));
+        numbers.push(sequence);
+        while group.idle(64) == 64 {}
+        let mut message = Vec::new();
+        numbers.push(publisher.seal_at(99, TOPIC, &long, &mut message).expect("sealed"));
+        assert_eq!(group.open(TOPIC, &message, &mut out).map(|opened| opened.time), Ok(Some(99)));
+    }
+    assert!(numbers.is_sorted_by(|one, next| one < next), "{numbers:?}");
+}
+
+#[test]
+fn short_payload_has_one_algorithm() {
+    let (mut group, gcm) = (group(Algorithm::AesCcm16_64_128), group(Algorithm::A128Gcm));
+    let mut publisher = publisher(&gcm, b"a");
+    let message = sealed(&mut publisher, TOPIC, &[0; 0xffff]);
+    let refused = group.open(TOPIC, &message, &mut Vec::new());
+    assert_eq!(refused, Err(Dropped::Algorithm { given: 1, expected: Algorithm::AesCcm16_64_128 }));
+    let message = sealed(&mut publisher, TOPIC, &[0; 0x1_0000]);
+    assert!(group.open(TOPIC, &message, &mut Vec::new()).is_ok());
 }
 
 #[test]

@@ -1,0 +1,67 @@
+//! Brokers other than Mosquitto: NATS of Debian, aedes of npm, mochi of Go's module proxy.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use xtask::shell::{Run, cache, has_program, program, root};
+
+/// Builds mochi and installs aedes. A machine that cannot fetch one goes on without it, and the report
+/// counts the others.
+pub(super) fn prepare() -> Result<(), String> {
+    mochi()?;
+    if let Err(reason) = aedes() {
+        println!("   aedes is left out, its packages cannot be fetched here: {reason}");
+    }
+    Ok(())
+}
+
+/// `NAME=PROGRAM` of those that are there.
+pub(super) fn all() -> Result<Vec<String>, String> {
+    let (mochi, aedes) = (mochi_program()?, aedes_folder()?.join("broker.js"));
+    let installed = aedes.with_file_name("node_modules").join(".package-lock.json");
+    let mut all = vec!["nats=/usr/sbin/nats-server".to_owned()];
+    all.extend(mochi.exists().then(|| format!("mochi={}", mochi.display())));
+    all.extend(installed.exists().then(|| format!("aedes={}", aedes.display())));
+    Ok(all)
+}
+
+fn mochi_program() -> Result<PathBuf, String> {
+    Ok(cache("peers")?.join("mochi"))
+}
+
+fn aedes_folder() -> Result<PathBuf, String> {
+    cache("peers/aedes")
+}
+
+/// Builds the program with the modules of its go.sum.
+fn mochi() -> Result<(), String> {
+    let (folder, out) = (root().join("peers/mochi"), mochi_program()?);
+    let _ = fs::remove_file(&out);
+    let mut fetch = program("go");
+    fetch.current_dir(&folder).args(["mod", "download"]).env("GOFLAGS", "");
+    if let Err(reason) = fetch.echoed(60) {
+        println!("   mochi is left out, its modules cannot be fetched here: {reason}");
+        return Ok(());
+    }
+    let mut go = program("go");
+    go.current_dir(&folder).args(["build", "-mod=readonly", "-trimpath", "-o"]).arg(&out).arg(".");
+    go.env("GOFLAGS", "").env("CGO_ENABLED", "0").echoed(240)
+}
+
+/// Installs the packages of its lock file, unless they are.
+fn aedes() -> Result<(), String> {
+    if !has_program("npm") {
+        return Err("there is no npm".into());
+    }
+    let (from, to) = (root().join("peers/aedes"), aedes_folder()?);
+    let lock = "package-lock.json";
+    let read = |folder: &Path| fs::read(folder.join(lock)).ok();
+    let same = read(&from).is_some() && read(&from) == read(&to);
+    for file in ["broker.js", "package.json", lock] {
+        fs::copy(from.join(file), to.join(file)).map_err(|e| format!("{file}: {e}"))?;
+    }
+    if same && to.join("node_modules/.package-lock.json").exists() {
+        return Ok(());
+    }
+    let mut npm = program("npm");
+    npm.current_dir(&to).args(["ci", "--no-audit", "--no-fund", "--ignore-scripts"]).echoed(120)
+}
