@@ -322,3 +322,23 @@ fn few_pairs_are_in_memory_beside_a_store() {
     }
     assert_eq!(sizes, [1, 2, 3, 4, 5, 6, 7, 8, 4, 5, 6, 7, 8, 4]);
 }
+
+#[test]
+fn payload_of_the_greatest_age_is_fresh() {
+    let of_age = |age: i64| loop {
+        let began = now();
+        let time = u32::try_from(i64::from(began) - age).expect("a time");
+        let verdict = fresh(Some(60), Some(time));
+        if now() == began {
+            return verdict;
+        }
+    };
+    for age in [-60, 0, 60] {
+        assert_eq!(of_age(age), Ok(()), "{age}");
+    }
+    for age in [-61, 61] {
+        assert_eq!(of_age(age), Err(Dropped::Stale { age, max_age: 60 }));
+    }
+    assert_eq!(fresh(Some(60), None), Err(Dropped::Undated));
+    assert_eq!(fresh(None, None), Ok(()));
+}
