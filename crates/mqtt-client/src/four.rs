@@ -129,23 +129,27 @@ impl Inner {
         }
     }
 
-    /// The next answer to a publish that came before the connection was lost, or the loss. A broker
-    /// may refuse a publish and close the connection at once.
+    /// The next event of a publish from before the connection was lost, or the loss. A broker may
+    /// refuse a publish and close the connection at once.
     fn last(&mut self, lost: ConnectionLostError) -> Result<Event, ConnectionLostError> {
-        let answers = |event: &Given| {
-            matches!(event, Given::Incoming(Packet::PubAck(_) | Packet::PubRec(_) | Packet::PubComp(_)))
+        let of_a_publish = |event: &Given| {
+            matches!(
+                event,
+                Given::Outgoing(Outgoing::Publish(_))
+                    | Given::Incoming(Packet::PubAck(_) | Packet::PubRec(_) | Packet::PubComp(_))
+            )
         };
         let found = self.events.idle().and_then(|events| {
-            let at = events.state.events.iter().position(answers)?;
+            let at = events.state.events.iter().position(of_a_publish)?;
             events.state.events.remove(at)
         });
-        match found {
-            Some(Given::Incoming(packet)) => {
-                self.lost = Some(lost);
-                Ok(incoming(packet))
-            }
-            _ => Err(lost),
-        }
+        let event = match found {
+            Some(Given::Outgoing(Outgoing::Publish(id))) => Event::Sent(id),
+            Some(Given::Incoming(packet)) => incoming(packet),
+            _ => return Err(lost),
+        };
+        self.lost = Some(lost);
+        Ok(event)
     }
 
     /// Drops what the lost connection brought and nobody has seen, if the broker sends it again.
@@ -190,5 +194,30 @@ fn lost(error: ConnectionError) -> ConnectionLostError {
         ConnectionError::ConnectionRefused(code) => ConnectionLostError::Refused(format!("{code:?}")),
         ConnectionError::Tls(error) => tls::lost(error),
         error => ConnectionLostError::Broken(error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn publish_and_its_answer_precede_the_loss() {
+        let mut inner = Inner::new(&Settings::new("press7", "localhost", 1), None);
+        let events = &mut inner.events.idle().expect("no turn runs").state.events;
+        events.push_back(Given::Outgoing(Outgoing::PingReq));
+        events.push_back(Given::Outgoing(Outgoing::Publish(7)));
+        events.push_back(Given::Incoming(Packet::PubAck(PubAck::new(7))));
+        let told = inner.last(ConnectionLostError::Broken("closed".into()));
+        assert!(matches!(told, Ok(Event::Sent(7))), "{told:?}");
+        for is_answer in [true, false] {
+            let lost = inner.lost.take().expect("the loss");
+            let told = inner.last(lost);
+            match told {
+                Ok(Event::Done(7)) => assert!(is_answer),
+                Err(ConnectionLostError::Broken(_)) => assert!(!is_answer),
+                other => panic!("{other:?}"),
+            }
+        }
     }
 }
