@@ -1,4 +1,4 @@
-//! What an MKPDU tells somebody who has the CAK and is no member, such as a tool that reads a capture.
+//! The contents of an MKPDU for a holder of the CAK who is no member, such as a reader of captures.
 
 use alloc::vec::Vec;
 

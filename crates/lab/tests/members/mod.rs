@@ -67,12 +67,12 @@ impl Association {
         Self { members: Vec::new(), wire, files }
     }
 
-    /// Adds a stopped gateway.
+    /// Adds a stopped gateway. A busy machine may stop it for more than the usual 100 ms.
     pub(crate) fn add(&mut self, macsec: &str, cak: &str) {
         let text = format!(
             "[field]\ninterface = \"field\"\n[uplink]\ninterface = \"uplink\"\n\
              [macsec]\ncak_file = \"CAK\"\n{macsec}\n[policy]\nallow = [\"profinet-rt\", \"lldp\"]\n\
-             [run]\npoll = \"block\"\n"
+             [run]\npoll = \"block\"\nmax_age_cyclic_ms = 1000\n"
         );
         self.add_configured(&text, cak);
     }

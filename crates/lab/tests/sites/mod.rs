@@ -159,6 +159,7 @@ pub(crate) fn configuration(
          [overlay]\nprivate_key_file = \"{name}.key\"\naddress = \"10.66.0.{own}\"\nvni = 42\n{listen}{overlay}\n\
          [[overlay.peer]]\nname = \"far\"\npublic_key = \"{}\"\nendpoint = \"{endpoint}\"\n\
          address = \"10.66.0.{other}\"\n{preshared}{peer}\n[policy]\n{policy}\n[run]\npoll = \"block\"\n\
+         max_age_cyclic_ms = 1000\n\
          [control]\nsocket = \"{}\"\n",
         *encode(&public_of(peer_key)),
         files.join(format!("{name}.sock")).display()
