@@ -1,7 +1,7 @@
 //! The Python module `antedate`: MQTT payloads sealed and opened, for applications with an MQTT
 //! client of their own.
 //!
-//! - `guard`: the class [`Guard`](guard::Guard), of [`antedate_mqtt::guard`]
+//! - `guard`: the class `Guard`, of [`antedate_mqtt::guard`]
 //! - `message`: what it opens
 //! - `error`: the exceptions
 

@@ -1,6 +1,6 @@
 //! `cargo xtask package`: a Debian package and a tarball of the program.
 //!
-//! Both are one tree of files ([`tree`]), which `dpkg-deb` and `tar` pack. `cargo-deb` would be a
+//! Both are one tree of files (`tree`), which `dpkg-deb` and `tar` pack. `cargo-deb` would be a
 //! tool to build in each CI, and packs no tarball; `dpkg-deb` is on every Debian.
 
 mod deb;

@@ -44,7 +44,7 @@ pub(super) struct Broker {
     /// A file whose first line is the password, for which `ps` shows no password
     #[arg(long, value_name = "FILE", requires = "username", conflicts_with = "pw")]
     pw_file: Option<PathBuf>,
-    /// Broker, user, password and topic in one: mqtt(s)://[USER[:PASSWORD]@]HOST[:PORT][/TOPIC]
+    #[arg(help = "Broker, user, password and topic in one: mqtt(s)://[USER[:PASSWORD]@]HOST[:PORT][/TOPIC]")]
     #[arg(short = 'L', long, value_parser = Url::parse, conflicts_with_all = ["host", "port", "username", "pw"])]
     url: Option<Url>,
     /// Certificates (PEM) to verify the broker's; turns TLS on
