@@ -27,7 +27,7 @@ pub(crate) fn create_state(py: Python<'_>, directory: PathBuf) -> PyResult<()> {
     py.detach(|| Store::create(&directory)).map_err(|fault| error::state(&fault))
 }
 
-/// All groups of a client: seals what it publishes, opens what it receives.
+/// All groups of a client. It seals payloads and opens messages.
 #[pyclass(frozen, module = "antedate")]
 pub(crate) struct Guard {
     /// `None` once it is closed.

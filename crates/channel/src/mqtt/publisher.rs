@@ -311,14 +311,12 @@ impl<N: Numbers> Publisher<N> {
         topic::check_name(topic).map_err(PublishError::Topic)?;
         self.burn();
         self.next = Next::Anything;
-        let Self { head, lane, long, .. } = self;
-        let (len, max) = (payload.len(), head.algorithm.max_payload());
-        let long = long.as_ref().ok_or(PublishError::TooLong { len, max })?;
-        // A prepared number is burnt under the lane's key, and never under this one.
-        let number = match lane {
-            Lane::Ccm(lane) => lane.next().map_err(PublishError::Number)?.number(),
-            _ => lane.numbers_mut().take().map_err(PublishError::Number)?,
+        let (Some(long), Lane::Ccm(lane)) = (&self.long, &mut self.lane) else {
+            let (len, max) = (payload.len(), self.head.algorithm.max_payload());
+            return Err(PublishError::TooLong { len, max });
         };
+        // A prepared number is burnt under the lane's key, and never under this one.
+        let number = lane.next().map_err(PublishError::Number)?.number();
         long.seal(number, time, topic, payload, out);
         Ok(number)
     }

@@ -30,7 +30,7 @@ pub(super) struct Stream {
     seen: HashMap<u64, u64>,
 }
 
-/// What a packet number says.
+/// The place of a packet number in its stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Number {
@@ -98,7 +98,14 @@ impl Audit {
 /// suite of 32 bits ends before they repeat.
 fn extended(low: u32, last: u64) -> u64 {
     let near = (last & !0xffff_ffff) | u64::from(low);
-    if near + (1 << 31) < last { near + (1 << 32) } else { near }
+    if near + (1 << 31) < last {
+        near + (1 << 32)
+    } else if near > last + (1 << 31) {
+        // A late frame of before the lower bits began again.
+        near.checked_sub(1 << 32).unwrap_or(near)
+    } else {
+        near
+    }
 }
 
 #[cfg(test)]
@@ -129,5 +136,7 @@ mod tests {
         assert_eq!(extended(1, 0xffff_fff0), 0x1_0000_0001);
         assert_eq!(extended(0xffff_ffef, 0xffff_fff0), 0xffff_ffef);
         assert_eq!(extended(7, 0x1_0000_0001), 0x1_0000_0007);
+        assert_eq!(extended(0xffff_fff0, 0x1_0000_0001), 0xffff_fff0, "late");
+        assert_eq!(extended(0xc000_0000, 1), 0xc000_0000, "a gap");
     }
 }

@@ -1,5 +1,5 @@
-//! `antedate inspect CAPTURE`: what the protected frames of a capture are, one line each, and whether
-//! a nonce was used twice.
+//! `antedate inspect CAPTURE`: a line for each protected frame of a capture, and an audit that finds
+//! nonces used twice.
 
 mod audit;
 mod reader;

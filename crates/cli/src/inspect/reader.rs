@@ -1,4 +1,4 @@
-//! What is known of the keys of a capture, and what a frame is with them.
+//! The keys of a capture, and the reading of its frames with them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

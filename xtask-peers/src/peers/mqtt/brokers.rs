@@ -4,8 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use xtask::shell::{Run, cache, has_program, program, root};
 
-/// Builds mochi and installs aedes. A machine that cannot fetch one goes on without it, and the report
-/// counts the others.
+/// Builds mochi and installs aedes. A machine that cannot fetch one goes on without it, and
+/// [`missing`] names it.
 pub(super) fn prepare() -> Result<(), String> {
     mochi()?;
     if let Err(reason) = aedes() {
@@ -22,6 +22,12 @@ pub(super) fn all() -> Result<Vec<String>, String> {
     all.extend(mochi.exists().then(|| format!("mochi={}", mochi.display())));
     all.extend(installed.exists().then(|| format!("aedes={}", aedes.display())));
     Ok(all)
+}
+
+/// The names of those that are not there.
+pub(super) fn missing(there: &[String]) -> Vec<&'static str> {
+    let is_there = |name: &str| there.iter().any(|one| one.split('=').next() == Some(name));
+    ["nats", "mochi", "aedes"].into_iter().filter(|name| !is_there(name)).collect()
 }
 
 fn mochi_program() -> Result<PathBuf, String> {
