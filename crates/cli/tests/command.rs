@@ -862,9 +862,18 @@ kill $P; wait $P || fail "SIGTERM ends with $?"
 test ! -e c.sock || fail "the socket stays"
 "$A" gateway run g.toml 2> log & P=$!
 for i in $(seq 200); do "$A" gateway status --socket c.sock > status 2> /dev/null && break; sleep 0.02; done
+"$A" gateway events --socket c.sock -- sh -c 'cat >> handed' > events & E=$!
+trap 'kill -9 $P $E 2> /dev/null || :' EXIT
+sleep 0.3
 kill -9 $P; wait $P || :
+for i in $(seq 200); do grep -q '"event":"begin","name":"no-answer"' events && break; sleep 0.02; done
 "$A" gateway run g.toml 2> log & P=$!
-for i in $(seq 200); do "$A" gateway status --socket c.sock > status 2> /dev/null && break; sleep 0.02; done
+for i in $(seq 200); do grep -q '"event":"end","name":"no-answer"' events && break; sleep 0.02; done
+sed 's/.*"event":"\([a-z]*\)","name":"\([a-z-]*\)".*/\1 \2/' events | grep -e answer -e restart > told
+printf 'begin no-answer\nrestart restart\nend no-answer\n' | cmp - told || fail "events: $(cat events)"
+sleep 0.1; kill $E; cmp events handed || fail "handed over: $(cat handed)"
+"$A" gateway events --socket c.sock -- /no/program > none 2> no && fail "an event is lost in silence"
+grep -q '^/no/program: cannot be started' no || fail "events: $(cat no)"
 kill $P; wait $P || fail "ends with $? after a crash"
 cat state/packet-numbers
 "#;

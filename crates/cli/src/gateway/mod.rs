@@ -1,6 +1,7 @@
 //! `antedate gateway`.
 
 mod check;
+mod events;
 mod health;
 mod init;
 mod key_status;
@@ -60,6 +61,16 @@ pub(crate) enum Verb {
         after_help = "Examples:\n  sudo antedate gateway status\n  sudo antedate gateway status --check      one line for a monitoring system\n  sudo antedate gateway status --json"
     )]
     Status(status::Status),
+    /// Print what needs the operator as it begins and ends, a line of JSON each, until it is ended.
+    ///
+    /// The events are the conditions of the manual's chapter "When it does not work", a gateway that
+    /// does not answer, and its restart. A program behind `--` is started for each event, with the
+    /// line on standard input: it may send a message, or write to a syslog server. It has 10
+    /// seconds.
+    #[command(
+        after_help = "Examples:\n  sudo antedate gateway events\n  sudo antedate gateway events -- logger --tag antedate --priority daemon.warning\n  sudo antedate gateway events -- logger --rfc5424 --server syslog.example.com --tag antedate"
+    )]
+    Events(events::Events),
     /// Send under another security association of the key file, from the next frame on.
     ///
     /// Receivers accept all associations of the key file at any time, so gateways may switch in any
@@ -100,6 +111,7 @@ impl Verb {
             Self::Init(verb) => verb.run(),
             Self::Observe(verb) => verb.run(),
             Self::Status(verb) => verb.run(),
+            Self::Events(verb) => verb.run(),
             Self::SwitchSa(verb) => verb.run(),
             Self::Rekey(verb) => verb.run(),
             Self::Reload(verb) => verb.run(),

@@ -99,15 +99,27 @@ impl State {
         }
     }
 
+    fn is_overwritten(&self, change: Change) -> io::Result<bool> {
+        match fs::read(self.file()) {
+            Ok(found) => Ok(change == Change::Missing || found != self.older),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
     fn write(&self, content: &[u8]) -> io::Result<()> {
         let mut open = fs::OpenOptions::new();
         let mut file = open.write(true).create(true).truncate(true).mode(0o600).open(self.file())?;
         io::Write::write_all(&mut file, content)
     }
 
-    /// Undoes a change.
+    /// Undoes a change. A file that the process put there afterwards stays: it had begun to write
+    /// before the change, and what was moved aside is older.
     pub(super) fn restore(&self, change: Change) -> io::Result<()> {
         match change {
+            Change::Missing | Change::OlderFile if self.is_overwritten(change)? => {
+                fs::remove_file(self.aside())
+            }
             Change::NoDirectory | Change::OlderDirectory => {
                 if self.directory.exists() {
                     fs::remove_dir_all(&self.directory)?;
@@ -122,7 +134,7 @@ impl State {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use antedate_host::numbers::{KeyId, NumberFile, Reservation};
+    use antedate_host::numbers::{KeyId, NumberFile, Place, Reservation};
 
     #[test]
     fn each_change_is_refused_and_undone() {
@@ -149,6 +161,25 @@ mod tests {
             let error = numbers.extend(&mut file, 200_000).expect_err("noticed").to_string();
             assert!(error.contains(words), "{change:?}: {error}");
             state.restore(change).expect("undone");
+        }
+    }
+
+    #[test]
+    fn write_that_was_under_way_stays() {
+        let desk = tempfile::tempdir().expect("a directory");
+        let place = desk.path().join("state");
+        let key = KeyId::new("kind", &[1]);
+        let mut file = NumberFile::create(&place).expect("made");
+        file.reserve(&[(key, 10)]).expect("written");
+        let state = State::of(&place).expect("copied");
+        for (round, change) in [Change::Missing, Change::OlderFile].into_iter().enumerate() {
+            let limit = 1_000 * (round as u64 + 1);
+            let during = || state.change(change);
+            file.raise_with(&[(key, Place([0; 8]), limit)], during).expect("written over it");
+            drop(file);
+            state.restore(change).expect("undone");
+            file = NumberFile::open(&place).expect("the last write is there");
+            assert_eq!(file.bound(&key, Place([0; 8])), limit);
         }
     }
 }
