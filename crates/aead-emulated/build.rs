@@ -55,21 +55,23 @@ fn root(out: &Path) -> String {
     format!("mod backend;{items}")
 }
 
-/// The test of the engine's feature `rustcrypto`, which this package does not have.
-const LEFT_OUT: &str = "rustcrypto.rs";
+/// Neither modules of the tests, nor for this package: the program of the integration tests, and
+/// the one of the feature `rustcrypto`.
+const LEFT_OUT: [&str; 2] = ["all.rs", "rustcrypto.rs"];
 
-/// A module for each integration test.
+/// The modules of the integration tests.
 fn tests(folder: &Path) -> String {
     let folder = folder.canonicalize().expect("the engine has tests");
-    let mut modules = String::new();
-    for path in files(&folder).iter().filter(|path| path.parent() == Some(&folder)) {
-        if path.ends_with(LEFT_OUT) {
-            continue;
-        }
-        let name = path.file_stem().expect("a file has a name").display();
-        modules += &format!("#[path = {path:?}]\nmod {name};\n");
-    }
-    modules
+    let tests = files(&folder)
+        .into_iter()
+        .filter(|path| path.parent() == Some(&folder) && !LEFT_OUT.iter().any(|name| path.ends_with(name)));
+    let common = ["common/mod.rs", "common/morus.rs"].map(|name| folder.join(name));
+    let module = |path: PathBuf| {
+        let named = if path.ends_with("mod.rs") { path.parent() } else { Some(&*path) };
+        let name = named.and_then(Path::file_stem).expect("a file has a name").display();
+        format!("#[path = {path:?}]\nmod {name};\n")
+    };
+    tests.chain(common).map(module).collect()
 }
 
 /// The text for the emulated CPU, on the same lines. Adds the kernels found.

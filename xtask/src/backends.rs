@@ -62,7 +62,7 @@ fn native() -> Result<String, Stop> {
     let file = cache("backends")?.join("native");
     let _ = std::fs::remove_file(&file);
     let mut command = cargo();
-    command.args(["test", "--locked", "--package", "antedate-aead", "--test", "properties"]);
+    command.args(["test", "--locked", "--package", "antedate-aead", "--test", "all"]);
     command.arg("executed_backends_are_recorded").env("ANTEDATE_BACKENDS", &file).tests(900)?;
     let names = read(&file)?;
     Ok(format!("this CPU: {}", names.lines().collect::<Vec<_>>().join(", ")))

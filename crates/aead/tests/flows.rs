@@ -1,13 +1,11 @@
 //! Packets from separately prepared nonces and flows equal those of the plain cipher.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
-mod common;
-
+use crate::common::{Counter, bytes, key, nonce_of};
 use antedate_aead::{
     Aes128Gcm, Aes256Gcm, Backend, Flow, FlowPool, Hole, LENGTHS, Linear, Nonce, SealPool, Template,
     TemplateError,
 };
-use common::{Counter, bytes, key, nonce_of};
 
 type Pool<S> = FlowPool<S, Counter, 4, 1600>;
 

@@ -1,13 +1,11 @@
 //! Pools of packets prepared for a front or a template, and the prediction of their lengths.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
-mod common;
-
+use crate::common::{Counter, bytes, key, nonce_of};
 use antedate_aead::{
     Aes128Ccm8, Aes128Gcm, Backend, ChaCha20Poly1305, Front, FrontPool, Fronted, Hole, Key, Nonce, Predictor,
     Sparse, Suite, Template, TemplateError, TemplatePool, Usual,
 };
-use common::{Counter, bytes, key, nonce_of};
 use proptest::{collection::vec, prelude::*};
 
 fn one_shot<S: Suite<NonceBytes = [u8; 12]>>(

@@ -1,15 +1,13 @@
 //! Packets prepared for a front equal those of the plain cipher, at any stage of preparation.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
-mod common;
-
+use crate::common::{bytes, key};
 use aes::cipher::{BlockCipherEncrypt, KeyInit};
 use antedate_aead::{
     Aegis128L, Aes128Ccm, Aes128Ccm8, Aes256Ccm8, AesCcm, AsconAead128, Backend, BlockCipher, CcmStar32,
     Front, FrontError, FrontSlot, FrontStandby, Fronted, Key, Nonce, NonceSequence, Opener, PrepareError,
     Sealer, Suite, Tag, research::Morus1280,
 };
-use common::{bytes, key};
 use proptest::{collection::vec, prelude::*};
 
 /// A chip's AES with its own formats for chains and masks.
@@ -236,7 +234,7 @@ fn every_offset_in_long_block_matches() {
 #[test]
 fn chip_matches_software() {
     let (aad, plain) = (bytes(20, 1), bytes(100, 2));
-    let chip = Key::<ChipCcm>::new(&common::key_bytes::<ChipCcm>(3)).unwrap();
+    let chip = Key::<ChipCcm>::new(&crate::common::key_bytes::<ChipCcm>(3)).unwrap();
     let software = key::<AesCcm<antedate_aead::Aes128, 13, 8>>(3, Backend::Portable);
     assert_eq!(one_shot(&chip, 5, &aad, &plain), one_shot(&software, 5, &aad, &plain));
     let mut sealer = Sealer::new(chip, Counter(5));
@@ -316,7 +314,7 @@ fn oversized_rest_returns_packet_unspent() {
 #[test]
 fn left_packet_is_sealed_once_later() {
     let mut standby =
-        FrontStandby::<Aes128Ccm8, _, 64, 1>::new(key(0, Backend::detect()), common::Counter(3, 6));
+        FrontStandby::<Aes128Ccm8, _, 64, 1>::new(key(0, Backend::detect()), crate::common::Counter(3, 6));
     let [front, other] = [&b"force "[..], b"force: "].map(|text| Front::new(b"a", text, &[20]).unwrap());
     assert!(standby.resume_front(&front).is_none(), "nothing was left");
     standby.prepare_front(&front).unwrap().leave();
@@ -327,7 +325,7 @@ fn left_packet_is_sealed_once_later() {
     }) {}
     let sealed = standby.resume_front(&front).unwrap().seal(b"of 81.5 tonnes").unwrap();
     let mut out = [0; 20];
-    let nonce = Nonce::assume_unique(common::nonce_of(3));
+    let nonce = Nonce::assume_unique(crate::common::nonce_of(3));
     let tag = key::<Aes128Ccm8>(0, Backend::detect()).seal(nonce, b"a", b"force of 81.5 tonnes", &mut out);
     assert_eq!((sealed.ciphertext(), sealed.tag().as_bytes()), (&out[..], tag.as_bytes()));
     drop(sealed);
@@ -340,7 +338,7 @@ fn left_packet_is_sealed_once_later() {
 #[test]
 fn misfit_and_exhaustion_keep_left_packet() {
     let mut standby =
-        FrontStandby::<Aes128Ccm8, _, 64, 1>::new(key(0, Backend::detect()), common::Counter(3, 4));
+        FrontStandby::<Aes128Ccm8, _, 64, 1>::new(key(0, Backend::detect()), crate::common::Counter(3, 4));
     let [front, long] = [&[20][..], &[65]].map(|lengths| Front::new(b"a", b"force ", lengths).unwrap());
     standby.prepare_front(&front).unwrap().leave();
     let error = standby.prepare_front(&long).unwrap_err();

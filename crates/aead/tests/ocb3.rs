@@ -1,10 +1,8 @@
 //! AES-128-OCB3 against RFC 7253 and the RustCrypto crate, on every backend of this CPU.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
-mod common;
-
+use crate::common::{Counter, bytes, key, key_bytes, nonce_of};
 use antedate_aead::{Aes128Ocb3, Backend, Key, Nonce, OpenPool, Opener, SealPool, Sealer, Slot};
-use common::{Counter, bytes, key, key_bytes, nonce_of};
 use proptest::{collection::vec, prelude::*};
 
 fn one_shot(backend: Backend, aad: &[u8], plain: &[u8]) -> (Vec<u8>, [u8; 16]) {

@@ -1,12 +1,10 @@
 //! Opening a packet expected with its associated data and length.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
-mod common;
-
+use crate::common::{bytes, key};
 use antedate_aead::{
     Aes128Ccm8, Aes256Ccm, AuthenticationError, Backend, CoseCcm16_64_128, Fronted, Nonce, OpenStandby,
 };
-use common::{bytes, key};
 use proptest::prelude::*;
 
 const AAD: usize = 48;

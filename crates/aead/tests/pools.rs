@@ -1,13 +1,11 @@
 //! Prepared packets equal those of the plain cipher, at any stage of preparation.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
-mod common;
-
+use crate::common::{Counter, bytes, key, nonce_of};
 use antedate_aead::{
     Aegis128L, Aes128Ccm, Aes128Gcm, Aes128Ocb3, Aes256Gcm, AuthenticationError, Backend, ChaCha20Poly1305,
     Nonce, NonceSequence, OpenPool, SealPool, Suite, Usual, research::Morus1280,
 };
-use common::{Counter, bytes, key, nonce_of};
 
 fn prepared_is_one_shot<S: Usual>() {
     for backend in Backend::available() {

@@ -2,13 +2,11 @@
 //! portable one's.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
-mod common;
-
+use crate::common::{Counter, key, nonce_of};
 use antedate_aead::{
     Aes128Gcm, Aes128Ocb3, Aes256Gcm, Backend, ChaCha20Poly1305, Hole, Nonce, OpenPool, Opener, SealPool,
     Sealer, Sparse, Template, TemplateSlot, Usual,
 };
-use common::{Counter, key, nonce_of};
 use proptest::{collection::vec, prelude::*};
 
 fn one_shot<S: Usual>(backend: Backend, aad: &[u8], plain: &[u8]) -> (Vec<u8>, [u8; 16]) {
@@ -148,7 +146,7 @@ proptest! {
 }
 
 fn flips<S: Usual + Sparse>() {
-    let (aad, plain) = (common::bytes(20, 1), common::bytes(33, 2));
+    let (aad, plain) = (crate::common::bytes(20, 1), crate::common::bytes(33, 2));
     for backend in Backend::available() {
         let (sealed, tag) = one_shot::<S>(backend, &aad, &plain);
         let packet = [&aad[..], &sealed, &tag].concat();

@@ -1,14 +1,12 @@
 //! A key stream that continues from packet to packet.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
-mod common;
-
+use crate::common::bytes;
 use aes::cipher::{BlockCipherEncrypt, KeyInit};
 use antedate_aead::{
     Aes128, Aes256, Backend, BlockCipher,
     unauthenticated::{CounterBlock, CtrStream, OutOfStreamError, StreamEndedError},
 };
-use common::bytes;
 use proptest::{collection::vec, prelude::*};
 
 fn hex<const N: usize>(text: &str) -> [u8; N] {

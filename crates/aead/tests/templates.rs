@@ -1,13 +1,11 @@
 //! Accepted templates, and packets that do not fit one.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
-mod common;
-
+use crate::common::{Counter, key, nonce_of};
 use antedate_aead::{
     Aes128Gcm, Aes256Gcm, Backend, ChaCha20Poly1305, Hole, Nonce, Opener, PrepareError, Sealer, Sparse,
     Template, TemplateError, TemplateSlot, TemplateStandby, Usual,
 };
-use common::{Counter, key, nonce_of};
 
 #[test]
 fn bad_template_names_its_cause() {

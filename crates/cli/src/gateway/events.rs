@@ -33,6 +33,13 @@ pub(crate) struct Events {
     program: Vec<String>,
 }
 
+/// A look at a gateway.
+enum Seen {
+    Status(Box<Status>),
+    /// It does not answer, with the reason.
+    Silence(String),
+}
+
 /// A condition's name and subject.
 type Key = (String, String);
 
@@ -64,11 +71,11 @@ impl Events {
         }
     }
 
-    fn look(&self) -> Result<Box<Status>, String> {
+    fn look(&self) -> Seen {
         match ask(&self.running.socket, Request::Status {}) {
-            Ok(Reply { status: Some(status), .. }) => Ok(status),
-            Ok(reply) => Err(reply.message),
-            Err(fault) => Err(format!("{}: {}", fault.file.display(), fault.what)),
+            Ok(Reply { status: Some(status), .. }) => Seen::Status(status),
+            Ok(reply) => Seen::Silence(reply.message),
+            Err(fault) => Seen::Silence(format!("{}: {}", fault.file.display(), fault.what)),
         }
     }
 
@@ -88,26 +95,26 @@ impl Events {
             // A program that reads nothing may have ended.
             let _ = input.write_all(line.as_bytes());
         }
-        if let Err(why) = wait(&mut child) {
+        if let Some(why) = failure(&mut child) {
             output::tell(format!("antedate: {program}: {why}"));
         }
         Ok(())
     }
 }
 
-fn wait(child: &mut Child) -> Result<(), String> {
+/// Waits for a program's end. Returns the reason if it failed.
+fn failure(child: &mut Child) -> Option<String> {
     let end = Instant::now() + PATIENCE;
     loop {
         match child.try_wait() {
-            Ok(Some(status)) if status.success() => return Ok(()),
-            Ok(Some(status)) => return Err(status.to_string()),
+            Ok(Some(status)) => return (!status.success()).then(|| status.to_string()),
             Ok(None) if Instant::now() < end => sleep(Duration::from_millis(10)),
             Ok(None) => {
                 let _ = child.kill();
                 let _ = child.wait();
-                return Err(format!("did not end within {} s, and was killed", PATIENCE.as_secs()));
+                return Some(format!("did not end within {} s, and was killed", PATIENCE.as_secs()));
             }
-            Err(error) => return Err(error.to_string()),
+            Err(error) => return Some(error.to_string()),
         }
     }
 }
@@ -125,10 +132,10 @@ struct Known {
 
 impl Known {
     /// Compares with the last look, and returns a line for each difference: ends before begins.
-    fn take(&mut self, seen: &Result<Box<Status>, String>, now: f64) -> Vec<String> {
+    fn take(&mut self, seen: &Seen, now: f64) -> Vec<String> {
         let mut lines = Vec::new();
         let warnings = match seen {
-            Ok(status) => {
+            Seen::Status(status) => {
                 if self.pid.replace(status.pid).is_some_and(|before| before != status.pid) {
                     let what = format!("the gateway was started again, as process {}", status.pid);
                     let restart =
@@ -137,7 +144,7 @@ impl Known {
                 }
                 status.warnings.clone()
             }
-            Err(why) => {
+            Seen::Silence(why) => {
                 let remedy = "look for its reason: journalctl -u antedate-gateway";
                 let warning = Warning {
                     name: SILENT.into(),
@@ -186,7 +193,7 @@ fn line(event: &str, warning: &Warning, seconds: f64, time: f64) -> String {
 mod tests {
     use super::*;
 
-    fn status(pid: u32, names: &[(&str, &str)]) -> Result<Box<Status>, String> {
+    fn status(pid: u32, names: &[(&str, &str)]) -> Seen {
         let warning = |(name, about): &(&str, &str)| Warning {
             name: (*name).into(),
             about: (*about).into(),
@@ -194,10 +201,10 @@ mod tests {
             ..Warning::default()
         };
         let warnings = names.iter().map(warning).collect();
-        Ok(Box::new(Status { pid, warnings, ..Status::default() }))
+        Seen::Status(Box::new(Status { pid, warnings, ..Status::default() }))
     }
 
-    fn told(known: &mut Known, seen: &Result<Box<Status>, String>, now: f64) -> Vec<String> {
+    fn told(known: &mut Known, seen: &Seen, now: f64) -> Vec<String> {
         let read = |line: String| {
             let value: serde_json::Value = serde_json::from_str(&line).unwrap();
             let text = |key: &str| value[key].as_str().unwrap().to_owned();
@@ -224,8 +231,8 @@ mod tests {
     fn silence_is_a_condition_and_ends_no_other() {
         let mut known = Known::default();
         told(&mut known, &status(7, &[("no-key", "")]), 100.0);
-        assert_eq!(told(&mut known, &Err("gone".into()), 101.0), ["begin no-answer  0.0"]);
-        assert!(told(&mut known, &Err("still gone".into()), 102.0).is_empty());
+        assert_eq!(told(&mut known, &Seen::Silence("gone".into()), 101.0), ["begin no-answer  0.0"]);
+        assert!(told(&mut known, &Seen::Silence("still gone".into()), 102.0).is_empty());
         assert_eq!(
             told(&mut known, &status(8, &[]), 103.0),
             ["restart restart  0.0", "end no-answer  2.0", "end no-key  5.0"]
