@@ -872,7 +872,7 @@ for i in $(seq 200); do grep -q '"event":"end","name":"no-answer"' events && bre
 sed 's/.*"event":"\([a-z]*\)","name":"\([a-z-]*\)".*/\1 \2/' events | grep -e answer -e restart > told
 printf 'begin no-answer\nrestart restart\nend no-answer\n' | cmp - told || fail "events: $(cat events)"
 sleep 0.1; kill $E; cmp events handed || fail "handed over: $(cat handed)"
-"$A" gateway events --socket c.sock -- /no/program > none 2> no && fail "an event is lost in silence"
+timeout 20 "$A" gateway events --socket none.sock -- /no/program > none 2> no && fail "an event is lost in silence"
 grep -q '^/no/program: cannot be started' no || fail "events: $(cat no)"
 kill $P; wait $P || fail "ends with $? after a crash"
 cat state/packet-numbers
