@@ -3,6 +3,7 @@
 use crate::daemon::{Gateway, Keys, Options, SUITES};
 use crate::net;
 use crate::place;
+use serde_json::Value;
 use std::fs;
 use std::io::Write;
 use std::process::Stdio;
@@ -10,6 +11,8 @@ use xtask::report::{StepResult, Stop};
 use xtask::shell::{Run, program, root, until};
 
 const LISTEN: &str = "127.0.0.1:9464";
+const DASHBOARD: &str = "docs/examples/antedate.dashboard.json";
+const MANUAL: &str = "docs/src/monitoring.md";
 const SERVER: &str = "127.0.0.1:9490";
 
 /// Does nothing: packages suffice.
@@ -57,6 +60,14 @@ pub(crate) fn run() -> StepResult {
     };
     until("a scrape", 30.0, || query("antedate_forwarding == 1 and on () up == 1"))?;
     let count = until("the series", 10.0, || query("count({job=\"antedate\"})"))?;
+    let queries = dashboard()?;
+    for expr in &queries {
+        let server = format!("http://{SERVER}");
+        net::inside("gwa", "promtool")
+            .args(["query", "instant", &server, expr])
+            .read(10)
+            .map_err(|why| format!("{DASHBOARD}: `{expr}`: {why}"))?;
+    }
     net::ip(&["-n", "gwb", "link", "set", "uplink", "down"])?;
     until("an alert", 40.0, || {
         query("ALERTS{alertname=\"AntedateLinkDown\", alertstate=\"firing\", port=\"uplink\"}")
@@ -64,7 +75,30 @@ pub(crate) fn run() -> StepResult {
     drop(server);
     gateway.stop()?;
     let count = count.split_whitespace().nth(2).unwrap_or("?").to_owned();
-    Ok(format!("{count} series scraped, {alerts} alerts checked, one fired"))
+    Ok(format!(
+        "{count} series scraped, {alerts} alerts checked, one fired, {} queries of the dashboard",
+        queries.len()
+    ))
+}
+
+/// The dashboard's queries, with values for Grafana's variables. Each metric must be in the manual.
+fn dashboard() -> Result<Vec<String>, String> {
+    let text = fs::read_to_string(root().join(DASHBOARD)).map_err(|e| format!("{DASHBOARD}: {e}"))?;
+    let manual = fs::read_to_string(root().join(MANUAL)).map_err(|e| format!("{MANUAL}: {e}"))?;
+    let dashboard: Value = serde_json::from_str(&text).map_err(|e| format!("{DASHBOARD}: {e}"))?;
+    let panels = dashboard["panels"].as_array().into_iter().flatten();
+    let targets = panels.flat_map(|panel| panel["targets"].as_array().into_iter().flatten());
+    let mut queries = Vec::new();
+    for expr in targets.filter_map(|target| target["expr"].as_str()) {
+        let names = expr.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
+        for name in names.filter(|name| name.starts_with("antedate_")) {
+            if !manual.contains(&format!("`{name}`")) {
+                return Err(format!("{DASHBOARD}: {name} is no metric of {MANUAL}"));
+            }
+        }
+        queries.push(expr.replace("$__rate_interval", "1m").replace("$instance", ".+"));
+    }
+    if queries.is_empty() { Err(format!("{DASHBOARD} has no query")) } else { Ok(queries) }
 }
 
 /// `promtool check metrics` on the text that a client without OpenMetrics gets.

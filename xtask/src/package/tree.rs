@@ -52,7 +52,9 @@ impl Tree {
             let below = file.strip_prefix(sources.join("docs/src")).map_err(|e| e.to_string())?;
             self.copy_as(&file, &format!("{DOCUMENTS}/{}", below.display()))?;
         }
-        self.copy(&examples.join("antedate.rules.yml"), &format!("{DOCUMENTS}/examples"))?;
+        for example in ["antedate.rules.yml", "antedate.dashboard.json", "antedate-events.service"] {
+            self.copy(&examples.join(example), &format!("{DOCUMENTS}/examples"))?;
+        }
         self.copy(&sources.join("CHANGELOG.md"), DOCUMENTS)?;
         let licences = ["LICENSE-APACHE", "LICENSE-MIT"].map(|name| fs::read_to_string(sources.join(name)));
         let [apache, mit] = licences;
