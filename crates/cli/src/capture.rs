@@ -2,6 +2,9 @@
 //! (draft-ietf-opsawg-pcapng). Octets come from anywhere: each length is checked.
 
 use std::fmt;
+use std::io::{self, Read};
+
+use flate2::read::MultiGzDecoder;
 
 const ETHERNET: u32 = 1;
 const SECTION: u32 = 0x0a0d_0d0a;
@@ -18,6 +21,8 @@ pub(crate) enum CaptureError {
     Order,
     Link(u32),
     NoEthernet,
+    Packing,
+    TooLong,
 }
 
 impl fmt::Display for CaptureError {
@@ -28,8 +33,37 @@ impl fmt::Display for CaptureError {
             Self::Order => f.write_str("has a section of an unknown order of octets"),
             Self::Link(link) => write!(f, "has frames of link type {link}, not of Ethernet"),
             Self::NoEthernet => f.write_str("has no Ethernet frames"),
+            Self::Packing => f.write_str("is packed by gzip, and damaged"),
+            Self::TooLong => f.write_str("has more than 4 GiB when it is unpacked"),
         }
     }
+}
+
+/// The remedy of a fault.
+pub(crate) const REMEDY: &str =
+    "name a capture of Ethernet frames in the format pcap or pcapng, plain or packed by gzip";
+/// The most octets of an unpacked capture.
+const UNPACKED_MAX: u64 = 4 << 30;
+
+/// The capture, unpacked if it is packed by gzip. What was there before a cut is kept.
+///
+/// # Errors
+/// The fault, if it is damaged, or longer than 4 GiB.
+pub(crate) fn unpacked(octets: Vec<u8>) -> Result<Vec<u8>, CaptureError> {
+    unpacked_below(octets, UNPACKED_MAX)
+}
+
+fn unpacked_below(octets: Vec<u8>, most: u64) -> Result<Vec<u8>, CaptureError> {
+    if !octets.starts_with(&[0x1f, 0x8b]) {
+        return Ok(octets);
+    }
+    let mut plain = Vec::new();
+    match MultiGzDecoder::new(&octets[..]).take(most + 1).read_to_end(&mut plain) {
+        Ok(_) => {}
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof && !plain.is_empty() => {}
+        Err(_) => return Err(CaptureError::Packing),
+    }
+    if plain.len() as u64 > most { Err(CaptureError::TooLong) } else { Ok(plain) }
 }
 
 /// Calls `each` with the seconds since the first frame, and the frame.
@@ -236,6 +270,34 @@ mod tests {
         for len in 0..file.len() {
             let _ = frames(&file[..len]);
         }
+    }
+
+    #[test]
+    fn packed_capture_is_unpacked() {
+        use std::io::Write;
+        let mut file = words(u32::to_le_bytes, &[0xa1b2_c3d4, 0, 0, 0, 65_535, 1]);
+        for second in 0..500 {
+            file.extend(words(
+                u32::to_le_bytes,
+                &[second, second.wrapping_mul(2_654_435_761) % 1_000_000, 3, 3],
+            ));
+            file.extend([1, 2, second as u8]);
+        }
+        let pack = |octets: &[u8]| {
+            let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+            packer.write_all(octets).and_then(|()| packer.finish()).expect("packed")
+        };
+        let packed = pack(&file);
+        assert_eq!(unpacked(packed.clone()), Ok(file.clone()));
+        assert_eq!(unpacked(file.clone()), Ok(file.clone()), "not packed");
+        let both = [pack(&file[..100]), pack(&file[100..])].concat();
+        assert_eq!(unpacked(both), Ok(file.clone()), "two in a row");
+        let cut = unpacked(packed[..packed.len() / 2].to_vec()).expect("the first half");
+        assert!(!cut.is_empty() && file.starts_with(&cut) && frames(&cut).is_ok());
+        let mut damaged = packed.clone();
+        damaged[packed.len() / 2] ^= 0xff;
+        assert!(unpacked(damaged).is_err());
+        assert_eq!(unpacked_below(packed, 99), Err(CaptureError::TooLong));
     }
 
     #[test]

@@ -8,6 +8,8 @@ mod memory;
 mod retired;
 #[path = "processes/rights.rs"]
 mod rights;
+#[path = "processes/watching.rs"]
+mod watching;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -29,6 +31,7 @@ const TESTS: &[harness::Test] = &[
     ("ended_dtls_session_leaves_memory", retired::ended_dtls_session_leaves_memory),
     ("retired_group_key_leaves_memory", retired::retired_group_key_leaves_memory),
     ("gateway_gives_up_rights", rights::gateway_gives_up_rights),
+    ("status_is_watched", watching::status_is_watched),
 ];
 const ANTEDATE: &str = env!("CARGO_BIN_EXE_antedate");
 /// A frame of a cyclic flow, and one of another kind, without their numbers.

@@ -7,6 +7,7 @@
 //! - [`emulator`] is the wire between the gateways, with faults,
 //! - [`tap`] observes the wire like an attacker,
 //! - [`roundtrip`] measures single round trips for benchmarks,
+//! - [`screen`] draws a live view on a terminal,
 //! - [`process`] starts the lab's processes.
 
 pub mod demo;
@@ -17,6 +18,7 @@ pub mod output;
 pub mod process;
 pub mod realtime;
 pub mod roundtrip;
+pub mod screen;
 pub mod station;
 pub mod sys;
 pub mod tap;

@@ -58,7 +58,7 @@ pub(crate) enum Verb {
     Observe(observe::Observe),
     /// Show the state and the counters of a running gateway.
     #[command(
-        after_help = "Examples:\n  sudo antedate gateway status\n  sudo antedate gateway status --check      one line for a monitoring system\n  sudo antedate gateway status --json"
+        after_help = "Examples:\n  sudo antedate gateway status\n  sudo antedate gateway status --watch      live, until q\n  sudo antedate gateway status --check      one line for a monitoring system\n  sudo antedate gateway status --json"
     )]
     Status(status::Status),
     /// Print what needs the operator as it begins and ends, a line of JSON each, until it is ended.

@@ -63,14 +63,9 @@ impl Observe {
 fn read_capture(file: &Path, observer: &mut Observer) -> Done {
     let octets = fs::read(file)
         .map_err(|error| Fault::of_io(file, "read the capture", &error, "name a file of pcap or pcapng"))?;
-    capture::read(&octets, |at, frame| observer.see(None, at, frame)).map_err(|error| {
-        Fault::of_file(
-            file,
-            error.to_string(),
-            "name a capture of Ethernet frames in the format pcap or pcapng",
-        )
-        .into()
-    })
+    let octets = capture::unpacked(octets);
+    let read = |octets: Vec<u8>| capture::read(&octets, |at, frame| observer.see(None, at, frame));
+    octets.and_then(read).map_err(|error| Fault::of_file(file, error.to_string(), capture::REMEDY).into())
 }
 
 /// Listens at both ports, beside a running gateway or without one. Sends nothing.

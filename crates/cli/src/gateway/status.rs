@@ -1,12 +1,15 @@
 //! `antedate gateway status`.
 
+mod table;
+mod watch;
+
 use std::fmt::Write;
 use std::path::PathBuf;
 
 use antedate_gateway::run::control::{Reply, Request, ask};
 use antedate_gateway::run::status::{
-    Agreement, Forwarding, Macsec, Overlay, OverlayPeer, PathMtu, Port, Preparation, Status as Document,
-    Thread, TransmitSa,
+    Agreement, Flows, Forwarding, Macsec, Overlay, OverlayPeer, PathMtu, Port, Preparation,
+    Status as Document, Thread, TransmitSa,
 };
 use antedate_host::fault::Fault;
 use clap::Args;
@@ -26,6 +29,9 @@ pub(crate) struct Status {
     /// Print one line for a monitoring system, and exit with 0 (OK), 1 (WARNING) or 2 (CRITICAL).
     #[arg(long, conflicts_with = "json")]
     check: bool,
+    /// Show the state live, once a second, until q, Ctrl-C or a closed output.
+    #[arg(long, conflicts_with_all = ["json", "check"])]
+    watch: bool,
 }
 
 impl Status {
@@ -40,6 +46,9 @@ impl Status {
             };
             output::print(&line)?;
             return if level == Level::Ok { Ok(()) } else { Err(Failure::State(level.code())) };
+        }
+        if self.watch {
+            return watch::run(socket);
         }
         let reply = ask(socket, Request::Status {})?;
         let Some(status) = reply.status else {
@@ -80,6 +89,9 @@ impl Page {
         status.threads.iter().for_each(|thread| page.thread(thread));
         page.direction("out", &status.out);
         page.direction("in", &status.inward);
+        if let Some(flows) = &status.flows {
+            page.flows(flows);
+        }
         match (&status.macsec, &status.overlay) {
             (Some(macsec), _) => page.macsec(macsec),
             (None, Some(overlay)) => page.overlay(overlay),
@@ -141,6 +153,16 @@ impl Page {
         self.count("super-frames cut:", direction.segmented);
         self.count("joined to super-frames:", direction.joined);
         self.count("checksums completed:", direction.checksums_completed);
+    }
+
+    fn flows(&mut self, known: &Flows) {
+        let Flows { limit, watchdog_cycles, flows, .. } = known;
+        self.line("flows", &format!("{} of at most {limit}, watchdog {watchdog_cycles} cycles", flows.len()));
+        if !flows.is_empty() {
+            self.line("", &table::head());
+        }
+        flows.iter().for_each(|flow| self.line("", &table::row(flow)));
+        self.count("found no place:", known.no_room);
     }
 
     fn macsec(&mut self, macsec: &Macsec) {

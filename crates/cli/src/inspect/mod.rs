@@ -3,6 +3,7 @@
 
 mod audit;
 mod reader;
+mod why;
 
 use std::fs;
 use std::io::{BufWriter, Write};
@@ -18,7 +19,7 @@ use clap::Args;
 use serde::Serialize;
 
 use self::audit::{Number, Stream};
-use self::reader::{Protected, Reader, Seen};
+use self::reader::{Opened, Protected, Reader, Seen, bare, ethertype};
 use crate::failure::{Done, Failure};
 use crate::output::{self, Kind};
 use crate::{capture, hardened};
@@ -32,9 +33,10 @@ Examples:
   antedate inspect plant.pcapng
   antedate inspect plant.pcapng --cak /etc/antedate/cak --write plain.pcap
   antedate inspect plant.pcap --keys keys.toml --quiet
+  antedate inspect plant.pcap.gz --keys keys.toml --why
   antedate inspect plant.pcap --json > frames.jsonl")]
 pub(crate) struct Inspect {
-    /// The capture of Ethernet frames (pcap or pcapng).
+    /// The capture of Ethernet frames (pcap or pcapng, plain or packed by gzip).
     #[arg(value_name = "CAPTURE")]
     file: PathBuf,
     /// Static keys: the gateways' key_file.
@@ -44,6 +46,10 @@ pub(crate) struct Inspect {
     /// distributes are unwrapped.
     #[arg(long, value_name = "FILE")]
     cak: Option<PathBuf>,
+    /// Try the known deviations of senders on refused frames, and name the one that fits: key,
+    /// association, suite, order of octets, start of the counter, cut ICV, addresses.
+    #[arg(long)]
+    why: bool,
     /// Write the frames that were opened, and unprotected ones, to FILE, for Wireshark.
     #[arg(long, value_name = "FILE")]
     write: Option<PathBuf>,
@@ -62,6 +68,9 @@ struct Line {
     octets: usize,
     source: String,
     destination: String,
+    /// The VLANs in clear, outermost first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    vlans: Vec<u16>,
     kind: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     sci: Option<String>,
@@ -91,33 +100,43 @@ impl Inspect {
         if let Some(warning) = hardened::close_memory() {
             output::tell(format_args!("antedate: {warning}"));
         }
+        let octets = fs::read(&self.file).map_err(|error| {
+            Fault::of_io(&self.file, "read the capture", &error, "name a file of pcap or pcapng")
+        })?;
+        let cannot =
+            |error: capture::CaptureError| Fault::of_file(&self.file, error.to_string(), capture::REMEDY);
+        let octets = capture::unpacked(octets).map_err(cannot)?;
         let mut reader = Reader::new();
+        if self.why {
+            reader.explain();
+        }
+        // Faults of the capture are told by the second reading.
+        let _ = capture::read(&octets, |_, frame| reader.expect(frame));
         if let Some(file) = &self.keys {
             reader.add_keys(&KeyFile::load(file, process::user())?);
         }
         if let Some(file) = &self.cak {
             reader.add_caks(CakFile::load(file, process::user())?.list());
         }
-        let octets = fs::read(&self.file).map_err(|error| {
-            Fault::of_io(&self.file, "read the capture", &error, "name a file of pcap or pcapng")
-        })?;
         let mut plain = self.write.as_deref().map(create).transpose()?;
         let mut out = BufWriter::new(std::io::stdout().lock());
         let mut summary = Summary { frames: 0, opened: 0, refused: 0, streams: Vec::new() };
         let mut unwritten = None;
         capture::read(&octets, |seconds, frame| {
-            let seen = reader.see(frame);
+            let (untagged, tags) = bare(frame);
+            let seen = reader.see(&untagged);
             summary.frames += 1;
             let within = match &seen {
-                Seen::Protected(Protected { opened: Some(Ok(within)), .. }) => Some(&within[..]),
+                Seen::Protected(Protected { opened: Some(Ok(within)), .. }) => within.frame(),
                 Seen::Other(_) => Some(frame),
                 _ => None,
             };
-            summary.opened += u64::from(within.is_some() && matches!(seen, Seen::Protected(_)));
+            let is_opened = matches!(seen, Seen::Protected(Protected { opened: Some(Ok(_)), .. }));
+            summary.opened += u64::from(is_opened);
             let is_refused =
-                matches!(seen, Seen::Malformed(_) | Seen::Protected(Protected { opened: Some(Err(_)), .. }));
+                matches!(seen, Seen::Malformed(..) | Seen::Protected(Protected { opened: Some(Err(_)), .. }));
             summary.refused += u64::from(is_refused);
-            let line = line(seconds, frame, &seen);
+            let line = line(seconds, frame, &tags, &seen);
             let printed = if self.quiet {
                 Ok(())
             } else if self.json {
@@ -132,10 +151,7 @@ impl Inspect {
             };
             unwritten = unwritten.take().or(printed.err()).or(written.err());
         })
-        .map_err(|error| {
-            let remedy = "name a capture of Ethernet frames in the format pcap or pcapng";
-            Fault::of_file(&self.file, error.to_string(), remedy)
-        })?;
+        .map_err(cannot)?;
         if let Some(plain) = &mut plain {
             unwritten = unwritten.or(plain.flush().err());
         }
@@ -163,18 +179,23 @@ fn create(file: &Path) -> Result<Pcap, Failure> {
         .map_err(|error| Fault::of_io(file, "write here", &error, "give --write another file"))?)
 }
 
-fn line(seconds: f64, frame: &[u8], seen: &Seen) -> Line {
+fn line(seconds: f64, frame: &[u8], tags: &[u16], seen: &Seen) -> Line {
     let address = |at: usize| {
         let octets = frame.get(at..at + 6).unwrap_or_default();
         octets.iter().map(|octet| format!("{octet:02x}")).collect::<Vec<_>>().join(":")
     };
     let name = |ethertype: u16| format!("{ethertype:04x}");
-    let within =
-        |frame: &[u8]| frame.get(12..).and_then(<[u8]>::first_chunk).copied().map(u16::from_be_bytes);
-    let base =
-        Line { seconds, octets: frame.len(), source: address(6), destination: address(0), ..Line::default() };
+    let within = |opened: &Opened| ethertype(&bare(opened.frame()?).0);
+    let base = Line {
+        seconds,
+        octets: frame.len(),
+        source: address(6),
+        destination: address(0),
+        vlans: tags.iter().map(|tag| tag & 0x0fff).collect(),
+        ..Line::default()
+    };
     match seen {
-        Seen::Protected(Protected { sci, an, number, order, is_encrypted, opened }) => Line {
+        Seen::Protected(Protected { sci, an, number, order, is_encrypted, opened, why }) => Line {
             kind: "macsec",
             sci: sci.map(|sci| sci.to_string()),
             an: Some(an.number()),
@@ -182,14 +203,20 @@ fn line(seconds: f64, frame: &[u8], seen: &Seen) -> Line {
             order: Some(*order),
             ethertype: opened.as_ref().and_then(|opened| within(opened.as_ref().ok()?)).map(name),
             verdict: match opened {
-                Some(Ok(_)) => "authentic".to_owned(),
-                Some(Err(why)) => format!("refused: {why}"),
+                Some(Ok(Opened::Whole(_))) => "authentic".to_owned(),
+                Some(Ok(Opened::Piece)) => "authentic, a fragment".to_owned(),
+                Some(Ok(Opened::Completed(frame))) => {
+                    format!("authentic, the last fragment of {} octets", frame.len())
+                }
+                Some(Err(reason)) => refused(reason, why.as_deref()),
                 None if *is_encrypted => "encrypted".to_owned(),
                 None => "not encrypted, not checked".to_owned(),
             },
             ..base
         },
-        Seen::Malformed(why) => Line { kind: "macsec", verdict: format!("refused: {why}"), ..base },
+        Seen::Malformed(reason, why) => {
+            Line { kind: "macsec", verdict: refused(reason, why.as_deref()), ..base }
+        }
         Seen::Mkpdu { sci, message, key, proven } => Line {
             kind: "mka",
             sci: Some(sci.to_string()),
@@ -213,11 +240,31 @@ fn line(seconds: f64, frame: &[u8], seen: &Seen) -> Line {
     }
 }
 
+fn refused(reason: impl std::fmt::Display, why: Option<&str>) -> String {
+    match why {
+        Some(why) => format!("refused: {reason}; it fits so: {why}"),
+        None => format!("refused: {reason}"),
+    }
+}
+
 impl std::fmt::Display for Line {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { seconds, octets, source, destination, kind, sci, an, number, order, ethertype, verdict } =
-            self;
+        let Self {
+            seconds,
+            octets,
+            source,
+            destination,
+            vlans,
+            kind,
+            sci,
+            an,
+            number,
+            order,
+            ethertype,
+            verdict,
+        } = self;
         write!(f, "{seconds:>13.6} {source} > {destination} {octets:>4} {kind:<6}")?;
+        vlans.iter().try_for_each(|vlan| write!(f, " VLAN {vlan}"))?;
         if let Some(sci) = sci {
             write!(f, " {sci}")?;
         }

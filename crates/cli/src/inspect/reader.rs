@@ -1,17 +1,21 @@
 //! The keys of a capture, and the reading of its frames with them.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use antedate_channel::fragment::{Limits, MAX_FRAME, Marks};
 use antedate_channel::macsec::{CipherSuite, Discard, ReadyReceive, Receive, ReceiveConfig, Sak};
 use antedate_channel::mka::{Cak, KeyIdentifier, Listed, MemberIdentifier, Overheard, short_scis};
 use antedate_gateway::config::express::express_sci;
 use antedate_gateway::config::keys::KeyFile;
-use antedate_wire::EtherType;
+use antedate_host::hex::hex;
 use antedate_wire::macsec::{An, Mpdu, Sci};
 use antedate_wire::mka::{DistributedSak, Repr};
+use antedate_wire::{EtherType, VlanTagStack};
 
 use super::audit::{Audit, Number};
+use super::why::{self, Suspects};
 
 /// The most senders of a capture.
 const PEERS_MAX: usize = 64;
@@ -24,16 +28,39 @@ pub(super) struct Protected {
     pub(super) number: u64,
     pub(super) order: Number,
     pub(super) is_encrypted: bool,
-    /// The frame within, or the reason why there is none; nothing without keys.
-    pub(super) opened: Option<Result<Vec<u8>, Discard>>,
+    /// What it protects, or the reason why there is nothing; nothing without keys.
+    pub(super) opened: Option<Result<Opened, Discard>>,
+    /// The deviation that explains a refusal, if it was looked for and found.
+    pub(super) why: Option<String>,
+}
+
+/// The content of an authentic frame.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Opened {
+    /// A frame.
+    Whole(Vec<u8>),
+    /// A frame of which this was the last fragment.
+    Completed(Vec<u8>),
+    /// A fragment that others follow.
+    Piece,
+}
+
+impl Opened {
+    /// The frame, if it is there.
+    pub(super) fn frame(&self) -> Option<&[u8]> {
+        match self {
+            Self::Whole(frame) | Self::Completed(frame) => Some(frame),
+            Self::Piece => None,
+        }
+    }
 }
 
 /// A frame of a capture.
 #[derive(Debug)]
 pub(super) enum Seen {
     Protected(Protected),
-    /// MACsec's EtherType, and no right SecTAG.
-    Malformed(String),
+    /// MACsec's EtherType, and no right SecTAG; the deviation that explains it.
+    Malformed(String, Option<String>),
     /// An MKPDU: sender, message number, the distributed key, whether a CAK proves it.
     Mkpdu {
         sci: Sci,
@@ -51,6 +78,12 @@ type Distributed = (KeyIdentifier, An, Sak, Vec<MemberIdentifier>);
 pub(super) struct Reader {
     receive: Receive,
     has_keys: bool,
+    /// The place for a frame of fragments.
+    whole: Box<[u8]>,
+    /// The marks of the fragments of each sender that sends some.
+    marks: BTreeMap<Sci, Marks>,
+    /// What may explain a refused frame, if that is wanted.
+    suspects: Option<Suspects>,
     caks: Vec<Arc<Cak>>,
     /// The SCIs of members.
     members: BTreeMap<MemberIdentifier, Sci>,
@@ -74,6 +107,9 @@ impl Reader {
         Self {
             receive: Receive::new(config),
             has_keys: false,
+            whole: vec![0; MAX_FRAME].into(),
+            marks: BTreeMap::new(),
+            suspects: None,
             caks: Vec::new(),
             members: BTreeMap::new(),
             distributed: Vec::new(),
@@ -83,9 +119,31 @@ impl Reader {
         }
     }
 
+    /// Looks for the reasons of refusals, with keys that are added later.
+    pub(super) fn explain(&mut self) {
+        self.suspects = Some(Suspects::default());
+    }
+
+    /// Looks ahead at a frame of the capture: senders of fragments are known before their frames.
+    pub(super) fn expect(&mut self, frame: &[u8]) {
+        let (frame, _) = bare(frame);
+        if let Ok(Mpdu { tag, .. }) = Mpdu::parse(&frame)
+            && let Some(sci) = tag.sci
+            && (tag.more_fragments || tag.continued)
+        {
+            let marks = self.marks.entry(sci).or_default();
+            if tag.continued {
+                *marks = Marks::Both;
+            }
+        }
+    }
+
     /// Adds static keys, for all members and their express channels.
     pub(super) fn add_keys(&mut self, keys: &KeyFile) {
         self.has_keys = true;
+        if let Some(suspects) = &mut self.suspects {
+            suspects.add(keys);
+        }
         for association in &keys.associations {
             let Ok(sak) = Sak::new(keys.suite, association.key.as_bytes(), association.salt) else {
                 continue;
@@ -107,13 +165,16 @@ impl Reader {
             if let Ok(ready) = ReadyReceive::new(sci, ssci, an, sak, 1) {
                 // A capture of more senders leaves the others closed, which their lines say.
                 let _ = self.receive.adopt(ready);
+                if let Some(marks) = self.marks.get(&sci) {
+                    self.receive.set_fragments(sci, Some(*marks), Limits::default());
+                }
             }
         }
     }
 
-    /// Reads a frame.
+    /// Reads a frame without the VLAN tags in front of MACsec ([`bare`]).
     pub(super) fn see(&mut self, frame: &[u8]) -> Seen {
-        let ethertype = frame.get(12..).and_then(<[u8]>::first_chunk).copied().map(u16::from_be_bytes);
+        let ethertype = ethertype(frame);
         match ethertype.map(EtherType::from) {
             Some(EtherType::Macsec) => self.protected(frame),
             Some(EtherType::Eapol) => self.mkpdu(frame).unwrap_or(Seen::Other(ethertype)),
@@ -124,24 +185,54 @@ impl Reader {
     fn protected(&mut self, frame: &[u8]) -> Seen {
         let mpdu = match Mpdu::parse(frame) {
             Ok(mpdu) => mpdu,
-            Err(error) => return Seen::Malformed(error.to_string()),
-        };
-        let (an, sci) = (mpdu.tag.an, mpdu.sci());
-        let opened = self.has_keys.then(|| {
-            let mut out = vec![0; frame.len()];
-            let opened = self.receive.validate(frame, &mut out);
-            opened.map(|length| out[..length].to_vec())
-        });
-        let key = self.named[an.index()].map(|key| key.octets());
-        // A forged frame proves nothing about its sender's numbers.
-        let (number, order) = match &opened {
-            Some(Err(_)) => (mpdu.tag.packet_number.into(), Number::Next),
-            _ => {
-                let name = (sci.unwrap_or_default(), an, key);
-                self.audit.note(name, mpdu.tag.packet_number, (mpdu.secure_data, mpdu.icv))
+            Err(error) => {
+                let why = self.suspects.as_ref().and_then(|suspects| suspects.explain(frame));
+                return Seen::Malformed(error.to_string(), why);
             }
         };
-        Seen::Protected(Protected { sci, an, number, order, is_encrypted: mpdu.tag.tci.encryption(), opened })
+        let (an, sci) = (mpdu.tag.an, mpdu.sci());
+        let mut open = || {
+            let mut place = frame.to_vec();
+            let within = self.receive.accept(|| 0, &mut place, &mut self.whole)?;
+            let marked = mpdu.tag.more_fragments || mpdu.tag.continued;
+            Ok(match within {
+                Some(within) if within.len() > frame.len() || marked => Opened::Completed(within.to_vec()),
+                Some(within) => Opened::Whole(within.to_vec()),
+                None => Opened::Piece,
+            })
+        };
+        let opened = self.has_keys.then(&mut open);
+        // A fragment without its place is authentic.
+        let is_unproven = matches!(&opened, Some(Err(why)) if !matches!(why, Discard::Fragment(_)));
+        let why = if is_unproven { self.why(frame) } else { None };
+        let key = self.named[an.index()].map(|key| key.octets());
+        // A forged frame proves nothing about its sender's numbers.
+        let (number, order) = if is_unproven {
+            (mpdu.tag.packet_number.into(), Number::Next)
+        } else {
+            let name = (sci.unwrap_or_default(), an, key);
+            self.audit.note(name, mpdu.tag.packet_number, (mpdu.secure_data, mpdu.icv))
+        };
+        Seen::Protected(Protected {
+            sci,
+            an,
+            number,
+            order,
+            is_encrypted: mpdu.tag.tci.encryption(),
+            opened,
+            why,
+        })
+    }
+
+    /// The deviation that explains a refused frame.
+    fn why(&self, frame: &[u8]) -> Option<String> {
+        let suspects = self.suspects.as_ref()?;
+        let distributed = || {
+            let keys = self.distributed.iter().map(|(key, an, sak, _)| ((key, an), sak));
+            let (key, an) = why::opens(frame, keys)?;
+            Some(format!("the key is {}, distributed for AN {}", hex(&key.octets()), an.number()))
+        };
+        suspects.explain(frame).or_else(distributed)
     }
 
     fn mkpdu(&mut self, frame: &[u8]) -> Option<Seen> {
@@ -196,6 +287,25 @@ impl Reader {
     }
 }
 
+/// The EtherType of a frame.
+pub(super) fn ethertype(frame: &[u8]) -> Option<u16> {
+    frame.get(12..).and_then(<[u8]>::first_chunk).copied().map(u16::from_be_bytes)
+}
+
+/// A frame without its VLAN tags, and their control information, outermost first. A network puts
+/// them in front of MACsec and takes them away again.
+pub(super) fn bare(frame: &[u8]) -> (Cow<'_, [u8]>, Vec<u16>) {
+    match VlanTagStack::parse(frame) {
+        Ok(stack) if !stack.tags().is_empty() => {
+            let addresses = frame.get(..12).unwrap_or_default();
+            let rest = frame.get(stack.payload.saturating_sub(2)..).unwrap_or_default();
+            let tags = stack.tags().iter().map(|tag| tag.tci.0).collect();
+            (Cow::Owned([addresses, rest].concat()), tags)
+        }
+        _ => (Cow::Borrowed(frame), Vec::new()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
@@ -233,7 +343,7 @@ mod tests {
         out
     }
 
-    fn opened(seen: Seen) -> (Number, Option<Result<Vec<u8>, Discard>>) {
+    fn opened(seen: Seen) -> (Number, Option<Result<Opened, Discard>>) {
         match seen {
             Seen::Protected(Protected { order, opened, .. }) => (order, opened),
             other => panic!("{other:?}"),
@@ -242,6 +352,32 @@ mod tests {
 
     #[test]
     fn reused_number_is_found_among_authentic_frames() {
+        let mut reader = Reader::new();
+        reader.add_keys(&static_keys());
+        let sak = Sak::new(CipherSuite::GcmAes128, &KEY, None).expect("a key");
+        let mut first = sender(1, An::default(), &sak);
+        let mut second = sender(1, An::default(), &sak);
+        let frame = protect(&mut first, &machine(1));
+        assert_eq!(opened(reader.see(&frame)), (Number::Next, Some(Ok(Opened::Whole(machine(1))))));
+        assert_eq!(opened(reader.see(&frame)), (Number::Copy, Some(Ok(Opened::Whole(machine(1))))));
+        let mut forged = protect(&mut first, &machine(2));
+        let genuine = forged.clone();
+        forged[40] ^= 1;
+        assert!(matches!(opened(reader.see(&forged)), (Number::Next, Some(Err(_)))));
+        assert_eq!(
+            opened(reader.see(&genuine)),
+            (Number::Next, Some(Ok(Opened::Whole(machine(2))))),
+            "a forgery counts not"
+        );
+        let again = protect(&mut second, &machine(3));
+        assert_eq!(opened(reader.see(&again)), (Number::Reused, Some(Ok(Opened::Whole(machine(3))))));
+        assert!(matches!(reader.see(&machine(1)), Seen::Other(Some(0x8892))));
+        assert!(matches!(reader.see(&genuine[..20]), Seen::Malformed(..)));
+        let streams = reader.audit.streams();
+        assert_eq!((streams.len(), streams[0].reused, streams[0].copies), (1, 1, 1));
+    }
+
+    fn static_keys() -> KeyFile {
         let text = format!(
             "suite = \"gcm-aes-128\"\n[[sa]]\nan = 0\nkey_id = \"{}\"\nkey = \"{}\"\n\
              [[member]]\nname = \"a\"\nsci = \"02:00:5e:00:00:01/1\"\n\
@@ -249,29 +385,63 @@ mod tests {
             "01".repeat(16),
             "07".repeat(16)
         );
-        let mut reader = Reader::new();
-        reader.add_keys(&KeyFile::parse("keys".as_ref(), &text).expect("keys"));
+        KeyFile::parse("keys".as_ref(), &text).expect("keys")
+    }
+
+    #[test]
+    fn fragments_are_put_together() {
         let sak = Sak::new(CipherSuite::GcmAes128, &KEY, None).expect("a key");
-        let mut first = sender(1, An::default(), &sak);
-        let mut second = sender(1, An::default(), &sak);
-        let frame = protect(&mut first, &machine(1));
-        assert_eq!(opened(reader.see(&frame)), (Number::Next, Some(Ok(machine(1)))));
-        assert_eq!(opened(reader.see(&frame)), (Number::Copy, Some(Ok(machine(1)))));
-        let mut forged = protect(&mut first, &machine(2));
-        let genuine = forged.clone();
-        forged[40] ^= 1;
-        assert!(matches!(opened(reader.see(&forged)), (Number::Next, Some(Err(_)))));
-        assert_eq!(
-            opened(reader.see(&genuine)),
-            (Number::Next, Some(Ok(machine(2)))),
-            "a forgery counts not"
-        );
-        let again = protect(&mut second, &machine(3));
-        assert_eq!(opened(reader.see(&again)), (Number::Reused, Some(Ok(machine(3)))));
-        assert!(matches!(reader.see(&machine(1)), Seen::Other(Some(0x8892))));
-        assert!(matches!(reader.see(&genuine[..20]), Seen::Malformed(_)));
-        let streams = reader.audit.streams();
-        assert_eq!((streams.len(), streams[0].reused, streams[0].copies), (1, 1, 1));
+        for marks in [Marks::More, Marks::Both] {
+            let mut transmit = sender(1, An::default(), &sak);
+            let long = [machine(1), vec![6; 400]].concat();
+            let (mut pieces, mut out) = (Vec::new(), vec![0; 1_000]);
+            let mut send = |piece: &[u8]| pieces.push(piece.to_vec());
+            transmit.protect_split(&long, 200, marks, &mut out, &mut send).expect("split");
+            let short = protect(&mut transmit, &machine(2));
+            let mut reader = Reader::new();
+            pieces.iter().chain([&short]).for_each(|frame| reader.expect(frame));
+            reader.add_keys(&static_keys());
+            let mut all: Vec<_> = pieces
+                .iter()
+                .chain([&short])
+                .map(|frame| opened(reader.see(frame)).1.expect("keys"))
+                .collect();
+            assert_eq!(all.pop(), Some(Ok(Opened::Whole(machine(2)))));
+            assert_eq!(all.pop(), Some(Ok(Opened::Completed(long))), "{marks:?}");
+            assert!(all.len() > 1 && all.iter().all(|piece| *piece == Ok(Opened::Piece)), "{all:?}");
+        }
+    }
+
+    #[test]
+    fn outer_tags_are_taken_away() {
+        let sak = Sak::new(CipherSuite::GcmAes128, &KEY, None).expect("a key");
+        let frame = protect(&mut sender(1, An::default(), &sak), &machine(1));
+        let tags = [0x88, 0xa8, 0, 7, 0x81, 0, 0xc0, 5];
+        let tagged = [&frame[..12], &tags, &frame[12..]].concat();
+        let (untagged, found) = bare(&tagged);
+        assert_eq!((&*untagged, found), (&frame[..], vec![7, 0xc005]));
+        let mut reader = Reader::new();
+        reader.add_keys(&static_keys());
+        assert_eq!(opened(reader.see(&untagged)).1, Some(Ok(Opened::Whole(machine(1)))));
+        assert!(matches!(bare(&frame), (Cow::Borrowed(_), tags) if tags.is_empty()));
+        (0..tagged.len()).for_each(|length| _ = reader.see(&bare(&tagged[..length]).0));
+    }
+
+    #[test]
+    fn refusal_is_explained() {
+        let sak = Sak::new(CipherSuite::GcmAes128, &KEY, None).expect("a key");
+        let frame = protect(&mut sender(3, An::default(), &sak), &machine(1));
+        let mut reader = Reader::new();
+        reader.explain();
+        reader.add_keys(&static_keys());
+        let Seen::Protected(Protected { opened: Some(Err(Discard::UnknownSci)), why: Some(why), .. }) =
+            reader.see(&frame)
+        else {
+            panic!("not refused")
+        };
+        assert!(why.contains("is no member's"), "{why}");
+        let cut = [&frame[..12], &[0x88, 0xe5, 0x2c, 9], &frame[16..]].concat();
+        assert!(matches!(reader.see(&cut), Seen::Malformed(..)));
     }
 
     #[test]
@@ -321,7 +491,7 @@ mod tests {
         }
         let mut transmit = transmit.expect("a key within ten seconds");
         let frame = protect(&mut transmit, &machine(4));
-        assert_eq!(opened(right.see(&frame)), (Number::Next, Some(Ok(machine(4)))));
+        assert_eq!(opened(right.see(&frame)), (Number::Next, Some(Ok(Opened::Whole(machine(4))))));
         assert!(matches!(opened(wrong.see(&frame)), (_, Some(Err(_)))));
         let streams = right.audit.streams();
         assert!(streams[0].key.is_some(), "{streams:?}");

@@ -407,7 +407,7 @@ pub(super) fn without_macsec(draft: &Draft, faults: &mut Vec<Fault>) {
         fault("express", "remove [express]");
     }
     if draft.flows.as_ref().is_some_and(Option::is_some) {
-        fault("flows", "remove [flows]");
+        fault("flows", "remove tables and [[flows.shape]]");
     }
 }
 

@@ -86,6 +86,9 @@ pub struct Config {
     pub express: Option<Express>,
     /// Flows with a fixed shape, if any.
     pub flows: Option<Flows>,
+    /// Cycles without a frame that a consumer tolerates, for the watch of flows. 0: none are
+    /// watched.
+    pub watchdog_cycles: u64,
     /// The frames that may pass.
     pub policy: Policy,
     /// Threads, CPUs and polling.

@@ -132,7 +132,7 @@ impl Changed<'_> {
         let Self { old, new } = self;
         let mut all = vec![
             ("policy", old.policy == new.policy),
-            ("flows", old.flows == new.flows),
+            ("flows", old.flows == new.flows && old.watchdog_cycles == new.watchdog_cycles),
             ("express", old.express == new.express),
             ("run.poll", old.run.poll == new.run.poll),
             ("run.max_age_ms", old.run.max_age == new.run.max_age),
@@ -165,6 +165,7 @@ impl Changed<'_> {
             protection,
             express,
             flows: _,
+            watchdog_cycles: _,
             policy: _,
             run,
             state,

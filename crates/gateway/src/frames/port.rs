@@ -23,14 +23,14 @@ pub(crate) fn flow(frame: &[u8]) -> u32 {
     (mixed >> 32) as u32
 }
 
-/// The class of a frame, if the policy passes it. Counts the decision. A cyclic frame that is `late`
-/// does not pass.
+/// The class of a frame, if the policy passes it. Counts the decision, and watches its flow. A
+/// cyclic frame that is `late` does not pass. `at`: its time, or 0 if nobody has read the clock.
 #[inline]
 pub(crate) fn admit(
     gate: &Gate,
     way: Way,
     counters: &PathCounters,
-    late: bool,
+    (late, at): (bool, u64),
     frame: &[u8],
 ) -> Option<Class> {
     hot(|| {
@@ -44,6 +44,9 @@ pub(crate) fn admit(
         }
         let classes = if verdict.passes { &counters.passed } else { &counters.refused };
         classes[verdict.class.index()].count();
+        if verdict.passes && verdict.class.is_cyclic() {
+            counters.flows.hear(at, verdict.class, frame);
+        }
         verdict.passes.then_some(verdict.class)
     })
 }

@@ -51,7 +51,7 @@ use crate::run::report::{About, Carries, Place, Shares};
 use crate::run::setup::{self, Granted};
 use crate::run::surroundings::Surroundings;
 use crate::run::trouble::Trouble;
-use crate::run::watch::{Watch, watch_stale};
+use crate::run::watch::{Watch, watch_flows, watch_stale};
 use crate::sys::interface::Interface;
 
 /// Interval of checks for a reservation. At a million frames a second, half of a default
@@ -144,6 +144,7 @@ impl<'a> Supervisor<'a> {
         let shows = metrics.prepare(&config.file, config.metrics)?;
         let gate = Arc::new(Gate::new(&config.policy));
         let (out, inward) = (Arc::new(PathCounters::default()), Arc::new(PathCounters::default()));
+        [&out, &inward].into_iter().for_each(|counters| counters.flows.watch(config.watchdog_cycles));
         let shown = Arc::new(Shown::default());
         let mtus = (checked.uplink_mtu(), checked.field.mtu);
         let mut outbound = channels::ports(
@@ -368,6 +369,7 @@ impl<'a> Supervisor<'a> {
         let offloads = self.out.unsupported_offload.get() + self.inward.unsupported_offload.get();
         watch.count(Trouble::UnsupportedOffload, "", offloads, "");
         watch_stale(watch, [&self.out, &self.inward]);
+        watch_flows(watch, [&self.out, &self.inward], [self.field.up, self.uplink.up]);
     }
 
     /// Logs the frames that were refused, or too long, since the last summary.

@@ -97,6 +97,8 @@ struct Exit {
     scratch: Box<[u8]>,
     /// Whether the current frame is too old for a cyclic one.
     late: bool,
+    /// The time of the current frame, or 0 if nobody has read the clock.
+    at: u64,
     /// The own SCI, which no received frame has.
     own: Option<Sci>,
 }
@@ -116,6 +118,7 @@ impl Outbound {
             built: buffer(),
             scratch: buffer(),
             late: false,
+            at: 0,
             own: None,
         };
         let uplink_mtu = ports.mtu;
@@ -173,7 +176,7 @@ impl Outbound {
     /// Handles a bounded number of frames. Calls `heard` with the flow of each. Returns their
     /// number.
     #[inline]
-    pub fn turn(&mut self, heard: impl FnMut(u32)) -> usize {
+    pub fn turn(&mut self, heard: impl FnMut(u32) -> u64) -> usize {
         if self.express.is_some() {
             return self.turn_in_two_channels(heard);
         }
@@ -189,7 +192,7 @@ impl Outbound {
     /// As [`Self::turn`], with express frames at once, and then the next fragment of bulk if the
     /// wire is idle.
     #[inline(never)]
-    fn turn_in_two_channels(&mut self, heard: impl FnMut(u32)) -> usize {
+    fn turn_in_two_channels(&mut self, heard: impl FnMut(u32) -> u64) -> usize {
         let Self { ports, protector, fragments, express, exit, .. } = self;
         let (Some(express), Protector::Macsec(transmit)) = (express, protector) else { return 0 };
         let longest = ports.mtu + HEADER;
@@ -268,15 +271,23 @@ impl Inbound {
     /// A direction with these counters.
     #[must_use]
     pub fn new(ports: Ports, gate: Arc<Gate>, counters: Arc<PathCounters>, validator: Validator) -> Self {
-        let exit =
-            Exit { way: Way::In, gate, counters, built: buffer(), scratch: buffer(), late: false, own: None };
+        let exit = Exit {
+            way: Way::In,
+            gate,
+            counters,
+            built: buffer(),
+            scratch: buffer(),
+            late: false,
+            at: 0,
+            own: None,
+        };
         Self { ports, validator, desk: None, exit }
     }
 
     /// Handles a bounded number of frames. Calls `heard` with the flow of each. Returns their
     /// number.
     #[inline]
-    pub fn turn(&mut self, heard: impl FnMut(u32)) -> usize {
+    pub fn turn(&mut self, heard: impl FnMut(u32) -> u64) -> usize {
         let Self { ports, validator, desk, exit } = self;
         turn(ports, exit, heard, |exit, received, to, mtu| match validator {
             Validator::Macsec(receive) => {
@@ -324,7 +335,7 @@ impl Inbound {
 fn turn(
     ports: &mut Ports,
     exit: &mut Exit,
-    mut heard: impl FnMut(u32),
+    mut heard: impl FnMut(u32) -> u64,
     mut handle: impl FnMut(&mut Exit, Received<'_>, &Sender, usize) -> Result<usize, offload::UnsupportedError>,
 ) -> usize {
     let Ports { from, to, mtu } = ports;
@@ -334,7 +345,7 @@ fn turn(
             Next::Empty => break,
             Next::Truncated => exit.counters.truncated.count(),
             Next::Frame(received) => {
-                heard(flow(received.frame()));
+                exit.at = heard(flow(received.frame()));
                 exit.late = received.late;
                 exit.counters.received.count();
                 exit.counters.octets_received.add(received.frame().len() as u64);
@@ -392,7 +403,7 @@ impl Exit {
             self.counters.refused[Class::Malformed.index()].count();
             return false;
         }
-        admit(&self.gate, self.way, &self.counters, self.late, frame).is_some()
+        admit(&self.gate, self.way, &self.counters, (self.late, self.at), frame).is_some()
     }
 
     /// Sends an express frame at once, and queues any other.
@@ -488,7 +499,7 @@ impl Exit {
         to: &Sender,
         mtu: usize,
     ) {
-        let Self { gate, counters, way, built, late, own, .. } = self;
+        let Self { gate, counters, way, built, late, at, own, .. } = self;
         // The channel counts refused frames by reason.
         let Some(opened) = accept(receive, frame, &mut built[..]) else {
             return note_source(counters, receive, *own, frame);
@@ -496,7 +507,7 @@ impl Exit {
         if is_echo(opened) {
             return desk.map_or((), |desk| desk.heard(opened));
         }
-        if admit(gate, *way, counters, *late, opened).is_some() {
+        if admit(gate, *way, counters, (*late, *at), opened).is_some() {
             send(counters, to, mtu, opened);
         }
     }

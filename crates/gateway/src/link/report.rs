@@ -18,6 +18,7 @@ use crate::link::message::Message;
 use crate::link::snapshot::Snapshot;
 use crate::run::control::{Command, CommandError, Echo, Ping, StatusSource};
 use crate::run::counters::PathCounters;
+use crate::run::flows::report::document;
 use crate::run::lock;
 use crate::run::mailbox::Mailbox;
 use crate::run::reload::Door;
@@ -185,6 +186,7 @@ impl StatusSource for Answers {
             uplink: port(&self.inward, &self.out, uplink, &uplink_now),
             out: forwarding(&self.out, gate.hits(Way::Out)),
             inward: forwarding(&self.inward, gate.hits(Way::In)),
+            flows: document([&self.out.flows, &self.inward.flows]),
             threads: self.shares.threads(&self.about, &snapshot.waits, &self.places),
             macsec: self.macsec(&snapshot),
             ..self.about.head()

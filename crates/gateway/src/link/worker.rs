@@ -71,7 +71,7 @@ impl Duty for Worker {
     }
 
     #[inline]
-    fn turn(&mut self, mut heard: impl FnMut(u32)) -> usize {
+    fn turn(&mut self, mut heard: impl FnMut(u32) -> u64) -> usize {
         let out = self.outbound.as_mut().map_or(0, |outbound| outbound.turn(&mut heard));
         if !self.opens() {
             return out;

@@ -48,7 +48,7 @@ use crate::run::setup::no_socket;
 use crate::run::setup::{self, Granted};
 use crate::run::surroundings::Surroundings;
 use crate::run::trouble::Trouble;
-use crate::run::watch::watch_stale;
+use crate::run::watch::{watch_flows, watch_stale};
 use crate::run::{RunError, lock};
 use crate::sys::interface::{self, Interface};
 use crate::sys::packet::Receiver;
@@ -108,6 +108,8 @@ pub fn run(
             life.sign();
             symptoms.report(&snapshot.document, started.elapsed(), watch);
             watch_stale(watch, [out, inward]);
+            let [field, uplink, _] = lock(&supervisor.answers.links).map(|(up, _)| up);
+            watch_flows(watch, [out, inward], [field, uplink]);
             watch.count(Trouble::UnsupportedOffload, "", out.unsupported_offload.get(), "");
         }
         if supervisor.thread.is_finished() {
@@ -179,6 +181,7 @@ impl<'a> Supervisor<'a> {
         }
         let gate = Arc::new(Gate::new(&config.policy));
         let (out, inward) = (Arc::new(PathCounters::default()), Arc::new(PathCounters::default()));
+        [&out, &inward].into_iter().for_each(|counters| counters.flows.watch(config.watchdog_cycles));
         let (from, to) = field_port(&config, field)?;
         let (wire, port, ask) =
             Wire::open(&config, overlay, Which::First, (uplink, mtu), overlay.listen, &mailbox)?;

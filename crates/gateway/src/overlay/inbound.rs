@@ -33,7 +33,7 @@ impl Core {
         datagram: &mut [u8],
         from: SocketAddr,
         ecn: u8,
-        heard: &mut impl FnMut(u32),
+        heard: &mut impl FnMut(u32) -> u64,
     ) {
         self.inward.received.count();
         self.inward.octets_received.add(datagram.len() as u64);
@@ -87,7 +87,7 @@ impl Core {
         datagram: &mut [u8],
         from: SocketAddr,
         ecn: u8,
-        heard: &mut impl FnMut(u32),
+        heard: &mut impl FnMut(u32) -> u64,
     ) {
         let sent = |peer: &Peer| peer.endpoint.is_some_and(|at| at.ip() == from.ip());
         let Some(place) = self.peers.iter().position(sent) else {
@@ -112,7 +112,7 @@ impl Core {
         (session, counter): (u32, u64),
         octets: &mut [u8],
         ecn: u8,
-        heard: &mut impl FnMut(u32),
+        heard: &mut impl FnMut(u32) -> u64,
     ) {
         if message::is_ours(octets) {
             return self.message(now, (by, place), (session, counter), octets, ecn, heard);
@@ -176,7 +176,7 @@ impl Core {
         (session, counter): (u32, u64),
         octets: &[u8],
         ecn: u8,
-        heard: &mut impl FnMut(u32),
+        heard: &mut impl FnMut(u32) -> u64,
     ) {
         let Some(peer) = self.peers.get_mut(place) else { return };
         match message::parse(octets) {
@@ -216,9 +216,16 @@ impl Core {
 
     /// Delivers a complete frame of a peer.
     #[inline]
-    fn deliver(&mut self, now: u64, place: usize, frame: &mut [u8], ecn: u8, heard: &mut impl FnMut(u32)) {
-        heard(flow(frame));
-        let Some(kind) = admit(&self.gate, Way::In, &self.inward, self.late, frame) else { return };
+    fn deliver(
+        &mut self,
+        now: u64,
+        place: usize,
+        frame: &mut [u8],
+        ecn: u8,
+        heard: &mut impl FnMut(u32) -> u64,
+    ) {
+        let at = heard(flow(frame));
+        let Some(kind) = admit(&self.gate, Way::In, &self.inward, (self.late, at), frame) else { return };
         let Some(peer) = self.peers.get_mut(place) else { return };
         peer.traffic.received += 1;
         peer.traffic.octets_received += frame.len() as u64;

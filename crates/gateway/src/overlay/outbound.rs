@@ -23,7 +23,7 @@ impl Core {
     /// Handles a frame from the field.
     #[inline]
     pub(super) fn outbound(&mut self, now: u64, frame: &mut [u8]) {
-        let Some(kind) = admit(&self.gate, Way::Out, &self.out, self.late, frame) else { return };
+        let Some(kind) = admit(&self.gate, Way::Out, &self.out, (self.late, now), frame) else { return };
         if frame.len() > MAX_FRAME_LEN {
             return self.out.too_long.count();
         }

@@ -145,7 +145,7 @@ impl Path {
     /// Handles a bounded number of frames in both directions. Calls `heard` with the flow of each.
     /// Returns their number.
     #[inline]
-    pub(super) fn turn(&mut self, mut heard: impl FnMut(u32)) -> usize {
+    pub(super) fn turn(&mut self, mut heard: impl FnMut(u32) -> u64) -> usize {
         let done = self.turn_out(&mut heard) + self.turn_in(&mut heard);
         let now = thread::now();
         let done = done + self.core.release(now);
@@ -158,7 +158,7 @@ impl Path {
     }
 
     #[inline]
-    fn turn_out(&mut self, heard: &mut impl FnMut(u32)) -> usize {
+    fn turn_out(&mut self, heard: &mut impl FnMut(u32) -> u64) -> usize {
         let Self { from_field, scratch, core, .. } = self;
         let mut count = 0;
         while count < TURN {
@@ -194,7 +194,7 @@ impl Path {
     }
 
     #[inline]
-    fn turn_in(&mut self, heard: &mut impl FnMut(u32)) -> usize {
+    fn turn_in(&mut self, heard: &mut impl FnMut(u32) -> u64) -> usize {
         let Self { from_uplink, from_second, core, .. } = self;
         let now = thread::now();
         let count = from_uplink.turn(now, core, Core::is_peer, |core, datagram, from, class, late| {

@@ -14,6 +14,7 @@ use crate::config::uplink::Which;
 use crate::frames::gate::{Gate, Way};
 use crate::run::control::{Command, CommandError, Echo, Ping, StatusSource};
 use crate::run::counters::PathCounters;
+use crate::run::flows::report::document;
 use crate::run::lock;
 use crate::run::mailbox::Mailbox;
 use crate::run::reload::Door;
@@ -135,6 +136,7 @@ impl StatusSource for Answers {
             uplink: port(&self.inward, &self.out, uplink, &uplink_now),
             out,
             inward,
+            flows: document([&self.out.flows, &self.inward.flows]),
             threads: self.shares.threads(about, &waits, &[Arc::clone(&self.place)]),
             overlay: snapshot.map(|mut snapshot| {
                 if let Some(about) = &mut snapshot.document.second_uplink {

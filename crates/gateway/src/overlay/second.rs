@@ -25,7 +25,7 @@ impl Core {
         datagram: &mut [u8],
         from: SocketAddr,
         ecn: u8,
-        heard: &mut impl FnMut(u32),
+        heard: &mut impl FnMut(u32) -> u64,
     ) {
         if !self.is_second_peer(from.ip()) {
             self.drops.stranger += 1;

@@ -116,7 +116,7 @@ impl Duty for Worker {
     }
 
     #[inline]
-    fn turn(&mut self, heard: impl FnMut(u32)) -> usize {
+    fn turn(&mut self, heard: impl FnMut(u32) -> u64) -> usize {
         self.path.turn(heard)
     }
 

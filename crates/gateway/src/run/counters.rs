@@ -4,12 +4,19 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::config::policy::Class;
+use crate::run::flows;
 
 /// A number with one writing thread.
 #[derive(Debug, Default)]
 pub struct Counter(AtomicU64);
 
 impl Counter {
+    /// Zero.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self(AtomicU64::new(0))
+    }
+
     /// Adds one.
     #[inline]
     pub fn count(&self) {
@@ -86,4 +93,6 @@ pub struct PathCounters {
     pub passed: [Counter; Class::COUNT],
     /// Frames that the policy refused, by class.
     pub refused: [Counter; Class::COUNT],
+    /// The cyclic flows among the passed ones.
+    pub flows: flows::Table,
 }

@@ -44,9 +44,9 @@ pub(crate) trait Duty: Warm {
     /// Executes the next message, if any. Returns whether there was one, or `Break` to end or to
     /// wait in another way.
     fn message(&mut self, governor: &Governor) -> ControlFlow<Break, bool>;
-    /// Handles a bounded number of ready frames. Calls `heard` with the flow of each. Returns their
-    /// number.
-    fn turn(&mut self, heard: impl FnMut(u32)) -> usize;
+    /// Handles a bounded number of ready frames. Calls `heard` with the flow of each, which returns
+    /// the time, or 0 if it did not read the clock. Returns their number.
+    fn turn(&mut self, heard: impl FnMut(u32) -> u64) -> usize;
     /// Publishes the thread's progress to other threads.
     fn show(&self) {}
     /// The time at which a waiting frame is to be sent: when the wire is idle, or the release clock
@@ -95,9 +95,12 @@ fn rounds<D: Duty>(duty: &mut D, mode: Mode, governor: &mut Governor, breath: &m
             ControlFlow::Continue(false) => {}
         }
         let done = duty.turn(|flow| {
-            if listens {
-                governor.frame(flow, thread::now());
+            if !listens {
+                return 0;
             }
+            let now = thread::now();
+            governor.frame(flow, now);
+            now
         });
         if done > 0 {
             (rested, looks, turns) = (false, JUST_SEEN, turns + 1);
@@ -237,7 +240,7 @@ mod tests {
             ControlFlow::Continue(false)
         }
 
-        fn turn(&mut self, _: impl FnMut(u32)) -> usize {
+        fn turn(&mut self, _: impl FnMut(u32) -> u64) -> usize {
             0
         }
 
@@ -311,10 +314,10 @@ mod tests {
             ControlFlow::Continue(self.message == Some(self.turn))
         }
 
-        fn turn(&mut self, mut heard: impl FnMut(u32)) -> usize {
+        fn turn(&mut self, mut heard: impl FnMut(u32) -> u64) -> usize {
             let frames = self.frames[self.turn];
             self.turn += 1;
-            (0..frames).for_each(|_| heard(0));
+            (0..frames).for_each(|_| _ = heard(0));
             frames
         }
 

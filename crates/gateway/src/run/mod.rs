@@ -3,6 +3,7 @@
 //! - `duty`, [`governor`], `rhythm`: the loop of a forwarding thread, and when it polls or sleeps
 //! - `warm`: preparation while no frame is ready, and what keeps the caches warm
 //! - [`mailbox`], [`counters`]: messages to a forwarding thread, and its counters
+//! - [`flows`]: cyclic flows, watched
 //! - [`control`], [`status`], [`report`]: the control socket and its answers
 //! - [`metrics`]: the metrics endpoint
 //! - [`reload`]: the request to read the configuration again
@@ -17,6 +18,7 @@ use antedate_host::fault::Fault;
 pub mod control;
 pub mod counters;
 pub(crate) mod duty;
+pub mod flows;
 pub mod governor;
 pub mod mailbox;
 pub mod metrics;

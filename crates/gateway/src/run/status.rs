@@ -33,6 +33,9 @@ pub struct Status {
     /// From the uplink to the machines.
     #[serde(rename = "in")]
     pub inward: Forwarding,
+    /// The cyclic flows, if they are watched.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flows: Option<Flows>,
     /// The forwarding threads.
     pub threads: Vec<Thread>,
     /// MACsec, if in use.
@@ -111,6 +114,80 @@ pub struct Forwarding {
     pub joined: u64,
     /// Checksums that the sender left to its network card.
     pub checksums_completed: u64,
+}
+
+/// The cyclic flows.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Flows {
+    /// Cycles without a frame that a consumer tolerates, as configured.
+    pub watchdog_cycles: u64,
+    /// The most flows that are watched.
+    pub limit: u64,
+    /// How often a flow with a cycle found no place.
+    pub no_room: u64,
+    /// The flows: stopped ones first, then by their margin.
+    pub flows: Vec<Flow>,
+}
+
+/// A cyclic flow.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Flow {
+    /// `out` or `in`.
+    pub direction: String,
+    /// `profinet-rt`, `goose`, `sampled-values` or `ethercat`.
+    pub protocol: String,
+    /// The FrameID or APPID in hexadecimal digits, or empty.
+    pub id: String,
+    /// The source address.
+    pub source: String,
+    /// The destination address.
+    pub destination: String,
+    /// Frames since it got its place.
+    pub frames: u64,
+    /// The learnt cycle in microseconds.
+    pub cycle_us: f64,
+    /// Mean deviation of the intervals from it, in microseconds.
+    pub jitter_us: f64,
+    /// The longest interval of the last one to two minutes, in microseconds.
+    pub longest_us: f64,
+    /// What that interval left of the watchdog's time.
+    pub margin_percent: f64,
+    /// Cycles without a frame.
+    pub missed_cycles: u64,
+    /// Intervals longer than the watchdog's time.
+    pub watchdog_expired: u64,
+    /// Seconds since the last frame.
+    pub silent_seconds: f64,
+    /// Whether it is silent for longer than the watchdog's time.
+    pub stopped: bool,
+    /// The last data status, of Profinet.
+    pub data_status: Option<DataStatus>,
+    /// The histogram of the intervals, without empty buckets.
+    pub intervals: Vec<Interval>,
+}
+
+/// The data status of a Profinet frame (IEC 61158-6-10).
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct DataStatus {
+    /// Whether the provider runs.
+    pub run: bool,
+    /// Whether the data is valid.
+    pub valid: bool,
+    /// Whether the station reports a problem.
+    pub problem: bool,
+    /// Whether the provider is the primary one.
+    pub primary: bool,
+    /// The cycle counter, in units of 31.25 µs.
+    pub cycle_counter: u16,
+}
+
+/// A bucket of a histogram.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Interval {
+    /// Its end in microseconds.
+    pub below_us: f64,
+    /// Its count.
+    pub count: u64,
 }
 
 /// A forwarding thread.

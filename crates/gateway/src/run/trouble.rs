@@ -42,6 +42,8 @@ pub enum Trouble {
     OwnSci,
     /// Frames waited longer than their bound.
     StaleFrames,
+    /// A cyclic flow stopped, although the link of its port is up.
+    FlowStopped,
     /// A setting of the host takes frames of a port, or carries them past the gateway.
     Host,
     /// There is no session with a peer of an overlay.
@@ -77,7 +79,7 @@ const fn words(name: &'static str, warning: &'static str, remedy: &'static str, 
 
 impl Trouble {
     /// All conditions.
-    pub const ALL: [Self; 26] = [
+    pub const ALL: [Self; 27] = [
         Self::Alone,
         Self::Unheard,
         Self::OtherCak,
@@ -97,6 +99,7 @@ impl Trouble {
         Self::UnsupportedOffload,
         Self::OwnSci,
         Self::StaleFrames,
+        Self::FlowStopped,
         Self::Host,
         Self::NoSession,
         Self::UnknownPublicKey,
@@ -223,6 +226,12 @@ impl Trouble {
                 "frames waited longer than their bound, and were dropped",
                 "see what kept the gateway from its core: run.priority, run.cpus, other programs, a paused machine",
                 "frames wait no longer than their bound",
+            ),
+            Self::FlowStopped => words(
+                "flow-stopped",
+                "a cyclic flow stopped, although the link is up",
+                "see whether its sender runs, and what lies between it and this gateway; a station that was removed is forgotten after an hour",
+                "all cyclic flows go on",
             ),
             Self::Host => words(
                 "host",

@@ -9,8 +9,9 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use crate::run::counters::PathCounters;
+use crate::run::flows::report::document;
 use crate::run::lock;
-use crate::run::status::Warning;
+use crate::run::status::{Flow, Warning};
 use crate::run::trouble::{Trouble, Words};
 
 /// The shortest time between two warnings of one condition.
@@ -65,6 +66,24 @@ impl Watch {
 pub fn watch_stale(watch: &Watch, [out, inward]: [&PathCounters; 2]) {
     for (about, counters) in [("field", out), ("uplink", inward)] {
         watch.count(Trouble::StaleFrames, about, counters.stale.get(), "");
+    }
+}
+
+/// Watches the flows of both directions. `links`: those of the field and of the uplink. A sender
+/// chooses its address and FrameID, so the port is the subject.
+pub fn watch_flows(watch: &Watch, [out, inward]: [&PathCounters; 2], links: [bool; 2]) {
+    let known = document([&out.flows, &inward.flows]).unwrap_or_default();
+    for ((about, direction), link) in [("field", "out"), ("uplink", "in")].into_iter().zip(links) {
+        let stopped = |flow: &&Flow| flow.stopped && flow.direction == direction;
+        let stopped: Vec<_> = known.flows.iter().filter(stopped).collect();
+        let detail = stopped.first().filter(|_| link).map(|flow| {
+            let more = match stopped.len() {
+                1 => String::new(),
+                all => format!(", and {} more", all - 1),
+            };
+            format!("{}, for {:.1} s{more}", flow.name(), flow.silent_seconds)
+        });
+        watch.holds(Trouble::FlowStopped, about, detail.as_deref());
     }
 }
 

@@ -1,12 +1,12 @@
 //! The live view on a terminal: a few lines, redrawn in place.
 
 use std::fmt::Write as _;
-use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
 use super::gateway::Refused;
 use super::plant::Plant;
 use super::{Options, Secure};
+use crate::screen::Screen;
 use crate::station::meter::Live;
 
 const REDRAW: Duration = Duration::from_millis(200);
@@ -22,7 +22,7 @@ pub(super) struct View {
     drawn: Option<Instant>,
     asked: Option<Instant>,
     refused: Refused,
-    lines: usize,
+    screen: Screen,
 }
 
 impl View {
@@ -41,7 +41,7 @@ impl View {
             drawn: None,
             asked: None,
             refused: Refused::new(),
-            lines: 0,
+            screen: Screen::default(),
         }
     }
 
@@ -59,10 +59,8 @@ impl View {
             }
         }
         let text = self.text(plant, phase);
-        let out = redrawn(&text, self.lines);
-        self.lines = text.lines().count();
-        let mut stdout = io::stdout().lock();
-        let _ = stdout.write_all(out.as_bytes()).and_then(|()| stdout.flush());
+        // Without a terminal the demonstration goes on.
+        let _ = self.screen.draw(&text);
     }
 
     fn text(&self, plant: &Plant, phase: &str) -> String {
@@ -92,21 +90,10 @@ impl View {
 
     /// Keeps the last state on the screen.
     pub(super) fn finish(&mut self) {
-        if self.live && self.lines > 0 {
+        if self.live && !self.screen.is_empty() {
             println!();
         }
     }
-}
-
-/// The text over this many lines drawn before. Lines are cut to the terminal's width, since a
-/// wrapped line would be two.
-fn redrawn(text: &str, lines: usize) -> String {
-    let mut out = if lines > 0 { format!("\x1b[{lines}A") } else { String::new() };
-    out.push_str("\x1b[?7l");
-    for line in text.lines() {
-        let _ = writeln!(out, "\x1b[2K{line}");
-    }
-    out + "\x1b[?7h"
 }
 
 fn station(name: &str, live: &Live) -> String {
@@ -125,17 +112,4 @@ fn station(name: &str, live: &Live) -> String {
 
 fn clip(text: &str, width: usize) -> &str {
     text.char_indices().nth(width).map_or(text, |(end, _)| &text[..end])
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn no_line_goes_on_in_the_next_row() {
-        let wide = "x".repeat(200);
-        let first = redrawn(&format!("a\n{wide}\n"), 0);
-        assert_eq!(first, format!("\x1b[?7l\x1b[2Ka\n\x1b[2K{wide}\n\x1b[?7h"));
-        assert!(redrawn("a\nb\n", 2).starts_with("\x1b[2A\x1b[?7l"));
-    }
 }

@@ -7,6 +7,7 @@
 //! | [`sched`] | affinity, `SCHED_FIFO`, `mlockall`, timer slack |
 //! | [`process`] | a child in a network namespace that dies with its parent |
 //! | [`signal`] | SIGINT and SIGTERM as a flag for loops |
+//! | [`terminal`] | its size, single keys |
 //! | [`ticks`] | the CPU's time stamp counter, between fences |
 //! | [`namespace`] | entering network namespaces, a user namespace without root |
 #![allow(unsafe_code, reason = "the system calls of the lab are here and nowhere else")]
@@ -17,6 +18,7 @@ pub mod packet;
 pub mod process;
 pub mod sched;
 pub mod signal;
+pub mod terminal;
 pub mod ticks;
 
 /// Converts a C return value to a `Result` with `errno`.

@@ -1,6 +1,6 @@
 //! Reads `[flows]`.
 
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 
 use antedate_channel::macsec::{FLOW_BLOCKS, FlowShape, PREPARED_LEN};
 use antedate_host::document::{Field, Section};
@@ -9,27 +9,51 @@ use antedate_wire::template::touched;
 
 use super::{all, number};
 use crate::config::{FlowTables, Flows, Lines};
+use crate::run::flows::WATCHDOG;
 
 /// Offset of the EtherType in a frame.
 const ETHERTYPE: usize = 12;
 /// The last octet of the longest frame with prepared packet numbers.
 const LAST: u64 = (ETHERTYPE + PREPARED_LEN - 1) as u64;
+/// Valid watchdogs. Profinet's DataHoldFactor ends at 255 for a send clock of a millisecond.
+const CYCLES: RangeInclusive<u64> = 2..=255;
 
-/// `None`: the section is faulty. `Some(None)`: there is no section.
-pub(super) fn flows(mut section: Section<'_, '_>, lines: &mut Lines) -> Option<Option<Flows>> {
+/// The flows with tables, and the watchdog of all. `None` in place of either: it is faulty.
+/// `Some(None)`: there are no flows with tables.
+pub(super) fn flows(mut section: Section<'_, '_>, lines: &mut Lines) -> (Option<Option<Flows>>, Option<u64>) {
     lines.note("flows", section.line());
     if !section.is_present() {
         section.finish();
-        return Some(None);
+        return (Some(None), Some(WATCHDOG));
     }
+    let watchdog = watchdog(&mut section);
     let tables = section.get("tables").map(|field| match field.as_string() {
         Some(_) => field.one_of("a choice", &[("auto", FlowTables::Auto)]),
         None => field.boolean().map(|on| if on { FlowTables::On } else { FlowTables::Off }),
     });
-    let shapes = section.required("shape", "add [[flows.shape]] with begins and varies");
-    let shapes = shapes.and_then(|field| field.array()?.iter().map(shape).collect());
+    let shapes = if tables.is_some() {
+        Some(section.required("shape", "add [[flows.shape]] with begins and varies"))
+    } else {
+        section.get("shape").map(Some)
+    };
+    let shapes = shapes.map(|field| field?.array()?.iter().map(shape).collect());
     section.finish();
-    Some(Some(Flows { tables: all(tables)?.unwrap_or(FlowTables::Auto), shapes: shapes? }))
+    let flows = match (all(tables), shapes) {
+        (Some(_), None) => Some(None),
+        (Some(tables), Some(Some(shapes))) => {
+            Some(Some(Flows { tables: tables.unwrap_or(FlowTables::Auto), shapes }))
+        }
+        _ => None,
+    };
+    (flows, watchdog)
+}
+
+/// Cycles without a frame that a consumer tolerates. 0: flows are not watched.
+fn watchdog(section: &mut Section<'_, '_>) -> Option<u64> {
+    let watch = all(section.get("watch").map(|field| field.boolean()));
+    let cycles = all(section.get("watchdog_cycles").map(|field| number(&field, CYCLES)));
+    let (watch, cycles): (_, Option<u64>) = (watch?, cycles?);
+    Some(if watch.unwrap_or(true) { cycles.unwrap_or(WATCHDOG) } else { 0 })
 }
 
 fn shape(field: &Field<'_, '_>) -> Option<FlowShape> {

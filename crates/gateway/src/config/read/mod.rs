@@ -60,6 +60,7 @@ pub(super) struct Draft {
     pub(super) keys: Option<KeyPath>,
     pub(super) express: Option<Option<Express>>,
     pub(super) flows: Option<Option<Flows>>,
+    pub(super) watchdog_cycles: Option<u64>,
     pub(super) policy: Policy,
     pub(super) run: Option<Run>,
     pub(super) state: Option<State>,
@@ -93,6 +94,7 @@ impl Draft {
             protection: self.protection?,
             express: self.express?,
             flows: self.flows?,
+            watchdog_cycles: self.watchdog_cycles?,
             policy: self.policy,
             run: self.run?,
             state: self.state?,
@@ -144,6 +146,7 @@ pub(super) fn read(file: &Path, text: &str) -> (Draft, Vec<Fault>) {
     }
     let (keys, protection) = protection(&mut root, base, &mut lines);
     let (state_directory, state) = state(root.section("state"), base, &mut lines);
+    let (flows, watchdog_cycles) = flows::flows(root.section("flows"), &mut lines);
     let draft = Draft {
         file: file.to_owned(),
         field,
@@ -151,7 +154,8 @@ pub(super) fn read(file: &Path, text: &str) -> (Draft, Vec<Fault>) {
         protection,
         keys,
         express: express::express(root.section("express"), &mut lines),
-        flows: flows::flows(root.section("flows"), &mut lines),
+        flows,
+        watchdog_cycles,
         policy: policy::policy(root.section("policy"), &mut lines),
         run: run::run(root.section("run"), &mut lines),
         state,

@@ -294,7 +294,7 @@ fn macsec_sections_need_macsec() {
     assert_eq!(
         site.check().unwrap_err(),
         "g.toml:8: express: belongs to [macsec]\n    remedy: remove [express]\n\
-         g.toml:11: flows: belongs to [macsec]\n    remedy: remove [flows]"
+         g.toml:11: flows: belongs to [macsec]\n    remedy: remove tables and [[flows.shape]]"
     );
 }
 

@@ -4,8 +4,9 @@ use serde_json::Value;
 
 use super::*;
 use crate::run::status::{
-    Agreement, AgreementCak, AgreementKey, AgreementMember, Macsec, Overlay, OverlayPeer, PathMtu, ReceiveSa,
-    ReleaseClock, SecondUplink, Status, Thread, TransmitSa, Warning,
+    Agreement, AgreementCak, AgreementKey, AgreementMember, DataStatus, Flow, Flows, Interval, Macsec,
+    Overlay, OverlayPeer, PathMtu, ReceiveSa, ReleaseClock, SecondUplink, Status, Thread, TransmitSa,
+    Warning,
 };
 
 const MANUAL: &str = concat!(
@@ -123,8 +124,14 @@ fn manual_has_every_status_name() {
     };
     let threads = vec![Thread::default()];
     let warnings = vec![Warning::default()];
-    let status =
-        Status { macsec: Some(macsec), overlay: Some(overlay), threads, warnings, ..Status::default() };
+    let flow = Flow {
+        data_status: Some(DataStatus::default()),
+        intervals: vec![Interval::default()],
+        ..Flow::default()
+    };
+    let flows = Some(Flows { flows: vec![flow], ..Flows::default() });
+    let (macsec, overlay) = (Some(macsec), Some(overlay));
+    let status = Status { macsec, overlay, threads, warnings, flows, ..Status::default() };
     let (_, chapter) = MANUAL.split_once("## The state as JSON").unwrap();
     let (chapter, _) = chapter.split_once("\n# ").unwrap();
     let (mut values, mut known) = (vec![serde_json::to_value(&status).unwrap()], 0);

@@ -464,3 +464,22 @@ fn flow_faults_have_remedies() {
     assert!(with("8892", "[[1600, 1612]]").contains("1612 is out of range"));
     assert!(faults_with("[flows]\ntables = true\n").contains("add [[flows.shape]]"));
 }
+
+#[test]
+fn watch_of_flows_needs_no_shape() {
+    let read = |lines: &str| {
+        let config = parse(&format!("{SMALLEST}{lines}")).unwrap();
+        (config.watchdog_cycles, config.flows.is_some())
+    };
+    assert_eq!(read(""), (3, false));
+    assert_eq!(read("[flows]\n"), (3, false));
+    assert_eq!(read("[flows]\nwatchdog_cycles = 10\n"), (10, false));
+    assert_eq!(read("[flows]\nwatch = false\nwatchdog_cycles = 10\n"), (0, false));
+    let shape = "[[flows.shape]]\nbegins = \"8892\"\nvaries = []\n";
+    assert_eq!(read(&format!("[flows]\nwatch = true\n{shape}")), (3, true));
+    for lines in ["watchdog_cycles = 1", "watchdog_cycles = 256", "watch = 1", "tables = true"] {
+        let said = faults_with(&format!("[flows]\n{lines}\n"));
+        let key = if lines.starts_with("tables") { "shape" } else { lines.split(' ').next().unwrap() };
+        assert!(said.contains(&format!("flows.{key}")), "{lines}: {said}");
+    }
+}

@@ -73,6 +73,8 @@ impl Supervisor<'_> {
         if !answers.iter().all(|answers| answers.recv_timeout(TAKEN_OVER).is_ok()) {
             tracing::warn!("a forwarding thread is slow, and takes over the new settings later");
         }
+        let Self { out, inward, .. } = self;
+        [out, inward].into_iter().for_each(|counters| counters.flows.watch(config.watchdog_cycles));
         *lock(&self.answers.gate) = gate;
         self.answers.about.set_poll(config.run.poll);
         self.config = config;

@@ -18,6 +18,7 @@ use crate::overlay::change::Change;
 use crate::overlay::message::Message;
 use crate::overlay::names;
 use crate::overlay::peers;
+use crate::overlay::report::Answers;
 use crate::run::lock;
 use crate::run::reload::{TAKEN_OVER, told};
 use crate::run::setup;
@@ -142,6 +143,8 @@ impl Supervisor<'_> {
         let named = |name: &str| overlay.peers.iter().any(|peer| peer.name == name);
         let gone = self.overlay.peers.iter().filter(|peer| !named(&peer.name));
         gone.for_each(|peer| self.answers.watch.forget(&peer.name));
+        let Answers { out, inward, .. } = &*self.answers;
+        [out, inward].into_iter().for_each(|counters| counters.flows.watch(config.watchdog_cycles));
         *lock(&self.answers.gate) = gate;
         *lock(&self.answers.overlay) = Arc::clone(&overlay);
         self.answers.about.set_poll(config.run.poll);

@@ -1,13 +1,13 @@
 //! The metrics of a gateway, from its status. Their names are stable, and listed in the manual.
 
 use super::text::{Family, Sample, Value};
-use crate::run::status::{Forwarding, Macsec, OverlayPeer, Port, Status};
+use crate::run::status::{Flow, Forwarding, Macsec, OverlayPeer, Port, Status};
 
 /// How samples are read from a status.
 type Read = fn(&Status) -> Vec<Sample>;
 
 /// Name, unit, help and samples of each family.
-const FAMILIES: [(&str, &str, &str, Read); 38] = [
+const FAMILIES: [(&str, &str, &str, Read); 46] = [
     ("antedate_build", "", "1, with the version and the protection as labels.", |s| {
         let labels = vec![("version", s.antedate.clone()), ("protection", s.protection.clone())];
         vec![(labels, Value::Gauge(1.0))]
@@ -43,6 +43,37 @@ const FAMILIES: [(&str, &str, &str, Read); 38] = [
         "",
         "Frames decided by each rule of the policy, in the order of the file.",
         rules,
+    ),
+    ("antedate_flow_frames", "", "Frames of the watched flow.", |s| flows(s, |f| Value::Count(f.frames))),
+    ("antedate_flow_cycle_seconds", "seconds", "Its learnt cycle.", |s| {
+        flows(s, |f| Value::Gauge(f.cycle_us / 1e6))
+    }),
+    ("antedate_flow_jitter_seconds", "seconds", "Mean deviation of its intervals from the cycle.", |s| {
+        flows(s, |f| Value::Gauge(f.jitter_us / 1e6))
+    }),
+    (
+        "antedate_flow_longest_seconds",
+        "seconds",
+        "Its longest interval of the last one to two minutes.",
+        |s| flows(s, |f| Value::Gauge(f.longest_us / 1e6)),
+    ),
+    (
+        "antedate_flow_watchdog_margin_ratio",
+        "ratio",
+        "The share of the watchdog's time that this interval, or the present silence, left.",
+        |s| flows(s, |f| Value::Gauge(f.margin_percent / 100.0)),
+    ),
+    ("antedate_flow_missed_cycles", "", "Cycles without a frame.", |s| {
+        flows(s, |f| Value::Count(f.missed_cycles))
+    }),
+    ("antedate_flow_watchdog_expirations", "", "Intervals longer than the watchdog's time.", |s| {
+        flows(s, |f| Value::Count(f.watchdog_expired))
+    }),
+    (
+        "antedate_flow_bus_error",
+        "",
+        "1 if the flow stopped, or its data status is stop, invalid or problem.",
+        |s| flows(s, |f| Value::Gauge(flag(f.has_bus_error()))),
     ),
     ("antedate_thread_cpu_ratio", "ratio", "Share of a CPU since the last status or scrape.", |s| {
         let thread = |t: &crate::run::status::Thread| {
@@ -202,6 +233,20 @@ fn peers(status: &Status, value: impl Fn(&OverlayPeer) -> Option<Value>) -> Vec<
     all.filter_map(|peer| Some((vec![("peer", peer.name.clone())], value(peer)?))).collect()
 }
 
+fn flows(status: &Status, value: impl Fn(&Flow) -> Value) -> Vec<Sample> {
+    let all = status.flows.iter().flat_map(|known| &known.flows);
+    let labels = |flow: &Flow| {
+        vec![
+            ("direction", flow.direction.clone()),
+            ("protocol", flow.protocol.clone()),
+            ("id", flow.id.clone()),
+            ("source", flow.source.clone()),
+            ("destination", flow.destination.clone()),
+        ]
+    };
+    all.map(|flow| (labels(flow), value(flow))).collect()
+}
+
 fn overlay(status: &Status, count: impl Fn(&crate::run::status::Overlay) -> u64) -> Vec<Sample> {
     status.overlay.iter().map(|overlay| (Vec::new(), Value::Count(count(overlay)))).collect()
 }
@@ -233,7 +278,7 @@ mod tests {
     /// A status with all parts.
     fn full() -> Status {
         use crate::run::status::{
-            Agreement, AgreementCak, AgreementKey, Overlay, PathMtu, Thread, TransmitSa, Warning,
+            Agreement, AgreementCak, AgreementKey, Flows, Overlay, PathMtu, Thread, TransmitSa, Warning,
         };
         let counts = || [("x".to_owned(), 1)].into();
         let warning = |notice| Warning { notice, ..Warning::default() };
@@ -253,6 +298,7 @@ mod tests {
             warnings: vec![warning(false), warning(true)],
             out: forwarding.clone(),
             inward: forwarding,
+            flows: Some(Flows { flows: vec![Flow::default()], ..Flows::default() }),
             threads: vec![Thread::default()],
             macsec: Some(Macsec {
                 transmit: vec![TransmitSa::default()],
