@@ -1,6 +1,8 @@
 //! The command as a user calls it: output and exit status.
 
 mod folder;
+#[path = "command/goose.rs"]
+mod goose;
 #[path = "../../wire/tests/skip/mod.rs"]
 mod skip;
 
@@ -676,7 +678,7 @@ tc qdisc add dev eth0 root netem delay 500ms 2> /dev/null || { echo SKIP; exit; 
 "$A" goose subscribe eth1 --key key --count 1 --patience 4 > any & P=$!
 "$A" goose subscribe eth1 --key key --max-age 100 --count 1 --patience 4 > fresh 2> said & Q=$!
 for i in $(seq 100); do test -s any && test -s fresh && break; sleep 0.05; done
-"$A" goose publish eth0 --key key --state numbers --first --events 2 --repeats 1 > published
+"$A" goose publish eth0 --key key --state numbers --first --trust-clock --events 2 --repeats 1 > published
 sleep 0.7; wait $P; echo "any: $?"; wait $Q; echo "fresh: $?"; wc -l < fresh; grep -c "WARN .* older than --max-age" said
 "#;
 
