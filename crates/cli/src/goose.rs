@@ -51,10 +51,10 @@ pub(crate) enum Verb {
 
 impl Verb {
     pub(crate) fn run(self) -> Done {
-        if let Self::List(verb) = self {
-            return verb.run();
-        }
-        if let Some(warning) = hardened::close_memory() {
+        // A list needs no key.
+        if !matches!(self, Self::List(_))
+            && let Some(warning) = hardened::close_memory()
+        {
             output::tell(format_args!("antedate: {warning}"));
         }
         match self {

@@ -65,7 +65,7 @@ pub(crate) struct Subscribe {
     wait: bool,
 }
 
-/// A place where messages are judged before they are printed.
+/// What a message must pass before it is printed.
 struct Judges {
     subscriber: Option<Subscriber<Aes128Gcm>>,
     watch: Option<Watch>,

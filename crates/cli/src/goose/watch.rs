@@ -50,9 +50,6 @@ impl Watch {
     /// A message came. Returns its values if it is of the control block, as configured.
     pub(super) fn heard(&mut self, source: [u8; 6], message: &Message<'_>) -> Option<Json> {
         let control = &self.control;
-        if message.publisher.gocb_ref != control.reference.as_bytes() {
-            return None;
-        }
         let expected = Expected {
             gocb_ref: control.reference.as_bytes(),
             dat_set: control.dat_set.as_bytes(),
@@ -60,6 +57,9 @@ impl Watch {
             appid: control.address.appid,
             conf_rev: control.conf_rev,
         };
+        if message.publisher.gocb_ref != expected.gocb_ref {
+            return None;
+        }
         let shown = values::show(control, &message.all_data);
         let now = self.clock();
         let fits = self.supervision.heard(source, message, &expected, shown.is_ok(), now);
