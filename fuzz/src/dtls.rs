@@ -2,11 +2,12 @@
 //! server that receive datagrams from strangers.
 
 use antedate_channel::dtls::{
-    Aead, Client, Connection, ConnectionId, ContentType, Cookies, DirectionKeys, Greeting, Keyring, PartialHello,
-    Phase, Psk, Reader, Settings, Writer,
+    Aead, Client, Connection, ConnectionId, ContentType, Cookies, DirectionKeys, Greeting, Keyring,
+    PartialHello, Phase, Psk, Reader, Settings, Writer,
 };
 use antedate_wire::dtls::handshake::{
-    Alert, ClientHello, ClientHelloFront, ClientKeyExchange, Fragment, HelloVerifyRequest, ServerHello, ServerKeyExchange,
+    Alert, ClientHello, ClientHelloFront, ClientKeyExchange, Fragment, HelloVerifyRequest, ServerHello,
+    ServerKeyExchange,
 };
 use antedate_wire::dtls::{MAX_CID, Record, inner, records};
 

@@ -4,11 +4,11 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 use antedate_gateway::config::Config;
+use antedate_gateway::config::keys::KeyFile;
 use antedate_gateway::config::policy::{Action, Class, Direction, Policy, Rule, Traffic};
 use antedate_gateway::frames::gate::narrowest::{Kind, Narrowest};
 use antedate_gateway::frames::gate::{Gate, Way};
 use antedate_gateway::frames::joiner::{Joined, Joiner};
-use antedate_gateway::config::keys::KeyFile;
 use antedate_gateway::frames::offload;
 use antedate_gateway::sys::packet::{Offload, Received};
 use antedate_wire::checksum::Sum;
@@ -39,11 +39,13 @@ pub fn gate(data: &[u8]) {
     let open = Gate::new(&Policy { allow: vec![Traffic::All], ..Policy::default() });
     let (narrow, without) = match NARROWEST.of(data) {
         Kind::Named(traffic) => {
-            let rules = traffic.rules().into_iter().map(|conditions| rule(conditions, Action::Deny)).collect();
+            let rules =
+                traffic.rules().into_iter().map(|conditions| rule(conditions, Action::Deny)).collect();
             (Policy { allow: vec![traffic], rules: Vec::new() }, rules)
         }
         Kind::Rule(conditions) => {
-            let policy = Policy { rules: vec![rule((*conditions).clone(), Action::Allow)], allow: Vec::new() };
+            let policy =
+                Policy { rules: vec![rule((*conditions).clone(), Action::Allow)], allow: Vec::new() };
             (policy, vec![rule(*conditions, Action::Deny)])
         }
         Kind::Nothing => (Policy { allow: vec![Traffic::All], rules: Vec::new() }, Vec::new()),

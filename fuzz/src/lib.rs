@@ -11,6 +11,7 @@ pub mod dtls;
 pub mod gateway;
 pub mod mqtt;
 pub mod overlay;
+pub mod scl;
 pub mod suites;
 pub mod wire;
 pub mod wireguard;
@@ -60,6 +61,7 @@ pub const TARGETS: &[(&str, Body)] = &[
     ("overlay", overlay::overlay),
     ("ppmp", wire::ppmp),
     ("profinet", wire::profinet),
+    ("scl", scl::scl),
     ("text", wire::text),
     ("tlv", wire::tlv),
     ("vxlan", wire::vxlan),

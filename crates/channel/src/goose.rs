@@ -15,8 +15,8 @@
 //! count; a CRC of ISO/IEC 13239 in Reserved2; GMAC for authenticity and optional GCM for
 //! confidentiality; and the extension's fields, which are those of IEC TR 61850-90-5 (and RFC
 //! 8052), with the signature's tag 0x85. Our own choices are the octets covered by the CRC and the
-//! MAC ([`Layout`]), the full-length tag, and the IV: the sender's four octets and a counter of
-//! eight.
+//! MAC ([`Layout`]), the full-length tag, and the IV: the publisher's address and a counter of six
+//! octets.
 //!
 //! The counter contains no time, so an event's packet is prepared before the event: everything but
 //! `t`, `stNum`, `sqNum` and the values is known ([`antedate_wire::goose::Message`]). At the event
@@ -26,21 +26,28 @@
 //! A [`Subscriber`] delivers authentic messages, each number once, and counts everything else. In
 //! the GMAC form the PDU is in the clear and `Length` ends with it, so a subscriber without this
 //! extension can read it. An [`AgeBound`] refuses events that were held back on the way.
+//!
+//! [`Pace`] says when a publisher repeats an event, and [`Supervision`] what is wrong with the
+//! publishers of a control block.
 
 mod age;
 mod counter;
 mod extension;
+mod pace;
 mod publisher;
 mod subscriber;
+mod supervision;
 #[cfg(test)]
 mod tests;
 
 pub use crate::sequence::NumberError;
 pub use age::{AgeBound, Ages, Untimely};
-pub use counter::Counter;
+pub use counter::{Counter, END};
 pub use extension::{EXTENSION_LEN, KeyPeriod};
+pub use pace::Pace;
 pub use publisher::{BLOCKS, CAPACITY, Layout, LayoutError, PublishError, Publisher};
-pub use subscriber::{Counters, Dropped, Subscriber};
+pub use subscriber::{Counters, Dropped, MAX_PUBLISHERS, Subscriber};
+pub use supervision::{Expected, Supervision, Trouble};
 
 /// The protection of the PDU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

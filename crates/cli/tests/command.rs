@@ -1,6 +1,8 @@
 //! The command as a user calls it: output and exit status.
 
 mod folder;
+#[path = "command/goose.rs"]
+mod goose;
 #[path = "../../wire/tests/skip/mod.rs"]
 mod skip;
 
@@ -689,7 +691,7 @@ while True:
 "$A" goose subscribe eth1 --key key --count 1 --patience 6 > any & P=$!
 "$A" goose subscribe eth1 --key key --max-age 100 --count 1 --patience 6 > fresh 2> said & Q=$!
 sleep 1
-"$A" goose publish eth0 --key key --state numbers --first --events 2 --repeats 1 > published
+"$A" goose publish eth0 --key key --state numbers --first --trust-clock --events 2 --repeats 1 > published
 sleep 0.7; wait $P; echo "any: $?"; wait $Q; echo "fresh: $?"; kill $W; wc -l < fresh; grep -c "WARN .* older than --max-age" said
 "#;
 

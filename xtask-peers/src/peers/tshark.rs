@@ -56,7 +56,7 @@ impl Capture {
         let file = dir.join(format!("{space}.pcap"));
         // dumpcap, because tcpdump changes to another user, which a user namespace lacks.
         let mut command = net::inside(space, "dumpcap");
-        command.args(["-q", "-i", "eth0", "-w"]).arg(&file);
+        command.args(["-q", "-P", "-i", "eth0", "-w"]).arg(&file);
         let mut process = command.background(&dir.join(format!("dumpcap-{space}.log")))?;
         until("dumpcap", 10.0, || match process.alive() {
             Err(e) => Some(Err(e)),

@@ -1,13 +1,18 @@
-//! Packet numbers and their nonces: four octets of sender, eight of counter.
+//! Packet numbers and their nonces: six octets of sender, six of counter.
 
 use antedate_aead::{Nonce, NonceSequence};
 
 use crate::sequence::NumberError;
 
-/// Assigns each number once. Two senders with one key need different `sender` octets.
+/// The first number that does not fit. The last that does is not used either: it has no successor, so
+/// a replay window could not refuse it.
+pub const END: u64 = (1 << 48) - 1;
+
+/// Assigns each number once. The sender is the publisher's address, so that publishers with one key
+/// never have the same nonce.
 #[derive(Debug)]
 pub struct Counter {
-    sender: [u8; 4],
+    sender: [u8; 6],
     next: u64,
     limit: u64,
 }
@@ -15,7 +20,7 @@ pub struct Counter {
 impl Counter {
     /// The durably reserved numbers from `next` to below `limit`. After a restart, `next` is the
     /// previous limit.
-    pub const fn new(sender: [u8; 4], next: u64, limit: u64) -> Self {
+    pub const fn new(sender: [u8; 6], next: u64, limit: u64) -> Self {
         Self { sender, next, limit }
     }
 
@@ -24,7 +29,7 @@ impl Counter {
         self.limit = self.limit.max(limit);
     }
 
-    pub(super) const fn sender(&self) -> [u8; 4] {
+    pub(super) const fn sender(&self) -> [u8; 6] {
         self.sender
     }
 
@@ -35,10 +40,10 @@ impl Counter {
 }
 
 /// The nonce of a number.
-pub(super) fn nonce(sender: [u8; 4], number: u64) -> [u8; 12] {
+pub(super) fn nonce(sender: [u8; 6], number: u64) -> [u8; 12] {
     let mut nonce = [0; 12];
-    nonce[..4].copy_from_slice(&sender);
-    nonce[4..].copy_from_slice(&number.to_be_bytes());
+    nonce[..6].copy_from_slice(&sender);
+    nonce[6..].copy_from_slice(&number.to_be_bytes()[2..]);
     nonce
 }
 
@@ -47,8 +52,7 @@ impl NonceSequence for Counter {
 
     fn next(&mut self) -> Result<(u64, Nonce), NumberError> {
         let number = self.next;
-        // The last number has no successor, so a replay window could not refuse it.
-        if number == u64::MAX {
+        if number >= END {
             return Err(NumberError::Exhausted);
         }
         if number >= self.limit {

@@ -39,7 +39,7 @@ pub(super) struct Extension<'a> {
     /// The key's times and number, as authenticated.
     pub(super) period: &'a [u8],
     pub(super) key: u32,
-    pub(super) sender: [u8; 4],
+    pub(super) sender: [u8; 6],
     pub(super) number: u64,
     pub(super) mac: &'a [u8; MAC_LEN],
 }
@@ -51,12 +51,12 @@ impl<'a> Extension<'a> {
         let (iv, rest) = rest.split_first_chunk::<IV_LEN>()?;
         let (&[tag, mac_len], mac) = rest.split_first_chunk::<2>()?;
         let known = usize::from(iv_len) == IV_LEN && tag == SIGNATURE && usize::from(mac_len) == MAC_LEN;
-        let (sender, number) = (iv.first_chunk()?, iv.last_chunk()?);
+        let (sender, number) = (iv.first_chunk()?, iv.last_chunk::<6>()?);
         Some(Self {
             period,
             key: u32::from_be_bytes(*period.last_chunk()?),
             sender: *sender,
-            number: u64::from_be_bytes(*number),
+            number: number.iter().fold(0, |number, octet| number << 8 | u64::from(*octet)),
             mac: mac.try_into().ok().filter(|_| known)?,
         })
     }
@@ -89,9 +89,9 @@ mod tests {
     #[test]
     fn only_valid_extensions_are_read() {
         let period = KeyPeriod { key: 7, since: 1_790_000_000, minutes_left: 60 };
-        let bytes = emit(&period.emit(), b"send\0\0\0\0\0\0\0\x09", &[3; 16]);
+        let bytes = emit(&period.emit(), b"sender\0\0\0\0\0\x09", &[3; 16]);
         let read = Extension::parse(&bytes).unwrap();
-        assert_eq!((read.key, &read.sender, read.number, read.mac), (7, b"send", 9, &[3; 16]));
+        assert_eq!((read.key, &read.sender, read.number, read.mac), (7, b"sender", 9, &[3; 16]));
         assert!((0..bytes.len()).all(|len| Extension::parse(&bytes[..len]).is_none()));
         for at in [10, 23, 24] {
             let mut odd = bytes;

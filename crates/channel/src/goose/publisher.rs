@@ -9,6 +9,7 @@ use antedate_wire::EthernetAddress;
 use antedate_wire::ethernet::HEADER_LEN as ETHERNET_LEN;
 use antedate_wire::goose::{HEADER_LEN, Message, Value, Values};
 use antedate_wire::template::What;
+use antedate_wire::vlan::{TAG_LEN, Tci};
 
 use super::Form;
 use super::counter::{Counter, nonce};
@@ -17,7 +18,9 @@ use crate::sequence::NumberError;
 
 /// The longest PDU.
 pub const CAPACITY: usize = 1536;
-/// The most 16-octet blocks that `t`, `stNum`, `sqNum` and the values may touch, with a block
+/// Octets of both addresses.
+const ADDRESSES_LEN: usize = 12;
+/// The most 16-octet blocks that `timeAllowedToLive`, `t`, `stNum`, `sqNum` and the values may touch, with a block
 /// counted for each value.
 pub const BLOCKS: usize = 96;
 
@@ -50,6 +53,8 @@ impl core::error::Error for LayoutError {}
 #[derive(Debug, Clone)]
 pub struct Layout {
     form: Form,
+    /// The VLAN tag, with its TPID.
+    tag: Option<[u8; TAG_LEN]>,
     period: [u8; KEY_LEN],
     /// The frame with its original values: Ethernet header, GOOSE header, PDU.
     frame: Vec<u8>,
@@ -57,12 +62,15 @@ pub struct Layout {
     aad: Vec<u8>,
     payload: Vec<u8>,
     holes: Vec<Hole>,
-    /// The holes in the frame.
+    /// `timeAllowedToLive` in the frame, the first hole.
+    lifetime: Range<usize>,
+    /// The other holes in the frame.
     places: Vec<(What, Range<usize>)>,
 }
 
 impl Layout {
-    /// The layout of messages like this one, with the same publisher and types of values.
+    /// The layout of messages like this one, with the same publisher and types of values. The
+    /// source address is also the [`Counter`]'s sender.
     pub fn new(
         destination: EthernetAddress,
         source: EthernetAddress,
@@ -87,16 +95,26 @@ impl Layout {
         let mut aad = Vec::new();
         associated(&mut aad, &[&frame[..pdu]], &period, form, &frame[pdu..]);
         let payload = if form == Form::Encrypted { frame[pdu..].to_vec() } else { Vec::new() };
-        let holes = places
-            .iter()
-            .map(|(_, range)| match form {
+        let lifetime = message.lifetime_place();
+        let lifetime = lifetime.start + ETHERNET_LEN..lifetime.end + ETHERNET_LEN;
+        let holes = core::iter::once(&lifetime)
+            .chain(places.iter().map(|(_, range)| range))
+            .map(|range| match form {
                 Form::Encrypted => Hole::Payload(range.start - pdu..range.end - pdu),
                 Form::Authenticated => Hole::Aad(range.start + KEY_LEN..range.end + KEY_LEN),
             })
             .collect();
-        let layout = Self { form, period, frame, aad, payload, holes, places };
+        let layout = Self { form, tag: None, period, frame, aad, payload, holes, lifetime, places };
         layout.template().map_err(LayoutError::Template)?;
         Ok(layout)
+    }
+
+    /// The same with a tag of IEEE 802.1Q in each frame: its priority, and a VLAN or 0.
+    #[must_use]
+    pub const fn tagged(mut self, tci: Tci) -> Self {
+        let ([a, b], [c, d]) = (0x8100u16.to_be_bytes(), tci.0.to_be_bytes());
+        self.tag = Some([a, b, c, d]);
+        self
     }
 
     fn template(&self) -> Result<Template<'_>, TemplateError> {
@@ -105,12 +123,13 @@ impl Layout {
 
     /// Octets of a frame, the extension included.
     pub fn frame_len(&self) -> usize {
-        self.frame.len() + EXTENSION_LEN
+        self.frame.len() + EXTENSION_LEN + self.tag.map_or(0, |tag| tag.len())
     }
 
     /// Octets of a frame that are known before an event.
     pub fn known_len(&self) -> usize {
-        antedate_wire::template::known(self.frame.len(), self.places.iter().map(|(_, range)| range.clone()))
+        let late = self.places.iter().map(|(_, range)| range.clone());
+        antedate_wire::template::known(self.frame.len(), late.chain([self.lifetime.clone()]))
     }
 }
 
@@ -192,7 +211,8 @@ impl<'t, S: Sparse<NonceBytes = [u8; 12], TagBytes = [u8; 16]>> Publisher<'t, S>
     pub fn new(key: Key<S>, counter: Counter, layout: &'t Layout) -> Result<Self, LayoutError> {
         let template = layout.template().map_err(LayoutError::Template)?;
         let pool = TemplatePool::new(key, Numbers(counter), template).map_err(LayoutError::Template)?;
-        let values = layout.places.iter().map(|(_, range)| range.len()).sum();
+        let values: usize = layout.places.iter().map(|(_, range)| range.len()).sum();
+        let values = layout.lifetime.len() + values;
         Ok(Self {
             pool,
             layout,
@@ -221,8 +241,15 @@ impl<'t, S: Sparse<NonceBytes = [u8; 12], TagBytes = [u8; 16]>> Publisher<'t, S>
         &mut self.pool.sequence_mut().0
     }
 
-    /// Publishes an event: writes its frame to the start of `out` and returns its length.
-    pub fn event(&mut self, t: [u8; 8], values: &[Value<'_>], out: &mut [u8]) -> Result<usize, PublishError> {
+    /// Publishes an event: writes its frame to the start of `out` and returns its length. The next
+    /// message follows within `lifetime` milliseconds.
+    pub fn event(
+        &mut self,
+        t: [u8; 8],
+        lifetime: u32,
+        values: &[Value<'_>],
+        out: &mut [u8],
+    ) -> Result<usize, PublishError> {
         if out.len() < self.layout.frame_len() {
             return Err(PublishError::Buffer);
         }
@@ -243,6 +270,7 @@ impl<'t, S: Sparse<NonceBytes = [u8; 12], TagBytes = [u8; 16]>> Publisher<'t, S>
         if len != Ok(written.len()) || !same || places.next().is_some() || !self.alike() {
             return Err(PublishError::Values);
         }
+        self.next[self.layout.lifetime.clone()].copy_from_slice(&lifetime.to_be_bytes());
         // The header announces the extension.
         let header = ETHERNET_LEN..ETHERNET_LEN + HEADER_LEN;
         self.next[header.clone()].copy_from_slice(&model[header]);
@@ -262,11 +290,8 @@ impl<'t, S: Sparse<NonceBytes = [u8; 12], TagBytes = [u8; 16]>> Publisher<'t, S>
     /// Whether the next PDU equals the layout's outside its holes.
     fn alike(&self) -> bool {
         let (mut at, model) = (ETHERNET_LEN + HEADER_LEN, &self.layout.frame);
-        let ends = self
-            .layout
-            .places
-            .iter()
-            .map(|(_, range)| range.clone())
+        let ends = core::iter::once(self.layout.lifetime.clone())
+            .chain(self.layout.places.iter().map(|(_, range)| range.clone()))
             .chain(core::iter::once(model.len()..model.len()));
         ends.into_iter().all(|hole| {
             let known = at..hole.start;
@@ -275,8 +300,9 @@ impl<'t, S: Sparse<NonceBytes = [u8; 12], TagBytes = [u8; 16]>> Publisher<'t, S>
         })
     }
 
-    /// Repeats the last event with the next `sqNum`.
-    pub fn repeat(&mut self, out: &mut [u8]) -> Result<usize, PublishError> {
+    /// Repeats the last event with the next `sqNum`. The next message follows within `lifetime`
+    /// milliseconds.
+    pub fn repeat(&mut self, lifetime: u32, out: &mut [u8]) -> Result<usize, PublishError> {
         if !self.happened {
             return Err(PublishError::NoEvent);
         }
@@ -290,6 +316,7 @@ impl<'t, S: Sparse<NonceBytes = [u8; 12], TagBytes = [u8; 16]>> Publisher<'t, S>
             return Err(PublishError::Values);
         };
         octets.copy_from_slice(&sq_num.to_be_bytes());
+        self.frame[self.layout.lifetime.clone()].copy_from_slice(&lifetime.to_be_bytes());
         let len = self.seal(out)?;
         self.sq_num = sq_num;
         Ok(len)
@@ -297,19 +324,27 @@ impl<'t, S: Sparse<NonceBytes = [u8; 12], TagBytes = [u8; 16]>> Publisher<'t, S>
 
     /// Spends a number on the message.
     fn seal(&mut self, out: &mut [u8]) -> Result<usize, PublishError> {
-        let Layout { form, period, places, .. } = self.layout;
+        let Layout { form, tag, period, places, lifetime, .. } = self.layout;
         let mut values = &mut self.values[..];
-        for (_, range) in places {
+        for range in core::iter::once(lifetime).chain(places.iter().map(|(_, range)| range)) {
             let (here, behind) = values.split_at_mut(range.len());
             here.copy_from_slice(&self.frame[range.clone()]);
             values = behind;
         }
         let prepared = self.pool.next().map_err(PublishError::Number)?;
         let sealed = prepared.seal_joined(&self.values).map_err(|_| PublishError::Values)?;
-        let len = self.frame.len();
-        out[..len].copy_from_slice(&self.frame);
+        let (addresses, rest) = self.frame.split_at(ADDRESSES_LEN);
+        out[..ADDRESSES_LEN].copy_from_slice(addresses);
+        let mut at = ADDRESSES_LEN;
+        if let Some(tag) = tag {
+            out[at..at + TAG_LEN].copy_from_slice(tag);
+            at += TAG_LEN;
+        }
+        out[at..at + rest.len()].copy_from_slice(rest);
+        let len = at + rest.len();
         if *form == Form::Encrypted {
-            out[ETHERNET_LEN + HEADER_LEN..len].copy_from_slice(sealed.ciphertext());
+            let ciphertext = sealed.ciphertext();
+            out[len - ciphertext.len()..len].copy_from_slice(ciphertext);
         }
         let number = sealed.number();
         let tag = sealed.tag();

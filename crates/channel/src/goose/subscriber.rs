@@ -1,5 +1,6 @@
 //! The subscriber, which delivers each authentic message once, and nothing else.
 
+use alloc::collections::BTreeMap;
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -8,7 +9,7 @@ use antedate_wire::goose::{HEADER_LEN, Message, Repr};
 use antedate_wire::{EtherType, VlanTagStack};
 
 use super::Form;
-use super::counter::nonce;
+use super::counter::{END, nonce};
 use super::extension::{self, EXTENSION_LEN, Extension};
 use super::publisher::{CAPACITY, associated};
 use crate::replay::{ReplayError, ReplayWindow};
@@ -25,7 +26,7 @@ pub enum Dropped {
     Crc,
     /// it names another key
     UnknownKey,
-    /// it comes from another publisher
+    /// its IV is not of its source address, or there are too many publishers
     UnknownSender,
     /// its number is below the window
     Late,
@@ -50,7 +51,7 @@ pub struct Counters {
     pub crc: u64,
     /// dropped: another key
     pub unknown_key: u64,
-    /// dropped: another sender
+    /// dropped: an IV of another address, or one publisher too many
     pub unknown_sender: u64,
     /// dropped: too old
     pub late: u64,
@@ -79,32 +80,36 @@ impl Counters {
     }
 }
 
-/// Receives the messages of one publisher.
+/// The most publishers with one key: their windows are kept.
+pub const MAX_PUBLISHERS: usize = 64;
+
+/// Receives the messages of the publishers with one key.
+///
+/// Each source address has its own numbers, since it is a part of the IV. A window begins with an
+/// authentic message, so forgers occupy none.
 pub struct Subscriber<S: Suite<NonceBytes = [u8; 12], TagBytes = [u8; 16]>> {
     key: Key<S>,
     key_number: u32,
-    sender: [u8; 4],
     form: Form,
-    window: ReplayWindow,
+    window: u32,
+    publishers: BTreeMap<[u8; 6], ReplayWindow>,
     counters: Counters,
     pdu: Vec<u8>,
     aad: Vec<u8>,
 }
 
 impl<S: Suite<NonceBytes = [u8; 12], TagBytes = [u8; 16]>> Subscriber<S> {
-    /// A subscriber to the publisher with these `sender` octets. It accepts numbers from `lowest`,
-    /// so that messages received before a restart stay refused.
+    /// A subscriber that knows no publisher.
     ///
     /// With a `window` of 0 an overtaken message is dropped, which is right for states. With a
     /// wider window it is delivered, once.
-    pub fn new(key: Key<S>, key_number: u32, sender: [u8; 4], form: Form, lowest: u64, window: u32) -> Self {
-        let window = ReplayWindow::new(lowest, window);
+    pub fn new(key: Key<S>, key_number: u32, form: Form, window: u32) -> Self {
         Self {
             key,
             key_number,
-            sender,
             form,
             window,
+            publishers: BTreeMap::new(),
             counters: Counters::default(),
             pdu: vec![0; CAPACITY],
             aad: Vec::with_capacity(CAPACITY + 64),
@@ -116,9 +121,18 @@ impl<S: Suite<NonceBytes = [u8; 12], TagBytes = [u8; 16]>> Subscriber<S> {
         &self.counters
     }
 
-    /// One above the highest number delivered, to be stored for [`new`](Self::new).
-    pub const fn next_number(&self) -> u64 {
-        self.window.next()
+    /// Accepts of a publisher numbers from `lowest` only, so that messages received before a restart
+    /// stay refused.
+    pub fn refuse_below(&mut self, sender: [u8; 6], lowest: u64) {
+        if self.publishers.len() < MAX_PUBLISHERS {
+            self.publishers.insert(sender, ReplayWindow::new(lowest, self.window));
+        }
+    }
+
+    /// The publishers that were heard, each with one above the highest number delivered: to be stored
+    /// for [`refuse_below`](Self::refuse_below).
+    pub fn publishers(&self) -> impl Iterator<Item = ([u8; 6], u64)> {
+        self.publishers.iter().map(|(sender, window)| (*sender, window.next()))
     }
 
     /// Processes a frame from its destination address, with or without VLAN tags. Delivered
@@ -164,10 +178,16 @@ impl<S: Suite<NonceBytes = [u8; 12], TagBytes = [u8; 16]>> Subscriber<S> {
         if extension.key != self.key_number {
             return Err(Dropped::UnknownKey);
         }
-        if extension.sender != self.sender {
+        let known = self.publishers.get(&extension.sender);
+        if frame[6..12] != extension.sender || (known.is_none() && self.publishers.len() == MAX_PUBLISHERS) {
             return Err(Dropped::UnknownSender);
         }
-        self.window.check(extension.number).map_err(|why| match why {
+        // Number 0 is not used, and the last one has no successor.
+        if extension.number >= END {
+            return Err(Dropped::Late);
+        }
+        let fresh = ReplayWindow::new(1, self.window);
+        known.unwrap_or(&fresh).check(extension.number).map_err(|why| match why {
             ReplayError::Late => Dropped::Late,
             ReplayError::Duplicate => Dropped::Duplicate,
         })?;
@@ -177,12 +197,12 @@ impl<S: Suite<NonceBytes = [u8; 12], TagBytes = [u8; 16]>> Subscriber<S> {
             Form::Encrypted => (pdu, self.pdu.get_mut(..pdu.len()).ok_or(Dropped::Malformed)?),
             Form::Authenticated => (&[], &mut self.pdu[..0]),
         };
-        let nonce = nonce(self.sender, extension.number);
+        let nonce = nonce(extension.sender, extension.number);
         self.key.open(nonce, &self.aad, src, dst, extension.mac).map_err(|_| Dropped::Unauthentic)?;
         if self.form == Form::Authenticated {
             self.pdu.get_mut(..pdu.len()).ok_or(Dropped::Malformed)?.copy_from_slice(pdu);
         }
-        self.window.mark(extension.number);
+        self.publishers.entry(extension.sender).or_insert(fresh).mark(extension.number);
         Ok((header.appid, pdu.len()))
     }
 }

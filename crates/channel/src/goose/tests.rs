@@ -2,6 +2,7 @@
 
 mod age;
 mod rules;
+mod supervision;
 
 use super::*;
 use crate::world::Rng;
@@ -13,7 +14,9 @@ use std::vec;
 use std::vec::Vec;
 
 const KEY: [u8; 16] = *b"sixteen byte key";
-const SENDER: [u8; 4] = [0, 0, 0, 7];
+const SENDER: [u8; 6] = [2, 0, 0, 0, 0, 1];
+/// In milliseconds.
+const LIFETIME: u32 = 500;
 const PERIOD: KeyPeriod = KeyPeriod { key: 7, since: 1_790_000_000, minutes_left: 60 };
 
 fn message<'a>(values: &'a [Value<'a>]) -> Message<'a> {
@@ -41,7 +44,7 @@ fn values(event: i32) -> [Value<'static>; 3] {
 
 fn layout(form: Form) -> Layout {
     let destination = EthernetAddress([0x01, 0x0c, 0xcd, 0x01, 0x00, 0x01]);
-    let source = EthernetAddress([2, 0, 0, 0, 0, 1]);
+    let source = EthernetAddress(SENDER);
     Layout::new(destination, source, &message(&values(0)), form, PERIOD).unwrap()
 }
 
@@ -54,21 +57,32 @@ fn publisher(layout: &Layout) -> Publisher<'_, Aes128Gcm> {
 }
 
 fn subscriber(form: Form, window: u32) -> Subscriber<Aes128Gcm> {
-    Subscriber::new(key(), PERIOD.key, SENDER, form, 1, window)
+    Subscriber::new(key(), PERIOD.key, form, window)
+}
+
+fn next_number(subscriber: &Subscriber<Aes128Gcm>) -> u64 {
+    subscriber.publishers().find(|(sender, _)| *sender == SENDER).map_or(1, |(_, next)| next)
+}
+
+/// A new process with what the old one has stored.
+fn restarted(old: &Subscriber<Aes128Gcm>, form: Form, window: u32) -> Subscriber<Aes128Gcm> {
+    let mut new = subscriber(form, window);
+    old.publishers().for_each(|(sender, lowest)| new.refuse_below(sender, lowest));
+    new
 }
 
 const FORMS: [Form; 2] = [Form::Authenticated, Form::Encrypted];
 
 fn event(publisher: &mut Publisher<'_, Aes128Gcm>, event: i32) -> Vec<u8> {
     let mut out = vec![0; 512];
-    let len = publisher.event([event as u8; 8], &values(event), &mut out).unwrap();
+    let len = publisher.event([event as u8; 8], LIFETIME, &values(event), &mut out).unwrap();
     out.truncate(len);
     out
 }
 
 fn repeat(publisher: &mut Publisher<'_, Aes128Gcm>) -> Vec<u8> {
     let mut out = vec![0; 512];
-    let len = publisher.repeat(&mut out).unwrap();
+    let len = publisher.repeat(LIFETIME, &mut out).unwrap();
     out.truncate(len);
     out
 }
@@ -132,7 +146,7 @@ fn plain_subscriber_reads_gmac_form() {
     assert_eq!((read.st_num, read.all_data), (1, Values::Given(&values(9))));
     let header = goose::Repr::parse(&frame[14..]).unwrap();
     assert_eq!(usize::from(header.length) + 14 + EXTENSION_LEN, frame.len());
-    assert_eq!((layout.frame_len(), layout.known_len()), (frame.len(), frame.len() - EXTENSION_LEN - 26));
+    assert_eq!((layout.frame_len(), layout.known_len()), (frame.len(), frame.len() - EXTENSION_LEN - 30));
 }
 
 #[test]
@@ -149,8 +163,7 @@ fn replayed_frame_is_not_delivered() {
         let counters = subscriber.counters();
         assert_eq!((counters.delivered, counters.late + counters.duplicate), (49, 49));
         // Also after a restart that remembers the number.
-        let mut restarted =
-            Subscriber::new(key(), PERIOD.key, SENDER, form, subscriber.next_number(), window);
+        let mut restarted = restarted(&subscriber, form, window);
         assert!(frames.iter().all(|frame| restarted.receive(frame).is_err()));
         assert!(restarted.receive(&event(&mut publisher, 50)).is_ok());
     }
@@ -204,24 +217,24 @@ fn refused_publish_spends_no_number() {
     let layout = layout(Form::Authenticated);
     let mut publisher = Publisher::new(key(), Counter::new(SENDER, 1, 2), &layout).unwrap();
     let mut out = vec![0; 512];
-    assert_eq!(publisher.repeat(&mut out), Err(PublishError::NoEvent));
+    assert_eq!(publisher.repeat(LIFETIME, &mut out), Err(PublishError::NoEvent));
     for wrong in [
         &[Value::Boolean(true)][..],
         &[Value::Boolean(true), Value::int32(1), Value::int32(1)],
         &[Value::Boolean(true), Value::uint32(1), Value::Float32(1.0)],
         &[Value::Boolean(true), Value::int16(1), Value::Float32(1.0)],
     ] {
-        assert_eq!(publisher.event([0; 8], wrong, &mut out), Err(PublishError::Values));
+        assert_eq!(publisher.event([0; 8], LIFETIME, wrong, &mut out), Err(PublishError::Values));
     }
-    assert_eq!(publisher.event([0; 8], &values(1), &mut out[..50]), Err(PublishError::Buffer));
-    assert!(publisher.event([0; 8], &values(1), &mut out).is_ok());
+    assert_eq!(publisher.event([0; 8], LIFETIME, &values(1), &mut out[..50]), Err(PublishError::Buffer));
+    assert!(publisher.event([0; 8], LIFETIME, &values(1), &mut out).is_ok());
     assert_eq!(
-        publisher.event([0; 8], &values(2), &mut out),
+        publisher.event([0; 8], LIFETIME, &values(2), &mut out),
         Err(PublishError::Number(NumberError::NotReserved))
     );
     assert_eq!((publisher.st_num, publisher.sq_num), (1, 0));
     publisher.counter_mut().reserve_until(3);
-    let len = publisher.repeat(&mut out).unwrap();
+    let len = publisher.repeat(LIFETIME, &mut out).unwrap();
     let mut subscriber = subscriber(Form::Authenticated, 0);
     let got = subscriber.receive(&out[..len]).unwrap();
     assert_eq!(
@@ -229,8 +242,8 @@ fn refused_publish_spends_no_number() {
         (1, 1, Values::Given(&values(1))),
         "the first event, not the second"
     );
-    assert_eq!(subscriber.next_number(), 3);
-    let mut last = Counter::new(SENDER, u64::MAX, u64::MAX);
+    assert_eq!(next_number(&subscriber), 3);
+    let mut last = Counter::new(SENDER, END, u64::MAX);
     assert_eq!(antedate_aead::NonceSequence::next(&mut last).map(drop), Err(NumberError::Exhausted));
 }
 

@@ -106,7 +106,7 @@ fn layout() -> &'static Layout {
 
 impl Counter for Goose {
     fn start(next: u64, limit: u64) -> Self {
-        let counter = goose::Counter::new([0, 0, 0, 7], next, limit);
+        let counter = goose::Counter::new([2, 0, 0, 0, 0, 1], next, limit);
         let publisher =
             goose::Publisher::new(Key::new(&[7; 16]).expect("valid"), counter, layout()).expect("valid");
         Self { publisher, limit }
@@ -120,7 +120,7 @@ impl Counter for Goose {
     fn spend(&mut self) -> Option<Vec<u8>> {
         let mut out = vec![0; layout().frame_len()];
         self.publisher.idle(2);
-        let len = self.publisher.event([1; 8], &[Value::Boolean(true)], &mut out).ok()?;
+        let len = self.publisher.event([1; 8], 500, &[Value::Boolean(true)], &mut out).ok()?;
         // `stNum` differs, so only the nonce is compared.
         let extension = &out[len - EXTENSION_LEN..len];
         Some(extension[11..23].to_vec())
@@ -133,7 +133,7 @@ impl Counter for Goose {
 
 #[test]
 fn goose_numbers_never_repeat() {
-    let explored = Bounds::new(1, u64::MAX).lives::<Goose>(Medium::with_empty_file);
+    let explored = Bounds::new(1, goose::END).lives::<Goose>(Medium::with_empty_file);
     assert!(explored.runs > 5_000 && explored.packets > explored.runs, "{explored:?}");
 }
 

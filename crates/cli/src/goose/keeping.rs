@@ -1,16 +1,19 @@
-//! State of a GOOSE publisher: its key and its reserved numbers, by the rules of the gateway's
-//! files.
+//! State of GOOSE publishers: their keys and reserved numbers, by the rules of the gateway's files.
 
-use std::fs::{File, TryLockError};
+pub(super) mod heard;
+mod mark;
+
 use std::path::Path;
 
+use antedate_channel::goose::END;
 use antedate_host::fault::Fault;
 use antedate_host::hex::parse_hex;
 use antedate_host::numbers::{
-    KeyId, NumberFile, NumbersError, NumbersErrorKind, Reservation, permit_volatile,
+    KeyId, KeyLock, NumberFile, NumbersError, NumbersErrorKind, Place, Reservation, permit_volatile,
 };
 use antedate_host::private_file::{self, MAX_KEY_FILE_LEN};
 use antedate_host::process;
+use antedate_wire::EthernetAddress;
 use zeroize::Zeroizing;
 
 use crate::output;
@@ -45,22 +48,14 @@ impl Secret {
         &self.0
     }
 
-    /// Locks the file for the lifetime of the result: two publishers with one key would use the
-    /// same numbers.
-    pub(super) fn alone(file: &Path) -> Result<File, Fault> {
-        let open = File::open(file)
-            .map_err(|error| Fault::of_io(file, "read the key file", &error, "run as its owner"))?;
-        match open.try_lock() {
-            Ok(()) => Ok(open),
-            Err(TryLockError::WouldBlock) => Err(Fault::of_file(
-                file,
-                "another publisher uses this key",
-                "give each publisher a key of its own",
-            )),
-            Err(TryLockError::Error(error)) => {
-                Err(Fault::of_io(file, "lock the key file", &error, "put it on a local file system"))
-            }
-        }
+    #[cfg(test)]
+    fn of(octets: &[u8; KEY_LEN]) -> Self {
+        Self(Zeroizing::new(octets.to_vec()))
+    }
+
+    /// The key in state files.
+    fn id(&self) -> KeyId {
+        KeyId::new("antedate GOOSE key", &self.0)
     }
 }
 
@@ -79,39 +74,82 @@ pub(super) enum State {
 pub(super) struct Numbers {
     file: NumberFile,
     numbers: Reservation,
+    _alone: KeyLock,
+}
+
+/// A publisher's address in state files.
+const fn place(sender: [u8; 6]) -> Place {
+    let [a, b, c, d, e, f] = sender;
+    Place([a, b, c, d, e, f, 0, 0])
+}
+
+/// The file of a state.
+fn opened(directory: &Path, state: State, volatile: bool) -> Result<NumberFile, NumbersError> {
+    if volatile {
+        permit_volatile(directory)?;
+    }
+    let file = match state {
+        State::New => NumberFile::create(directory),
+        State::Last => NumberFile::open(directory),
+        State::Moved => NumberFile::settle(directory),
+    }?;
+    if file.is_homeless() && state == State::Last {
+        output::tell(format_args!(
+            "{}: made by an earlier version; copies of it are told from now on",
+            directory.display()
+        ));
+    }
+    if file.is_volatile() {
+        output::tell(format_args!("{}: {}", directory.display(), antedate_host::numbers::VOLATILE));
+    }
+    Ok(file)
 }
 
 impl Numbers {
-    /// Opens the numbers of a key.
+    /// Opens the numbers of a key and an address. The two are the nonce but for the number, so a state
+    /// belongs to both, and `--first` needs a key that this address never used.
     pub(super) fn open(
         directory: &Path,
-        secret: &Secret,
+        (key_file, secret): (&Path, &Secret),
+        sender: [u8; 6],
         state: State,
         volatile: bool,
     ) -> Result<Self, Fault> {
+        let (key, place) = (secret.id(), place(sender));
+        let publisher = KeyId::new("antedate GOOSE publisher", secret.as_bytes());
+        let mark = mark::Mark::read(key_file, &key, sender)?;
+        if state == State::New {
+            mark.must_be_new()?;
+        }
         let open = || {
-            if volatile {
-                permit_volatile(directory)?;
+            let alone = KeyLock::take(&key, place)?;
+            let mut file = opened(directory, state, volatile)?;
+            let known: Vec<Place> = file
+                .bounds()
+                .filter(|(of, ..)| *of == publisher.digest())
+                .map(|(_, place, _)| place)
+                .collect();
+            if known.is_empty() {
+                file.raise(&[(publisher, place, 2)])?;
             }
-            let file = match state {
-                State::New => NumberFile::create(directory),
-                State::Last => NumberFile::open(directory),
-                State::Moved => NumberFile::settle(directory),
-            }?;
-            if file.is_homeless() && state == State::Last {
-                output::tell(format_args!(
-                    "{}: made by an earlier version; copies of it are told from now on",
-                    directory.display()
-                ));
-            }
-            if file.is_volatile() {
-                output::tell(format_args!("{}: {}", directory.display(), antedate_host::numbers::VOLATILE));
-            }
-            let key = KeyId::new("antedate GOOSE key", secret.as_bytes());
-            let numbers = Reservation::open(&file, key, u64::MAX)?;
-            Ok(Self { file, numbers })
+            let numbers = Reservation::open(&file, key, END)?;
+            Ok((Self { file, numbers, _alone: alone }, known))
         };
-        let mut this: Self = open().map_err(|error| fault(directory, error))?;
+        let (mut this, known) = open().map_err(|error| fault(directory, error))?;
+        if let Some(other) = known.iter().find(|known| **known != place) {
+            let address = |octets: &[u8]| {
+                octets.first_chunk().map_or(String::new(), |six| EthernetAddress(*six).to_string())
+            };
+            return Err(Fault::of_file(
+                directory,
+                format!(
+                    "has the numbers of {}, and this interface is {}",
+                    address(&other.0),
+                    address(&sender)
+                ),
+                "publish from the interface with that address, or give --first and a directory that is not there",
+            ));
+        }
         if this.first() == 1 && state != State::New {
             return Err(Fault::of_file(
                 directory,
@@ -120,6 +158,7 @@ impl Numbers {
                  numbers would repeat",
             ));
         }
+        mark.write()?;
         this.numbers.extend(&mut this.file, AHEAD).map_err(|error| fault(directory, error))?;
         Ok(this)
     }
@@ -156,6 +195,7 @@ fn fault(directory: &Path, error: NumbersError) -> Fault {
             "with a key that was never used give --first; with any other make a new key, for its numbers would repeat".into()
         }
         NumbersErrorKind::InUse => "give each publisher a key and a state directory of its own".into(),
+        NumbersErrorKind::KeyInUse => "give each publisher of an interface a key of its own".into(),
         NumbersErrorKind::Exists => format!(
             "leave --first away to go on where it stopped; for a key that was never used name another directory than {shown}"
         ),
@@ -173,6 +213,18 @@ mod tests {
     use std::fs;
     use std::os::unix::fs::PermissionsExt;
 
+    const SENDER: [u8; 6] = [2, 0, 0x5e, 0, 0, 1];
+
+    /// The numbers of a key, whose file is beside the state.
+    fn open(directory: &Path, key: &Secret, state: State) -> Result<Numbers, Fault> {
+        of(directory, key, SENDER, state)
+    }
+
+    fn of(directory: &Path, key: &Secret, sender: [u8; 6], state: State) -> Result<Numbers, Fault> {
+        let file = directory.with_file_name("key");
+        Numbers::open(directory, (&file, key), sender, state, false)
+    }
+
     fn secret(directory: &Path, digits: &str) -> Secret {
         let file = directory.join(format!("key-{}", &digits[..2]));
         fs::write(&file, digits).expect("written");
@@ -186,39 +238,60 @@ mod tests {
         let key = secret(desk.path(), "000102030405060708090a0b0c0d0e0f\n");
         let state = desk.path().join("state");
         let refused = |result: Result<Numbers, Fault>| result.err().map(|fault| fault.to_string());
-        let lost =
-            refused(Numbers::open(&state, &key, State::Last, false)).expect("a lost state is no new key");
+        let lost = refused(open(&state, &key, State::Last)).expect("a lost state is no new key");
         assert!(lost.contains("--first"), "{lost}");
-        let numbers =
-            Numbers::open(&state, &key, State::New, false).map_err(|fault| fault.to_string()).expect("new");
+        let numbers = open(&state, &key, State::New).map_err(|fault| fault.to_string()).expect("new");
         assert_eq!((numbers.first(), numbers.limit()), (1, 65_537));
-        assert!(
-            refused(Numbers::open(&state, &key, State::Last, false)).is_some(),
-            "another publisher has it"
-        );
+        assert!(refused(open(&state, &key, State::Last)).is_some(), "another publisher has it");
         // A crash: the rest of the reservation is never used.
         drop(numbers);
-        let numbers = Numbers::open(&state, &key, State::Last, false)
-            .map_err(|fault| fault.to_string())
-            .expect("again");
+        let numbers = open(&state, &key, State::Last).map_err(|fault| fault.to_string()).expect("again");
         assert_eq!(numbers.first(), 65_537);
         // A clean end after three of them loses none.
         let numbers_left = numbers.limit() - 65_540;
         numbers.close(numbers_left, &state).map_err(|fault| fault.to_string()).expect("closed");
-        let numbers = Numbers::open(&state, &key, State::Last, false)
-            .map_err(|fault| fault.to_string())
-            .expect("again");
+        let numbers = open(&state, &key, State::Last).map_err(|fault| fault.to_string()).expect("again");
         assert_eq!(numbers.first(), 65_540);
         drop(numbers);
-        assert!(
-            refused(Numbers::open(&state, &key, State::New, false)).is_some(),
-            "--first makes no second beginning"
-        );
+        assert!(refused(open(&state, &key, State::New)).is_some(), "--first makes no second beginning");
         let other = secret(desk.path(), "ff0102030405060708090a0b0c0d0e0f");
-        assert!(
-            refused(Numbers::open(&state, &other, State::Last, false)).is_some(),
-            "a key that is not known"
+        assert!(refused(open(&state, &other, State::Last)).is_some(), "a key that is not known");
+    }
+
+    #[test]
+    fn state_belongs_to_an_address() {
+        let desk = tempfile::tempdir().expect("a directory");
+        let key = secret(desk.path(), "000102030405060708090a0b0c0d0e0f");
+        let (state, second) = (desk.path().join("state"), desk.path().join("second"));
+        let done = |numbers: Numbers| {
+            let left = numbers.limit() - numbers.first();
+            numbers.close(left, &state).map_err(|fault| fault.to_string()).expect("closed");
+        };
+        let say =
+            |result: Result<Numbers, Fault>| result.err().map(|fault| fault.to_string()).unwrap_or_default();
+        done(open(&state, &key, State::New).map_err(|fault| fault.to_string()).expect("new"));
+        let other = [2, 0, 0x5e, 0, 0, 2];
+        let refused = say(of(&state, &key, other, State::Last));
+        assert!(refused.contains("02:00:5e:00:00:01, and this interface is 02:00:5e:00:00:02"), "{refused}");
+        // The same key is new for another address, and no longer for this one, wherever the state is.
+        done(
+            of(&second, &key, other, State::New).map_err(|fault| fault.to_string()).expect("another address"),
         );
+        let again = say(open(&desk.path().join("third"), &key, State::New));
+        assert!(
+            again.contains("key.publishers") && again.contains("published with this key before"),
+            "{again}"
+        );
+        // A new key in the same file.
+        let new = secret(desk.path(), "100102030405060708090a0b0c0d0e0f");
+        done(
+            open(&desk.path().join("fourth"), &new, State::New)
+                .map_err(|fault| fault.to_string())
+                .expect("new"),
+        );
+        fs::write(desk.path().join("key.publishers"), "who?\n").expect("written");
+        let damaged = say(open(&state, &key, State::Last));
+        assert!(damaged.contains("key.publishers:1: is no mark"), "{damaged}");
     }
 
     /// `vectors/numbers/README.md`
@@ -233,9 +306,7 @@ mod tests {
         let file = state.join("packet-numbers");
         fs::copy(vectors.join("packet-numbers"), &file).expect("copied");
         let golden = fs::read(&file).expect("read");
-        let numbers = Numbers::open(&state, &key, State::Last, false)
-            .map_err(|fault| fault.to_string())
-            .expect("opened");
+        let numbers = open(&state, &key, State::Last).map_err(|fault| fault.to_string()).expect("opened");
         assert_eq!((numbers.first(), numbers.limit()), (11, 65_547));
         assert_ne!(fs::read(&file).expect("read"), golden, "the reservation is on the disk");
         let left = numbers.limit() - numbers.first();
@@ -248,7 +319,11 @@ mod tests {
         };
         let written = fs::read(&file).expect("read");
         assert!(written.starts_with(b"antedate packet numbers 2\nhome "));
-        assert_eq!(records(&written), records(&golden));
+        let (sent, publishers): (Vec<_>, Vec<_>) =
+            records(&written).into_iter().partition(|line| line.starts_with("transmit"));
+        assert_eq!(sent, records(&golden));
+        // Since then the state belongs to the address.
+        assert!(publishers.len() == 1 && publishers[0].contains("02005e0000010000"), "{publishers:?}");
     }
 
     #[test]

@@ -21,14 +21,14 @@ pub(super) struct Timely {
 
 /// A cause of warnings.
 #[derive(Default)]
-struct Cause {
+pub(super) struct Cause {
     said: Option<Moment>,
     last: Option<Moment>,
 }
 
 impl Cause {
     /// Notes an occurrence, and warns unless it did so a short time ago.
-    fn warn(&mut self, text: impl Display) {
+    pub(super) fn warn(&mut self, text: impl Display) {
         self.last = Some(Moment::now());
         if self.said.is_none_or(|said| said.elapsed() >= QUIET) {
             self.said = self.last;
@@ -37,7 +37,7 @@ impl Cause {
     }
 
     /// Reports the end of a cause that has not occurred for a while.
-    fn look(&mut self, text: impl Display) {
+    pub(super) fn look(&mut self, text: impl Display) {
         if self.last.is_some_and(|last| last.elapsed() >= QUIET) {
             *self = Self::default();
             output::tell(format_args!("INFO {text}"));

@@ -126,10 +126,9 @@ impl Ear for GooseLine {
 fn goose(frame: &[u8], heard: &mut Heard) {
     let is_goose = frame.get(12..14) == Some(&EtherType::Goose.number().to_be_bytes());
     let Some(extension) = frame.last_chunk::<EXTENSION_LEN>().filter(|_| is_goose) else { return };
-    let (key, sender) = (&extension[6..10], &extension[11..15]);
-    if let Some(number) = extension[15..].first_chunk() {
-        heard.packet(format!("key {key:?} of {sender:?}"), u64::from_be_bytes(*number));
-    }
+    let (key, sender) = (&extension[6..10], &extension[11..17]);
+    let number = extension[17..23].iter().fold(0, |number, octet| number << 8 | u64::from(*octet));
+    heard.packet(format!("key {key:?} of {sender:?}"), number);
 }
 
 /// A subscription to all topics.
@@ -172,11 +171,11 @@ mod tests {
         frame(&macsec, Some(&mut HashMap::new()), &mut heard);
         assert_eq!((heard.packets, heard.twice, heard.keyless, heard.keys()), (2, 0, 1, 1));
         let mut goose_frame = [&[1; 12][..], &[0x88, 0xb8], &[0; 90]].concat();
-        goose_frame.extend([0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 12, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 5, 0x85, 16]);
+        goose_frame.extend([0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 12, 2, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 5, 0x85, 16]);
         goose_frame.extend([9; 16]);
         goose(&goose_frame, &mut heard);
         goose(&macsec, &mut heard);
         assert_eq!((heard.packets, heard.keys()), (3, 2));
-        assert!(heard.used["key [0, 0, 0, 1] of [0, 0, 0, 1]"].contains(&5));
+        assert!(heard.used["key [0, 0, 0, 1] of [2, 0, 0, 0, 0, 1]"].contains(&5));
     }
 }

@@ -15,6 +15,16 @@ pub fn realtime_ns() -> u64 {
     read(libc::CLOCK_REALTIME)
 }
 
+/// Whether the kernel believes that its clock is synchronised: by NTP, or by PTP if its daemon says so.
+#[must_use]
+pub fn is_synchronized() -> bool {
+    // SAFETY: an all-zero timex asks for the state and changes nothing.
+    let mut state: libc::timex = unsafe { std::mem::zeroed() };
+    // SAFETY: `state` is a valid timex to write to.
+    let clock = unsafe { libc::adjtimex(&raw mut state) };
+    clock >= 0 && clock != libc::TIME_ERROR && state.status & libc::STA_UNSYNC == 0
+}
+
 fn read(clock: libc::clockid_t) -> u64 {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `now` is a valid timespec to write to; both clocks exist on every Linux, so the call

@@ -4,6 +4,8 @@
 //! the places of `stNum`, `sqNum`, `t` and the values are known before an event, and
 //! [`Message::emit`] reports them.
 
+use core::ops::Range;
+
 use super::ber::{self, expect};
 use super::data::{MAX_DEPTH, Values, integer};
 use super::{HEADER_LEN, Publisher, Repr, tag};
@@ -92,6 +94,17 @@ impl<'a> Message<'a> {
             + numbers
             + flags
             + element(self.all_data.len())
+    }
+
+    /// The four octets of `timeAllowedToLive` that [`emit`](Self::emit) writes. They are no hole, for
+    /// a publisher that says the same in each message.
+    #[must_use]
+    pub fn lifetime_place(&self) -> Range<usize> {
+        let reference = self.publisher.gocb_ref.len();
+        let head = HEADER_LEN + ber::head_len(self.fields_len());
+        // The sign octet is always 0.
+        let start = head + ber::head_len(reference) + reference + ber::head_len(usize::from(INT32U)) + 1;
+        start..start + size_of::<u32>()
     }
 
     /// Octets from the APPID to the end.

@@ -7,8 +7,8 @@ use super::super::{counter, extension};
 use super::*;
 
 /// A frame that a holder of the key may seal: any PDU, key number, sender and number.
-fn sealed(form: Form, period: KeyPeriod, sender: [u8; 4], number: u64, pdu: &[u8]) -> Vec<u8> {
-    let mut frame = [&[1; 6][..], &[2; 6], &[0x88, 0xb8]].concat();
+fn sealed(form: Form, period: KeyPeriod, sender: [u8; 6], number: u64, pdu: &[u8]) -> Vec<u8> {
+    let mut frame = [&[1; 6][..], &SENDER, &[0x88, 0xb8]].concat();
     let mut header = [0; goose::HEADER_LEN];
     let length = (goose::HEADER_LEN + pdu.len()) as u16;
     goose::Repr { appid: 0x1000, length, reserved1: EXTENSION_LEN as u16, reserved2: 0 }
@@ -60,12 +60,12 @@ fn each_refusal_has_its_reason() {
             (changed(&good, 21), Dropped::Crc),
             (changed(&good, 14), Dropped::Crc),
             (sealed(form, other_key, SENDER, 5, &pdu()), Dropped::UnknownKey),
-            (sealed(form, PERIOD, [0, 0, 0, 8], 5, &pdu()), Dropped::UnknownSender),
+            (sealed(form, PERIOD, [0, 0, 0, 0, 0, 8], 5, &pdu()), Dropped::UnknownSender),
             (sealed(form, PERIOD, SENDER, 0, &pdu()), Dropped::Late),
-            (sealed(form, PERIOD, SENDER, u64::MAX, &pdu()), Dropped::Late),
+            (sealed(form, PERIOD, SENDER, END, &pdu()), Dropped::Late),
             (changed(&good, mac), Dropped::Unauthentic),
             (changed(&good, 0), Dropped::Unauthentic),
-            (changed(&good, 11), Dropped::Unauthentic),
+            (changed(&good, 11), Dropped::UnknownSender),
             (changed(&good, 22), Dropped::Unauthentic),
             (changed(&good, good.len() - EXTENSION_LEN), Dropped::Unauthentic),
             (sealed(form, PERIOD, SENDER, 5, &huge), Dropped::Malformed),
@@ -89,7 +89,7 @@ fn each_refusal_has_its_reason() {
             *counter = 1;
             assert_eq!(*subscriber.counters(), counters, "{form:?}, case {at}");
             // An authentic number counts even if its PDU does not.
-            assert_eq!(subscriber.next_number(), if expected == Dropped::Pdu { 6 } else { 1 }, "case {at}");
+            assert_eq!(next_number(&subscriber), if expected == Dropped::Pdu { 6 } else { 1 }, "case {at}");
         }
     }
 }
@@ -118,7 +118,7 @@ fn window_tells_late_from_duplicate() {
     ] {
         assert_eq!(wide.receive(&frames[number]).map(drop), expected, "{number}");
     }
-    assert_eq!((wide.counters().duplicate, wide.counters().late, wide.next_number()), (2, 1, 9));
+    assert_eq!((wide.counters().duplicate, wide.counters().late, next_number(&wide)), (2, 1, 9));
     let mut narrow = subscriber(Form::Authenticated, 0);
     assert!(narrow.receive(&frames[7]).is_ok());
     assert_eq!(narrow.receive(&frames[6]), Err(Dropped::Late));
@@ -150,11 +150,11 @@ fn buffer_must_hold_the_frame() {
     let mut publisher = publisher(&layout);
     let mut out = vec![0; layout.frame_len()];
     let short = out.len() - 1;
-    assert_eq!(publisher.event([0; 8], &values(1), &mut out[..short]), Err(PublishError::Buffer));
-    assert_eq!(publisher.event([0; 8], &values(1), &mut out), Ok(layout.frame_len()));
-    assert_eq!(publisher.repeat(&mut out[..short]), Err(PublishError::Buffer));
+    assert_eq!(publisher.event([0; 8], LIFETIME, &values(1), &mut out[..short]), Err(PublishError::Buffer));
+    assert_eq!(publisher.event([0; 8], LIFETIME, &values(1), &mut out), Ok(layout.frame_len()));
+    assert_eq!(publisher.repeat(LIFETIME, &mut out[..short]), Err(PublishError::Buffer));
     assert_eq!((publisher.sq_num, publisher.counter_mut().left()), (0, 9998), "no number was spent");
-    assert_eq!(publisher.repeat(&mut out), Ok(layout.frame_len()));
+    assert_eq!(publisher.repeat(LIFETIME, &mut out), Ok(layout.frame_len()));
     assert_eq!(publisher.counter_mut().left(), 9997);
 }
 
@@ -183,6 +183,52 @@ fn numbers_end_at_their_limit() {
     assert_eq!(take(&mut counter), Err(NumberError::NotReserved), "a limit does not fall");
     counter.reserve_until(8);
     assert_eq!((counter.left(), take(&mut counter)), (1, Ok(7)));
-    let mut last = Counter::new(SENDER, u64::MAX - 1, u64::MAX);
-    assert_eq!((take(&mut last), take(&mut last)), (Ok(u64::MAX - 1), Err(NumberError::Exhausted)));
+    let mut last = Counter::new(SENDER, END - 1, u64::MAX);
+    assert_eq!((take(&mut last), take(&mut last)), (Ok(END - 1), Err(NumberError::Exhausted)));
+}
+
+#[test]
+fn lifetime_and_tag_are_in_the_frame() {
+    use antedate_wire::VlanTagStack;
+    use antedate_wire::vlan::{Tci, VlanId};
+    for form in FORMS {
+        let layout = layout(form).tagged(Tci::new(4, false, VlanId::PRIORITY));
+        let (mut publisher, mut subscriber) = (publisher(&layout), subscriber(form, 0));
+        let mut out = vec![0; layout.frame_len()];
+        let len = publisher.event([1; 8], 40, &values(1), &mut out).unwrap();
+        assert_eq!(len, layout.frame_len());
+        let stack = VlanTagStack::parse(&out).unwrap();
+        assert_eq!((stack.tags().len(), stack.tags()[0].tci.priority(), stack.vlan()), (1, 4, None));
+        let first = subscriber.receive(&out).map(|message| message.publisher.time_allowed_to_live);
+        assert_eq!(first, Ok(40));
+        publisher.repeat(70_000, &mut out).unwrap();
+        let read = subscriber.receive(&out).unwrap();
+        assert_eq!((read.publisher.time_allowed_to_live, read.sq_num), (70_000, 1));
+        assert_eq!(read.all_data, Values::Given(&values(1)));
+    }
+}
+
+#[test]
+fn publishers_with_one_key_are_told_apart() {
+    let frames =
+        |sender| (1..4).map(move |number| sealed(Form::Authenticated, PERIOD, sender, number, &pdu()));
+    // The addresses of a frame are authenticated, so each has one of its own.
+    let other = |frame: Vec<u8>, sender: [u8; 6]| {
+        let mut frame = frame;
+        frame[6..12].copy_from_slice(&sender);
+        frame
+    };
+    let mut subscriber = subscriber(Form::Authenticated, 0);
+    for frame in frames(SENDER) {
+        assert!(subscriber.receive(&frame).is_ok());
+    }
+    let moved: Vec<_> = frames(SENDER).map(|frame| other(frame, [9; 6])).collect();
+    assert_eq!(subscriber.receive(&moved[0]), Err(Dropped::UnknownSender));
+    assert_eq!(subscriber.publishers().count(), 1, "a forger has no window");
+
+    let mut full = self::subscriber(Form::Authenticated, 0);
+    (0..MAX_PUBLISHERS).for_each(|number| full.refuse_below([number as u8, 1, 1, 1, 1, 1], 5));
+    full.refuse_below([0xff; 6], 5);
+    assert_eq!(full.publishers().count(), MAX_PUBLISHERS);
+    assert_eq!(full.receive(&frames(SENDER).next().unwrap()), Err(Dropped::UnknownSender));
 }
