@@ -8,6 +8,8 @@ mod memory;
 mod retired;
 #[path = "processes/rights.rs"]
 mod rights;
+#[path = "processes/tunnel.rs"]
+mod tunnel;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -28,6 +30,7 @@ const TESTS: &[harness::Test] = &[
     ("retired_key_leaves_memory", memory::retired_key_leaves_memory),
     ("ended_dtls_session_leaves_memory", retired::ended_dtls_session_leaves_memory),
     ("retired_group_key_leaves_memory", retired::retired_group_key_leaves_memory),
+    ("retired_tunnel_keys_leave_memory", tunnel::retired_tunnel_keys_leave_memory),
     ("gateway_gives_up_rights", rights::gateway_gives_up_rights),
 ];
 const ANTEDATE: &str = env!("CARGO_BIN_EXE_antedate");

@@ -36,13 +36,13 @@ impl Run {
     pub(crate) fn run(self) -> Done {
         log(self.log.clone())?;
         hardened::close_memory_of_daemon();
-        let checked = stack::wiped(|| check(&self.file, &ThisMachine))?;
+        let mut checked = stack::wiped(|| check(&self.file, &ThisMachine))?;
         hardened::confine_daemon(&self.needs(&checked));
         // A thread, which inherits the limits.
         let stop = Arc::new(AtomicBool::new(false));
         let hangup = Arc::new(Hangup::default());
         watch_signals(Arc::clone(&stop), Arc::clone(&hangup))?;
-        let ended = daemon::run_logging_keys(&checked, self.keylog.as_deref(), &stop, &hangup);
+        let ended = daemon::run_logging_keys(&mut checked, self.keylog.as_deref(), &stop, &hangup);
         ended.map_err(|ended| match ended {
             daemon::RunError::NotStarted(fault) => fault.into(),
             other => Failure::Verdict(other.to_string()),
