@@ -1,5 +1,5 @@
-//! Parsers against those of other crates where both claim the format, and reassembly against a plain
-//! model.
+//! Parsers against those of other crates where both claim the format, and reassembly against a
+//! plain model.
 
 use antedate_channel::overlay::reassembly::{LONGEST, Part, Reassembly, Whole};
 use antedate_wire::dot15d4::{self, FrameType, FrameVersion, KeyIdentifier};
@@ -12,10 +12,12 @@ use etherparse::{
     UdpHeaderSlice, ether_type, ip_number,
 };
 use tls_parser::{
-    DTLSMessage, DTLSMessageHandshakeBody, TlsRecordType, parse_dtls_message_handshake, parse_dtls_record_header,
+    DTLSMessage, DTLSMessageHandshakeBody, TlsRecordType, parse_dtls_message_handshake,
+    parse_dtls_record_header,
 };
 
-/// Ethernet with VLAN tags, IP, TCP and UDP, against `etherparse`. The input is a frame, and a packet.
+/// Ethernet with VLAN tags, IP, TCP and UDP, against `etherparse`. The input is a frame, and a
+/// packet.
 pub fn against_etherparse(data: &[u8]) {
     tagged(data);
     packet(data);
@@ -36,7 +38,8 @@ fn tagged(data: &[u8]) {
             assert!(VlanTagStack::parse(data).is_err(), "a truncated tag");
             return;
         };
-        let fields = (tag.priority_code_point().value(), tag.drop_eligible_indicator(), tag.vlan_identifier().value());
+        let fields =
+            (tag.priority_code_point().value(), tag.drop_eligible_indicator(), tag.vlan_identifier().value());
         tags.push((kind.0, fields));
         (kind, payload) = (tag.ether_type(), tag.payload_slice());
     }
@@ -62,7 +65,10 @@ fn packet(data: &[u8]) {
     if let (Ok(mut ours), Ok(theirs)) = (ours, theirs) {
         assert_eq!(ours.header_len(), usize::from(theirs.ihl()) * 4);
         assert_eq!((ours.total_len(), ours.ident()), (theirs.total_len(), theirs.identification()));
-        assert_eq!((ours.protocol().number(), ours.checksum()), (theirs.protocol().0, theirs.header_checksum()));
+        assert_eq!(
+            (ours.protocol().number(), ours.checksum()),
+            (theirs.protocol().0, theirs.header_checksum())
+        );
         assert_eq!((ours.src_addr(), ours.dst_addr()), (theirs.source_addr(), theirs.destination_addr()));
         assert_eq!(ours.is_fragment(), theirs.is_fragmenting_payload());
         ours.fill_checksum();
@@ -80,8 +86,12 @@ fn packet(data: &[u8]) {
         assert_eq!((ours.src_addr(), ours.dst_addr()), (theirs.source_addr(), theirs.destination_addr()));
         if let Ok((protocol, at)) = ours.upper_layer() {
             let (mut next, mut rest) = (theirs.next_header(), &data[theirs.slice().len()..]);
-            while [ip_number::IPV6_HEADER_HOP_BY_HOP, ip_number::IPV6_ROUTE_HEADER, ip_number::IPV6_DESTINATION_OPTIONS]
-                .contains(&next)
+            while [
+                ip_number::IPV6_HEADER_HOP_BY_HOP,
+                ip_number::IPV6_ROUTE_HEADER,
+                ip_number::IPV6_DESTINATION_OPTIONS,
+            ]
+            .contains(&next)
             {
                 let extension = Ipv6RawExtHeaderSlice::from_slice(rest).expect("a whole extension");
                 (next, rest) = (extension.next_header(), &rest[extension.slice().len()..]);
@@ -101,7 +111,10 @@ fn above(ip: &ipv4::Packet<Vec<u8>>, theirs: &Ipv4HeaderSlice<'_>) {
     if let (Ok(mut ours), Ok(theirs)) = (ours, segment) {
         assert_eq!((ours.src_port(), ours.dst_port()), (theirs.source_port(), theirs.destination_port()));
         assert_eq!((ours.sequence(), ours.checksum()), (theirs.sequence_number(), theirs.checksum()));
-        assert_eq!((ours.header_len(), ours.payload()), (usize::from(theirs.data_offset()) * 4, theirs.payload()));
+        assert_eq!(
+            (ours.header_len(), ours.payload()),
+            (usize::from(theirs.data_offset()) * 4, theirs.payload())
+        );
         let flags = [theirs.fin(), theirs.syn(), theirs.psh(), theirs.cwr()];
         let own = [tcp::Flags::FIN, tcp::Flags::SYN, tcp::Flags::PSH, tcp::Flags::CWR];
         assert_eq!(own.map(|flag| ours.flags().has(flag)), flags);
@@ -125,8 +138,8 @@ fn above(ip: &ipv4::Packet<Vec<u8>>, theirs: &Ipv4HeaderSlice<'_>) {
     }
 }
 
-/// MAC headers of IEEE 802.15.4, against `ieee802154`: those of versions 0 and 1, and those of version
-/// 2 that mean the same there.
+/// MAC headers of IEEE 802.15.4, against `ieee802154`: those of versions 0 and 1, and those of
+/// version 2 that mean the same there.
 pub fn against_ieee802154(data: &[u8]) {
     use ieee802154::mac;
     let Ok(frame) = dot15d4::Frame::parse(data) else { return };
@@ -285,8 +298,8 @@ impl Model {
     }
 }
 
-/// Reassembly against a plain model. Four octets per part: its whole; its offset; its length; whether
-/// it is the last, and the time since the one before.
+/// Reassembly against a plain model. Four octets per part: its whole; its offset; its length;
+/// whether it is the last, and the time since the one before.
 pub fn reassembly(data: &[u8]) {
     let (mut reassembly, mut model, mut now) = (Reassembly::default(), Model::default(), 0);
     for (number, [of, offset, len, how]) in data.as_chunks::<4>().0.iter().enumerate() {
@@ -296,7 +309,8 @@ pub fn reassembly(data: &[u8]) {
         };
         let last = how & 1 == 1;
         let (odd, unaligned) = (usize::from(how >> 1 & 3), usize::from(how >> 7) * 4);
-        let octets: Vec<u8> = (0..(usize::from(*len) * 40).saturating_sub(odd)).map(|at| (at * 7 + number) as u8).collect();
+        let octets: Vec<u8> =
+            (0..(usize::from(*len) * 40).saturating_sub(odd)).map(|at| (at * 7 + number) as u8).collect();
         now += u64::from(how >> 3 & 15) * 20_000_000;
         let part = Part { of, offset: usize::from(*offset) * 40 + unaligned, octets: &octets, last };
         let expected = model.add(now, part);

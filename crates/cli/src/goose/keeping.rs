@@ -109,6 +109,9 @@ impl Numbers {
             }
             let key = KeyId::new("antedate GOOSE key", secret.as_bytes());
             let numbers = Reservation::open(&file, key, u64::MAX)?;
+            if numbers.is_exhausted() {
+                return Err(NumbersError::new(file.path(), NumbersErrorKind::Exhausted));
+            }
             Ok(Self { file, numbers })
         };
         let mut this: Self = open().map_err(|error| fault(directory, error))?;
