@@ -6,6 +6,7 @@
 //! `cargo xtask fuzz`, which writes them to `corpus/` by the example `seeds`.
 
 pub mod channel;
+pub mod differential;
 pub mod dot15d4;
 pub mod dtls;
 pub mod gateway;
@@ -28,6 +29,9 @@ pub const TARGETS: &[(&str, Body)] = &[
     ("aead_gcm", suites::aead_gcm),
     ("aead_morus", suites::aead_morus),
     ("aead_ocb3", suites::aead_ocb3),
+    ("against_etherparse", differential::against_etherparse),
+    ("against_ieee802154", differential::against_ieee802154),
+    ("against_tls_parser", differential::against_tls_parser),
     ("alarm", wire::alarm),
     ("arp", wire::arp),
     ("cbc_pkcs7", suites::cbc_pkcs7),
@@ -61,6 +65,7 @@ pub const TARGETS: &[(&str, Body)] = &[
     ("overlay", overlay::overlay),
     ("ppmp", wire::ppmp),
     ("profinet", wire::profinet),
+    ("reassembly", differential::reassembly),
     ("scl", scl::scl),
     ("text", wire::text),
     ("tlv", wire::tlv),

@@ -1,6 +1,6 @@
 //! `cargo xtask firmware`: builds the programs of the motes and measures them.
 
-use crate::{interface, nostd};
+use crate::{interface, nostd, traces};
 use serde_json::Value;
 use std::path::PathBuf;
 use xtask::report::StepResult;
@@ -9,12 +9,12 @@ use xtask::shell::{Run, antedate, antedate_of, build_antedate, cache, program, r
 
 /// The builds: package, target, profile, features, programs. The workspace's `Cargo.toml` has the
 /// profiles.
-const BUILDS: [(&str, &str, &str, &str, &[&str]); 5] = [
+const BUILDS: [(&str, &str, &str, &str, &[&str]); 6] = [
     (
         "antedate-mote-cortex-m3",
         "thumbv7m-none-eabi",
         "release",
-        "",
+        "table",
         &[
             "ccm",
             "scenarios",
@@ -40,14 +40,16 @@ const BUILDS: [(&str, &str, &str, &str, &[&str]); 5] = [
             "client-ccm-sensor",
             "client-gcm",
             "client-chacha",
+            "traces",
         ],
     ),
-    ("antedate-mote-cortex-m3", "thumbv7m-none-eabi", "release", "node", &["tsch"]),
+    ("antedate-mote-cortex-m3", "thumbv7m-none-eabi", "release", "node,table", &["tsch"]),
+    ("antedate-mote-cortex-m3", "thumbv7m-none-eabi", "release", "", &["traces_sliced"]),
     (
         "antedate-mote-cortex-m3",
         "thumbv7m-none-eabi",
         "fast",
-        "",
+        "table",
         &["chacha", "chacha_holes", "gcm_holes", "mqtt_chacha", "mqtt_gcm"],
     ),
     (
@@ -140,6 +142,7 @@ pub(crate) fn main() -> Result<bool, String> {
         println!("the result: {}", json(experiment)?.display());
     }
     println!("{}", interface()?);
+    println!("{}", traces()?);
     Ok(met)
 }
 
@@ -155,13 +158,18 @@ pub(crate) fn check(profile: &str) -> StepResult {
             judge(experiment, met, &result).map_err(|why| format!("{experiment}: {why}"))
         })
         .collect();
-    Ok(format!("{}, {}", said?.join(", "), interface()?))
+    Ok(format!("{}, {}, {}", said?.join(", "), interface()?, traces()?))
 }
 
 /// The C interface beside the engine's.
 fn interface() -> Result<String, String> {
     let built = cache("firmware")?.join("thumbv7m-none-eabi/release").join(INTERFACE);
     interface::check(&built)
+}
+
+/// AES on the Cortex-M3, instruction by instruction.
+fn traces() -> Result<String, String> {
+    traces::check(&cache("firmware")?.join("thumbv7m-none-eabi/release"))
 }
 
 /// Runs an experiment. Returns its verdict and its result.

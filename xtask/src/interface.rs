@@ -18,7 +18,8 @@ const TARGET: &str = "thumbv7m-none-eabi";
 /// clang's words for that CPU.
 const CLANG: [&str; 5] = ["--target=thumbv7m-none-eabi", "-mcpu=cortex-m3", "-Os", "-Wall", "-Werror"];
 const PROGRAM: [&str; 3] = ["-ffreestanding", "-Wextra", "-DSUITE=ANTEDATE_AES_128_CCM_8"];
-const EMULATOR: [&str; 14] = [
+/// Words for QEMU's Cortex-M3.
+pub(crate) const EMULATOR: [&str; 14] = [
     "-M",
     "mps2-an385",
     "-icount",

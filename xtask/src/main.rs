@@ -29,6 +29,7 @@ mod sbom;
 mod steps;
 mod test;
 mod timing;
+mod traces;
 
 /// Set-up, demo, tests and CI of the workspace.
 #[derive(Parser)]

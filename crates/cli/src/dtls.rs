@@ -14,7 +14,7 @@ use antedate_hardening::stack;
 use clap::{Args, Subcommand};
 
 use crate::failure::{Done, Failure, ValueError};
-use crate::gateway::run::{log, watch_signals};
+use crate::gateway::run::{log, watch_generation, watch_signals, went_on};
 use crate::hardened;
 use crate::output;
 
@@ -189,11 +189,12 @@ impl Common {
         });
         let stop = Arc::new(AtomicBool::new(false));
         watch_signals(Arc::clone(&stop), Arc::clone(&service.hangup))?;
+        let cloned = watch_generation(Arc::clone(&stop));
         let news = Arc::new(News::default());
         service
             .start(self.to.clone(), Arc::clone(&news), Arc::clone(&stop))
             .map_err(|error| Failure::usage(format!("cannot start a thread: {error}"), "see ulimit -u"))?;
-        Ok(Started { keys, news, stop })
+        Ok(Started { keys, news, stop, cloned })
     }
 }
 
@@ -202,6 +203,8 @@ struct Started {
     keys: Keys,
     news: Arc<News>,
     stop: Arc<AtomicBool>,
+    /// Whether this virtual machine went on from a snapshot.
+    cloned: Arc<AtomicBool>,
 }
 
 impl Listen {
@@ -209,13 +212,14 @@ impl Listen {
         let psk = self.common.psk.clone();
         let service =
             Service { psk, devices: None, identity: None, is_client: false, hangup: Arc::default() };
-        let Started { keys, news, stop } = self.common.start(service)?;
+        let Started { keys, news, stop, cloned } = self.common.start(service)?;
         let to = self.common.to.clone();
         let options = Options { max_handshakes: self.max_handshakes.get(), ..self.common.options() };
-        Ok(antedate_dtls::listen(&options, keys, &news, &stop, |at| {
+        antedate_dtls::listen(&options, keys, &news, &stop, |at| {
             confine::keep_none();
             tracing::info!("DTLS at {at}, plain datagrams to {to}");
-        })?)
+        })?;
+        went_on(&cloned)
     }
 }
 
@@ -224,7 +228,7 @@ impl Connect {
         let psk = self.common.psk.clone();
         let (devices, identity) = (self.devices.clone(), self.identity.clone());
         let service = Service { psk, devices, identity, is_client: true, hangup: Arc::default() };
-        let Started { keys, news, stop } = self.common.start(service)?;
+        let Started { keys, news, stop, cloned } = self.common.start(service)?;
         let options = Options {
             silence_ms: self.silence_ms,
             renew_ms: self.renew_seconds.saturating_mul(1000),
@@ -233,10 +237,11 @@ impl Connect {
             ..self.common.options()
         };
         let to = self.common.to.clone();
-        Ok(antedate_dtls::connect(&options, keys, &news, &stop, |at| {
+        antedate_dtls::connect(&options, keys, &news, &stop, |at| {
             confine::keep_none();
             tracing::info!("plain datagrams at {at}, DTLS to {to}");
-        })?)
+        })?;
+        went_on(&cloned)
     }
 }
 

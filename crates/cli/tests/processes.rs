@@ -8,6 +8,10 @@ mod memory;
 mod retired;
 #[path = "processes/rights.rs"]
 mod rights;
+#[path = "processes/snapshot.rs"]
+mod snapshot;
+#[path = "processes/tunnel.rs"]
+mod tunnel;
 #[path = "processes/watching.rs"]
 mod watching;
 
@@ -30,6 +34,8 @@ const TESTS: &[harness::Test] = &[
     ("retired_key_leaves_memory", memory::retired_key_leaves_memory),
     ("ended_dtls_session_leaves_memory", retired::ended_dtls_session_leaves_memory),
     ("retired_group_key_leaves_memory", retired::retired_group_key_leaves_memory),
+    ("retired_tunnel_keys_leave_memory", tunnel::retired_tunnel_keys_leave_memory),
+    ("gateway_ends_after_a_snapshot", snapshot::gateway_ends_after_a_snapshot),
     ("gateway_gives_up_rights", rights::gateway_gives_up_rights),
     ("status_is_watched", watching::status_is_watched),
 ];

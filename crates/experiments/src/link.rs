@@ -355,8 +355,8 @@ impl Gateway {
             let stop = Arc::clone(&stop);
             move || {
                 namespace::enter(&inside).map_err(failed)?;
-                let checked = check(&file, &ThisMachine).map_err(failed)?;
-                daemon::run(&checked, &stop).map_err(failed)
+                let mut checked = check(&file, &ThisMachine).map_err(failed)?;
+                daemon::run(&mut checked, &stop).map_err(failed)
             }
         };
         let mut gateway = Self { socket, stop, thread: Some(thread::spawn(run)) };

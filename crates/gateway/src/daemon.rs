@@ -11,12 +11,13 @@ use crate::{link, overlay};
 
 pub use crate::run::RunError;
 
-/// Runs the gateway until `stop` is set. At the end prepared material is wiped, and unused packet
+/// Runs the gateway until `stop` is set, with the keys of `checked`, which has those of an overlay
+/// no longer. At the end prepared material is wiped, and unused packet
 /// numbers are given back.
 ///
 /// # Errors
 /// When it cannot start, ends by itself, or cannot write its state at the end.
-pub fn run(checked: &Checked, stop: &AtomicBool) -> Result<(), RunError> {
+pub fn run(checked: &mut Checked, stop: &AtomicBool) -> Result<(), RunError> {
     run_logging_keys(checked, None, stop, &Hangup::default())
 }
 
@@ -26,7 +27,7 @@ pub fn run(checked: &Checked, stop: &AtomicBool) -> Result<(), RunError> {
 /// # Errors
 /// As [`run`], and for a gateway without session keys.
 pub fn run_logging_keys(
-    checked: &Checked,
+    checked: &mut Checked,
     key_log: Option<&Path>,
     stop: &AtomicBool,
     hangup: &Hangup,

@@ -20,6 +20,7 @@ pub mod clock;
 pub mod control;
 pub mod document;
 pub mod fault;
+pub mod generation;
 pub mod hangup;
 pub mod hex;
 #[cfg(feature = "daemon")]

@@ -478,7 +478,11 @@ impl Stored {
     /// When it did not become durable.
     pub fn reserve(&mut self, count: u64) -> Result<(), Fault> {
         let reserved = &mut self.reserved;
-        self.store.with(|file| reserved.extend(file, count))
+        self.store.with(|file| {
+            reserved.extend(file, count)?;
+            let exhausted = || NumbersError::new(file.path(), NumbersErrorKind::Exhausted);
+            if reserved.is_exhausted() { Err(exhausted()) } else { Ok(()) }
+        })
     }
 }
 
@@ -493,6 +497,10 @@ impl Numbers for Stored {
 
     fn take(&mut self) -> Result<u64, NoNumberError> {
         self.fault = None;
+        if let Err(fault) = self.store.with(|file| file.check_machine()) {
+            self.fault = Some(fault);
+            return Err(NoNumberError);
+        }
         if self.reserved.left() == 0 {
             if let Err(fault) = self.reserve(self.chunk) {
                 self.fault = Some(fault);

@@ -24,6 +24,7 @@ mod scenarios;
 mod schedule;
 mod slots;
 pub mod smallest;
+mod traces;
 #[cfg(feature = "node")]
 pub mod tsch;
 mod vectors;
@@ -35,6 +36,7 @@ pub use mqtt::{Protects, measure_mqtt, measure_mqtt_bare, measure_mqtt_ccm};
 pub use scenarios::{Holes, measure_holes, measure_scenarios};
 pub use schedule::measure_schedule;
 pub use slots::measure_slots;
+pub use traces::measure_traces;
 
 use antedate_aead::{BlockCipher, Nonce, NonceSequence};
 use core::convert::Infallible;

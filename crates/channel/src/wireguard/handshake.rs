@@ -8,7 +8,6 @@ use zeroize::Zeroizing;
 
 use super::noise::{Secret, Timestamp};
 use super::peer::{Origin, StaleError};
-use super::session::Session;
 use super::work::{Answer, Done, Job, Outcome, Task};
 use super::{
     Device, Dropped, Environment, Finished, KeyLogEntry, LONGEST_HANDSHAKE, Outgoing, PeerId, Received,
@@ -153,17 +152,15 @@ impl Device {
                 let PeerId(at) = self.peer(&public).ok_or(Dropped::UnknownPeer)?;
                 self.answer(now, origin, at, timestamp, answer, out)
             }
-            Outcome::Ended { origin, public, message, keys } => {
+            Outcome::Ended { origin, public, message, session } => {
                 let PeerId(at) = self.peer(&public).ok_or(Dropped::UnknownPeer)?;
                 let peer = self.peers.get_mut(at).ok_or(Dropped::UnknownIndex)?;
                 // Another answer may have arrived first, or the handshake was restarted.
                 if peer.begun.as_ref().is_none_or(|begun| begun.index != message.receiver) {
                     return Err(Dropped::UnknownIndex);
                 }
-                let session = Session::new(keys, message.receiver, message.sender, true, now);
-                let session = session.ok_or(Dropped::ForgedHandshake)?;
                 peer.heard_at(origin);
-                for gone in peer.finished(session, now) {
+                for gone in peer.finished(*session, now) {
                     self.release(gone);
                 }
                 Ok(Finished::Session { peer: PeerId(at) })
@@ -180,7 +177,7 @@ impl Device {
         answer: Answer,
         out: &mut [u8; LONGEST_HANDSHAKE],
     ) -> Result<Finished, Dropped> {
-        let Answer { index, remote, ephemeral, response, keys } = answer;
+        let Answer { index, ephemeral, response, session } = answer;
         let peer = self.peers.get_mut(at).ok_or(Dropped::UnknownPeer)?;
         peer.is_fresh(timestamp, now).map_err(|stale| match stale {
             StaleError::Replayed => Dropped::OldTimestamp,
@@ -189,11 +186,10 @@ impl Device {
         if self.indices.contains_key(&index) {
             return Err(Dropped::Overload);
         }
-        let session = Session::new(keys, index, remote, false, now).ok_or(Dropped::ForgedHandshake)?;
         self.indices.insert(index, at);
         peer.heard_at(origin);
         let to = peer.endpoint.unwrap_or(origin.from);
-        let gone = peer.answered(session, now);
+        let gone = peer.answered(*session, now);
         let mut octets = response.emit();
         peer.marker.mark(&mut octets, now);
         out[..octets.len()].copy_from_slice(&octets);

@@ -268,6 +268,7 @@ impl Peer {
 
     /// Records the answer to our handshake. Returns the indices of sessions that are now dropped.
     pub(super) fn finished(&mut self, mut session: Session, now: u64) -> [Option<u32>; 3] {
+        session.born = now;
         session.set_reach(self.reach);
         self.begun = None;
         self.trying_since = None;
@@ -296,6 +297,7 @@ impl Peer {
     /// Records our answer to the peer's handshake. Returns the index of a session that is now
     /// dropped.
     pub(super) fn answered(&mut self, mut session: Session, now: u64) -> Option<u32> {
+        session.born = now;
         session.set_reach(self.reach);
         let gone = self.next.replace(session).map(|session| session.local);
         self.counters.handshakes += 1;
@@ -319,9 +321,10 @@ impl Peer {
         Ok(())
     }
 
-    /// Drops expired sessions and handshakes. Returns the indices that become free.
+    /// Drops expired sessions and handshakes. Returns the indices that become free. The paper's
+    /// section 6.3 permits three times as long, but nothing uses such keys.
     pub(super) fn expire(&mut self, now: u64) -> [Option<u32>; 4] {
-        let old = |since: u64| now.saturating_sub(since) >= 3 * REJECT_AFTER;
+        let old = |since: u64| now.saturating_sub(since) >= REJECT_AFTER;
         let [a, b, c] = [&mut self.previous, &mut self.current, &mut self.next]
             .map(|place| place.take_if(|session| old(session.born)).map(|session| session.local));
         // Drop the ephemeral key of an unanswered handshake.

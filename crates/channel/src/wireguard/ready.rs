@@ -35,7 +35,7 @@ impl ReadyPeer {
             return Err(PeerError::Ourselves);
         }
         let shared = identity.agree(&settings.public).map_err(|_| PeerError::LowOrder)?;
-        let preshared = Secret::from(settings.preshared);
+        let preshared = Secret::copy(&settings.preshared);
         let partner = Arc::new(Partner { public: settings.public, shared, preshared });
         Ok(Self { peer: Peer::new(settings), partner })
     }

@@ -69,7 +69,7 @@ pub(super) struct Session {
     pub(super) local: u32,
     /// The peer's index of the session.
     pub(super) remote: u32,
-    /// The end of its handshake.
+    /// The end of its handshake, set when it is taken over.
     pub(super) born: u64,
     /// Whether we initiated the handshake. The initiator renews it.
     pub(super) initiator: bool,
@@ -89,14 +89,13 @@ impl Session {
         local: u32,
         remote: u32,
         initiator: bool,
-        now: u64,
     ) -> Option<Self> {
         let key = |secret: &Secret| Key::<ChaCha20Poly1305>::new(&secret[..]).ok();
         let counters = Counters { next: 0, end: REJECT_AFTER_MESSAGES };
         Some(Self {
             local,
             remote,
-            born: now,
+            born: 0,
             initiator,
             seal: Box::new(SealPool::new(key(&send)?, counters)),
             open: Box::new(OpenPool::new(key(&receive)?, nonce as Rule)),
@@ -191,8 +190,8 @@ mod tests {
     fn pair(next: u64) -> [Session; 2] {
         let [a, b] = [[1; 32], [2; 32]].map(Secret::from);
         let mut ends = [
-            Session::new([a.clone(), b.clone()], 1, 2, true, 0).unwrap(),
-            Session::new([b, a], 2, 1, false, 0).unwrap(),
+            Session::new([a.clone(), b.clone()], 1, 2, true).unwrap(),
+            Session::new([b, a], 2, 1, false).unwrap(),
         ];
         ends[0].seal.sequence_mut().next = next;
         ends

@@ -3,6 +3,8 @@
 use core::fmt;
 use core::net::SocketAddr;
 
+use zeroize::Zeroize;
+
 use super::PREPARED_LEN;
 
 /// Configuration of a peer.
@@ -24,6 +26,12 @@ impl Settings {
     /// A peer without preshared key that must initiate.
     pub const fn new(public: [u8; 32]) -> Self {
         Self { public, preshared: [0; 32], endpoint: None, keepalive_seconds: 0, reach: PREPARED_LEN }
+    }
+}
+
+impl Drop for Settings {
+    fn drop(&mut self) {
+        self.preshared.zeroize();
     }
 }
 

@@ -1,10 +1,12 @@
 //! The expensive parts of a handshake: two to four multiplications on the curve, a tenth of a
-//! millisecond that would delay a frame.
+//! millisecond that would delay a frame, and the new session. So its keys are never on the stack of
+//! a thread that forwards.
 //!
 //! A [`Job`] owns all its inputs, so any thread can [run](Job::run) it. It takes effect only when
 //! its [`Done`] returns to the device, which then checks whether an initiation is new, or a
 //! response still awaited.
 
+use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
@@ -12,6 +14,7 @@ use antedate_wire::wireguard::{Initiation, Response};
 
 use super::noise::{Begun, ForgedError, Heard, Identity, Secret, Timestamp};
 use super::peer::Origin;
+use super::session::Session;
 
 /// Constant data of a peer, known before the first message.
 pub(super) struct Partner {
@@ -50,7 +53,7 @@ pub struct Done(pub(super) Outcome);
 pub(super) enum Outcome {
     Begun { public: [u8; 32], begun: Begun, message: Initiation },
     Answered { origin: Origin, public: [u8; 32], timestamp: Timestamp, answer: Answer },
-    Ended { origin: Origin, public: [u8; 32], message: Response, keys: [Secret; 2] },
+    Ended { origin: Origin, public: [u8; 32], message: Response, session: Box<Session> },
     Forged,
     UnknownPeer,
 }
@@ -58,10 +61,9 @@ pub(super) enum Outcome {
 /// A completed answer.
 pub(super) struct Answer {
     pub(super) index: u32,
-    pub(super) remote: u32,
     pub(super) ephemeral: Secret,
     pub(super) response: Response,
-    pub(super) keys: [Secret; 2],
+    pub(super) session: Box<Session>,
 }
 
 impl Job {
@@ -110,7 +112,8 @@ impl Keys {
         let (proven, timestamp) = heard.timestamp(&partner.shared)?;
         let remote = proven.index();
         let (response, keys) = proven.respond(&partner.preshared, &ephemeral, index)?;
-        let answer = Answer { index, remote, ephemeral, response, keys };
+        let session = Session::new(keys, index, remote, false).ok_or(ForgedError)?;
+        let answer = Answer { index, ephemeral, response, session: Box::new(session) };
         Ok(Outcome::Answered { origin, public: partner.public, timestamp, answer })
     }
 
@@ -123,6 +126,7 @@ impl Keys {
     ) -> Result<Outcome, ForgedError> {
         let Some(partner) = self.partners.get(at) else { return Ok(Outcome::UnknownPeer) };
         let keys = begun.finish(&self.identity, &partner.preshared, &message)?;
-        Ok(Outcome::Ended { origin, public: partner.public, message, keys })
+        let session = Session::new(keys, message.receiver, message.sender, true).ok_or(ForgedError)?;
+        Ok(Outcome::Ended { origin, public: partner.public, message, session: Box::new(session) })
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::path::PathBuf;
 
-use antedate_gateway::config::tunnel_keys::{encode, public_of};
+use antedate_gateway::config::tunnel_keys::encode;
 use antedate_gateway::config::{Checked, Keyed, check, machine::ThisMachine};
 use clap::Args;
 
@@ -58,11 +58,11 @@ fn summary(checked: &Checked) -> String {
             let to = settings.destinations.iter().map(ToString::to_string).collect::<Vec<_>>();
             line("speaks to", if to.len() > 1 { "whatever reaches the others".into() } else { to.concat() });
         }
-        Keyed::Overlay { overlay, private, .. } => {
-            let secured = if private.is_some() { "VXLAN in WireGuard" } else { "no: VXLAN alone" };
+        Keyed::Overlay { overlay, public, .. } => {
+            let secured = if public.is_some() { "VXLAN in WireGuard" } else { "no: VXLAN alone" };
             line("protected", format!("{secured}, network {}", overlay.vni));
-            if let Some(private) = private {
-                line("as", format!("{} ({})", *encode(&public_of(private)), overlay.address));
+            if let Some(public) = public {
+                line("as", format!("{} ({})", *encode(public), overlay.address));
             }
             line("listens", overlay.listen.to_string());
             for peer in &overlay.peers {

@@ -2,12 +2,13 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use antedate_gateway::config::{Checked, Keyed, check, machine::ThisMachine};
 use antedate_gateway::daemon;
 use antedate_hardening::confine::{self, Capability, Needs};
 use antedate_hardening::stack;
+use antedate_host::generation;
 use antedate_host::hangup::Hangup;
 use antedate_host::log::{self as host_log, FilterError};
 use antedate_host::numbers::KeyLock;
@@ -36,17 +37,19 @@ impl Run {
     pub(crate) fn run(self) -> Done {
         log(self.log.clone())?;
         hardened::close_memory_of_daemon();
-        let checked = stack::wiped(|| check(&self.file, &ThisMachine))?;
+        let mut checked = stack::wiped(|| check(&self.file, &ThisMachine))?;
         hardened::confine_daemon(&self.needs(&checked));
         // A thread, which inherits the limits.
         let stop = Arc::new(AtomicBool::new(false));
         let hangup = Arc::new(Hangup::default());
         watch_signals(Arc::clone(&stop), Arc::clone(&hangup))?;
-        let ended = daemon::run_logging_keys(&checked, self.keylog.as_deref(), &stop, &hangup);
+        let cloned = watch_generation(Arc::clone(&stop));
+        let ended = daemon::run_logging_keys(&mut checked, self.keylog.as_deref(), &stop, &hangup);
         ended.map_err(|ended| match ended {
-            daemon::RunError::NotStarted(fault) => fault.into(),
+            daemon::RunError::NotStarted(fault) => Failure::from(fault),
             other => Failure::Verdict(other.to_string()),
-        })
+        })?;
+        went_on(&cloned)
     }
 
     /// What a gateway does after its start: it records packet numbers, makes its control socket and
@@ -73,6 +76,26 @@ impl Run {
 /// Sends log lines to standard error.
 pub(crate) fn log(filter: Option<String>) -> Done {
     host_log::init(filter).map_err(|error| Failure::usage(error.to_string(), FilterError::REMEDY))
+}
+
+/// Sets `stop` and the returned flag when this virtual machine goes on from a snapshot: the keys in
+/// use were used after it.
+pub(crate) fn watch_generation(stop: Arc<AtomicBool>) -> Arc<AtomicBool> {
+    let watch = confine::without_capabilities(|| generation::stop_at_change(stop));
+    watch.unwrap_or_else(|error| {
+        tracing::warn!(%error, "snapshots of this virtual machine are not noticed");
+        Arc::default()
+    })
+}
+
+/// The end of a daemon, which fails if this virtual machine went on from a snapshot.
+pub(crate) fn went_on(cloned: &AtomicBool) -> Done {
+    if cloned.load(Ordering::Acquire) {
+        let what = "this virtual machine went on from a snapshot: the keys in use may have been used after it; the next start \
+                    agrees on new ones, and refuses static ones";
+        return Err(Failure::Verdict(what.to_owned()));
+    }
+    Ok(())
 }
 
 /// Sets `stop` on the first SIGTERM or SIGINT, ends the process on the second. SIGHUP raises

@@ -133,6 +133,9 @@ impl Numbers {
                 file.raise(&[(publisher, place, 2)])?;
             }
             let numbers = Reservation::open(&file, key, END)?;
+            if numbers.is_exhausted() {
+                return Err(NumbersError::new(file.path(), NumbersErrorKind::Exhausted));
+            }
             Ok((Self { file, numbers, _alone: alone }, known))
         };
         let (mut this, known) = open().map_err(|error| fault(directory, error))?;

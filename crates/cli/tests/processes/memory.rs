@@ -20,12 +20,14 @@ use aes128::{derived, expanded, unwrapped};
 const CAK: [u8; 16] = *b"\x3a\xd1\x77\x04\x9e\x5f\xc8\x21\xb6\x40\xed\x8d\x12\x6b\xfa\x93";
 const CKN: &str = "6d656d6f7279";
 const HEX_CAK: &str = "3ad177049e5fc821b640ed8d126bfa93";
+/// The longest time that a retired key may stay in memory.
+pub(super) const WIPED: Duration = Duration::from_secs(1);
 /// Octets read at once.
 const PIECE: usize = 1 << 20;
 
 /// Something to search for.
 pub(super) struct Needle {
-    name: String,
+    pub(super) name: String,
     octets: [u8; 16],
 }
 
@@ -168,7 +170,7 @@ pub(super) fn retired_key_leaves_memory() {
         assert!(count(&found, "SAK, round 0") >= 1, "{found:?}");
     }
     settled(&site, fresh);
-    thread::sleep(Duration::from_secs(1));
+    thread::sleep(WIPED);
     for at in 0..2 {
         let found = search(site.gateways[at].pid(), &needles).expect("its memory");
         // One copy of the CAK and of the keys derived from it, which makes and checks MKPDUs.

@@ -1,11 +1,12 @@
 //! The memory of a DTLS proxy and of an MQTT client, searched for keys that were retired.
 
 use std::fs;
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::net::{SocketAddr, UdpSocket};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -20,11 +21,11 @@ use antedate_mqtt::store::Store;
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::{Digest as _, Sha256};
 
-use super::memory::{Needle, count, needle, schedule, search};
+use super::memory::{Needle, WIPED, count, needle, schedule, search};
 use super::{ANTEDATE, PATIENCE, directory, harness};
 
 /// A secret in pieces of 16 octets.
-fn pieces(name: &str, secret: &[u8]) -> Vec<Needle> {
+pub(super) fn pieces(name: &str, secret: &[u8]) -> Vec<Needle> {
     let (whole, _) = secret.as_chunks::<16>();
     whole.iter().enumerate().map(|(at, octets)| needle(format!("{name}, {}", 16 * at), *octets)).collect()
 }
@@ -165,7 +166,7 @@ pub(super) fn ended_dtls_session_leaves_memory() {
     while let Some(datagram) = connection.transmit() {
         socket.send(&datagram).expect("sent");
     }
-    thread::sleep(Duration::from_secs(1));
+    thread::sleep(WIPED);
     let found = search(proxy.pid(), &needles).expect("its memory");
     assert!(found.is_empty(), "{found:#?}");
     assert!(proxy.is_running());
@@ -174,7 +175,7 @@ pub(super) fn ended_dtls_session_leaves_memory() {
 }
 
 /// Joins lists that cannot be copied.
-trait ConcatAll<T> {
+pub(super) trait ConcatAll<T> {
     fn concat_all(self) -> Vec<T>;
 }
 
@@ -193,7 +194,17 @@ const KEYS: &str = "antedate/keys/line4";
 struct Opener {
     child: Child,
     requests: ChildStdin,
-    answers: ChildStdout,
+    /// The status of each answer, read by a thread: an answer that does not come ends the test.
+    answers: mpsc::Receiver<u8>,
+}
+
+/// The status of the next answer.
+fn answer(from: &mut ChildStdout) -> io::Result<u8> {
+    let mut head = [0; 5];
+    from.read_exact(&mut head)?;
+    let len = u32::from_be_bytes([head[1], head[2], head[3], head[4]]);
+    from.read_exact(&mut vec![0; len as usize])?;
+    Ok(head[0])
 }
 
 impl Opener {
@@ -202,11 +213,7 @@ impl Opener {
         let lengths = ((topic.len() as u16).to_be_bytes(), (content.len() as u32).to_be_bytes());
         let request = [&lengths.0[..], topic.as_bytes(), &lengths.1, content].concat();
         self.requests.write_all(&request).and_then(|()| self.requests.flush()).expect("it reads");
-        let mut head = [0; 5];
-        self.answers.read_exact(&mut head).expect("an answer");
-        let len = u32::from_be_bytes([head[1], head[2], head[3], head[4]]);
-        self.answers.read_exact(&mut vec![0; len as usize]).expect("its content");
-        head[0]
+        self.answers.recv_timeout(PATIENCE).expect("an answer in time")
     }
 }
 
@@ -264,7 +271,9 @@ pub(super) fn retired_group_key_leaves_memory() {
         .stderr(Stdio::inherit())
         .spawn()
         .expect("the command");
-    let (requests, answers) = (child.stdin.take().expect("piped"), child.stdout.take().expect("piped"));
+    let (requests, mut out) = (child.stdin.take().expect("piped"), child.stdout.take().expect("piped"));
+    let (post, answers) = mpsc::channel();
+    thread::spawn(move || while answer(&mut out).is_ok_and(|status| post.send(status).is_ok()) {});
     let mut opener = Opener { child, requests, answers };
     let mut rotate = |manager: &Manager, opener: &mut Opener| {
         let rotation = manager.announce().expect("announced");
@@ -288,7 +297,7 @@ pub(super) fn retired_group_key_leaves_memory() {
     }
     manager.rotate(&[], 0).expect("rotated");
     rotate(&manager, &mut opener);
-    thread::sleep(Duration::from_secs(1));
+    thread::sleep(WIPED);
     let found = search(opener.child.id(), &first).expect("its memory");
     assert!(found.is_empty(), "{found:#?}");
     drop(opener);

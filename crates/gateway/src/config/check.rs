@@ -25,7 +25,7 @@ use super::{
 };
 use crate::config::express::{express_sci, express_ssci};
 use crate::config::keys::{KeyFile, Member};
-use crate::config::tunnel_keys::{self, Secret};
+use crate::config::tunnel_keys::{self, TunnelKeys};
 
 /// A configuration that fits the machine. The daemon starts from it.
 #[derive(Debug)]
@@ -77,10 +77,10 @@ pub enum Keyed {
     Overlay {
         /// The settings of the file.
         overlay: Box<Overlay>,
-        /// The private key. `None` without WireGuard.
-        private: Option<Secret>,
-        /// The preshared key of each peer, if any.
-        preshared: Vec<Option<Secret>>,
+        /// The public key. `None` without WireGuard.
+        public: Option<[u8; 32]>,
+        /// The keys, until the overlay runs.
+        keys: TunnelKeys,
     },
     /// No protection.
     Plain,

@@ -11,7 +11,7 @@ use super::check::{self, Keyed};
 use super::keys::KeyFile;
 use super::machine::Machine;
 use super::read::{self, Draft};
-use super::tunnel_keys::{Secret, public_of};
+use super::tunnel_keys::TunnelKeys;
 use super::{Config, Express, Keys, Macsec, Overlay, Protection, Run, State};
 
 /// A configuration that a running gateway can take over.
@@ -35,12 +35,7 @@ pub enum Rekeyed {
     /// The CAKs of key agreement.
     Caks(CakFile),
     /// The keys of an overlay.
-    Peers {
-        /// The private key, the same as before. `None` without WireGuard.
-        private: Option<Secret>,
-        /// The preshared key of each peer, if any.
-        preshared: Vec<Option<Secret>>,
-    },
+    Peers(TunnelKeys),
 }
 
 /// Reads the file of a running gateway again, and the key files that it names.
@@ -73,11 +68,11 @@ fn rekeyed(
     faults: &mut Vec<Fault>,
 ) -> Option<Rekeyed> {
     match (draft.protection.as_ref()?, protection) {
-        (Protection::Overlay(overlay), Keyed::Overlay { private: before, .. }) => {
+        (Protection::Overlay(overlay), Keyed::Overlay { public: before, .. }) => {
             let read = check::overlay::overlaid(draft, overlay, machine, faults)?;
-            let Keyed::Overlay { private, preshared, .. } = read else { return None };
-            if let (Some(private), Some(before)) = (&private, before)
-                && public_of(private) != public_of(before)
+            let Keyed::Overlay { public, keys, .. } = read else { return None };
+            if let (Some(public), Some(before)) = (public, before)
+                && public != *before
             {
                 let key = "overlay.private_key_file";
                 faults.push(restart(
@@ -85,7 +80,7 @@ fn rekeyed(
                     "all sessions are of the old key",
                 ));
             }
-            Some(Rekeyed::Peers { private, preshared })
+            Some(Rekeyed::Peers(keys))
         }
         (Protection::Macsec(Macsec { keys: Keys::Agreed(settings), .. }), Keyed::Agreed { .. }) => {
             let read = CakFile::load(&settings.cak_file, machine.user());

@@ -9,7 +9,7 @@ use antedate_channel::wireguard::Device;
 use antedate_host::fault::Fault;
 use antedate_host::private_file::{self, MAX_KEY_FILE_LEN};
 use base64ct::{Base64, Encoding};
-use zeroize::Zeroizing;
+use zeroize::{Zeroize, Zeroizing};
 
 /// Octets of a key.
 const LEN: usize = 32;
@@ -25,9 +25,24 @@ pub enum Kind {
     Preshared,
 }
 
-/// A secret that is wiped on drop and never shown.
+/// A secret that is wiped on drop and never shown. It lies in a box, so that a move leaves no copy.
 #[derive(Clone)]
-pub struct Secret(Zeroizing<[u8; LEN]>);
+pub struct Secret(Box<[u8; LEN]>);
+
+impl Secret {
+    /// Copies the octets, which the caller wipes.
+    fn copy(octets: &[u8; LEN]) -> Self {
+        let mut secret = Self(Box::new([0; LEN]));
+        secret.0.copy_from_slice(octets);
+        secret
+    }
+}
+
+impl Drop for Secret {
+    fn drop(&mut self) {
+        self.0.as_mut_slice().zeroize();
+    }
+}
 
 impl Deref for Secret {
     type Target = [u8; LEN];
@@ -43,6 +58,15 @@ impl fmt::Debug for Secret {
     }
 }
 
+/// The keys of an overlay. Who runs it takes them, so that there is one copy.
+#[derive(Debug, Default)]
+pub struct TunnelKeys {
+    /// The private key. `None` without WireGuard.
+    pub private: Option<Secret>,
+    /// The preshared key of each peer, if any.
+    pub preshared: Vec<Option<Secret>>,
+}
+
 /// Makes a key. `random` fills a buffer from the system's generator.
 ///
 /// # Errors
@@ -55,7 +79,7 @@ pub fn generate<E>(kind: Kind, random: impl FnOnce(&mut [u8]) -> Result<(), E>) 
         key[0] &= 0xf8;
         key[LEN - 1] = key[LEN - 1] & 0x7f | 0x40;
     }
-    Ok(Secret(key))
+    Ok(Secret::copy(&key))
 }
 
 /// The public key of a private one.
@@ -88,11 +112,12 @@ pub fn load(file: &Path, user: u32) -> Result<Secret, Fault> {
     let mut text = Zeroizing::new(vec![0; MAX_KEY_FILE_LEN + 1]);
     let length = private_file::read(file, user, &mut text)?;
     let key = text.get(..length).and_then(|octets| std::str::from_utf8(octets).ok()).and_then(decode);
-    if key == Some([0; LEN]) {
+    let key = key.map(Zeroizing::new);
+    if key.as_ref().is_some_and(|key| **key == [0; LEN]) {
         let what = "is a key of zeros, which everybody knows";
         return Err(Fault::of_file(file, what, "`antedate keygen wireguard --out FILE` makes one"));
     }
-    key.map(|key| Secret(Zeroizing::new(key))).ok_or_else(|| {
+    key.map(|key| Secret::copy(&key)).ok_or_else(|| {
         Fault::of_file(
             file,
             "is not a key as `wg genkey` writes it: 44 characters of base64",
@@ -125,7 +150,7 @@ mod tests {
 
     #[test]
     fn keys_match_wg() {
-        let private = Secret(Zeroizing::new(decode(PRIVATE).unwrap()));
+        let private = Secret::copy(&decode(PRIVATE).unwrap());
         assert_eq!(*encode(&private), *PRIVATE);
         assert_eq!(*encode(&public_of(&private)), *PUBLIC);
         for wrong in ["", &PRIVATE[..4], &PRIVATE[1..], &format!("{PRIVATE}A"), &PRIVATE.replace('=', "*")] {

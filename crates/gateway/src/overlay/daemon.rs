@@ -5,6 +5,7 @@ mod reload;
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
+use std::mem;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path as FilePath;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -33,7 +34,7 @@ use super::wires::{Wire, changed};
 use super::worker::Worker;
 use crate::config::machine::{Machine, ThisMachine};
 use crate::config::overlay::{Overlay, Peer};
-use crate::config::tunnel_keys::{Secret, encode};
+use crate::config::tunnel_keys::{Secret, TunnelKeys, encode};
 use crate::config::uplink::Which;
 use crate::config::{Checked, Config, Keyed};
 use crate::frames::delivery::Delivery;
@@ -67,17 +68,18 @@ const ROUNDS_PER_CENSUS: u64 = 20;
 /// # Errors
 /// When it cannot start, or ends by itself.
 pub fn run(
-    checked: &Checked,
+    checked: &mut Checked,
     key_log: Option<&FilePath>,
     stop: &AtomicBool,
     hangup: &Hangup,
 ) -> Result<(), RunError> {
-    let Keyed::Overlay { overlay, private, preshared } = &checked.protection else {
-        let fault = Fault::of_file(&checked.config.file, "has no [overlay]", "run it as a gateway");
-        return Err(RunError::NotStarted(fault));
+    let Keyed::Overlay { keys, .. } = &mut checked.protection else {
+        return Err(RunError::NotStarted(no_overlay(&checked.config.file)));
     };
     let (door, reloads) = Reloads::new(hangup);
-    let start = || Supervisor::start(checked, overlay, private.as_ref(), preshared, key_log, door);
+    let keys = mem::take(keys);
+    let checked = &*checked;
+    let start = || Supervisor::start(checked, keys, key_log, door);
     let mut supervisor = stack::wiped(start).map_err(RunError::NotStarted)?;
     setup::settle();
     let mut life = Life::begin();
@@ -153,20 +155,22 @@ struct Supervisor<'a> {
 impl<'a> Supervisor<'a> {
     fn start(
         checked: &'a Checked,
-        overlay: &Overlay,
-        private: Option<&Secret>,
-        preshared: &[Option<Secret>],
+        TunnelKeys { private, preshared }: TunnelKeys,
         key_log: Option<&FilePath>,
         door: Door,
     ) -> Result<Self, Fault> {
         let config = checked.config.clone();
+        let Keyed::Overlay { overlay, .. } = &checked.protection else {
+            return Err(no_overlay(&config.file));
+        };
+        let overlay: &Overlay = overlay;
         let (field, uplink, mtu) = (&checked.field, &checked.uplink, checked.uplink_mtu());
         let socket = setup::socket(&config)?;
         let mut metrics = Metrics::default();
         let shows = metrics.prepare(&config.file, config.metrics)?;
         let key_log = key_log.map(KeyLog::open).transpose()?;
         let mut device = private
-            .map(|private| device(&config, overlay, private, preshared, [Some(mtu), None]))
+            .map(|private| device(&config, overlay, &private, &preshared, [Some(mtu), None]))
             .transpose()?;
         if let Some(device) = &mut device {
             device.defer_handshakes();
@@ -373,6 +377,10 @@ fn settings(
         reach: limit(overlay, mtus).min(PREPARED_LEN),
         ..Settings::new(peer.public_key)
     }
+}
+
+fn no_overlay(file: &FilePath) -> Fault {
+    Fault::of_file(file, "has no [overlay]", "run it as a gateway")
 }
 
 fn no_peer(config: &Config, peer: &Peer, error: PeerError) -> Fault {

@@ -63,8 +63,8 @@ impl About {
             config: checked.config.file.display().to_string(),
             protection: match &checked.protection {
                 Keyed::Macsec { .. } | Keyed::Agreed { .. } => "macsec",
-                Keyed::Overlay { private: Some(_), .. } => "wireguard",
-                Keyed::Overlay { private: None, .. } | Keyed::Plain => "none",
+                Keyed::Overlay { public: Some(_), .. } => "wireguard",
+                Keyed::Overlay { public: None, .. } | Keyed::Plain => "none",
             },
             poll: Mutex::new(checked.config.run.poll),
             macsec,

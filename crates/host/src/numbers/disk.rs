@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, Mode, OFlags, openat, renameat, unlinkat};
 
 use super::home::{self, Origin, Witness};
+use crate::generation::Generation;
 
 /// The name of the state file in its directory.
 pub const NAME: &str = "packet-numbers";
@@ -40,6 +41,10 @@ pub trait Disk {
     /// When that cannot be found out.
     fn is_in_place(&self) -> io::Result<bool> {
         Ok(true)
+    }
+    /// Whether the machine went on from a snapshot since the disk was opened.
+    fn is_cloned(&mut self) -> bool {
+        false
     }
     /// The number of the last write of a state that was noted since the machine's start, and 0 if
     /// none was.
@@ -82,6 +87,8 @@ pub struct Directory {
     new: Option<File>,
     machine: Option<[u8; 16]>,
     witness: Option<Witness>,
+    /// `None` where the news cannot be heard.
+    generation: Option<Generation>,
 }
 
 impl Directory {
@@ -89,8 +96,8 @@ impl Directory {
     pub(super) fn lock(path: &Path) -> io::Result<Self> {
         let handle = File::open(path)?;
         handle.try_lock().map_err(io::Error::from)?;
-        let machine = home::machine();
-        Ok(Self { path: path.to_owned(), handle, new: None, machine, witness: None })
+        let (machine, generation) = (home::machine(), Generation::watch().ok());
+        Ok(Self { path: path.to_owned(), handle, new: None, machine, witness: None, generation })
     }
 }
 
@@ -128,6 +135,10 @@ impl Disk for Directory {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
             Err(error) => Err(error),
         }
+    }
+
+    fn is_cloned(&mut self) -> bool {
+        self.generation.as_mut().is_some_and(Generation::is_changed)
     }
 
     fn witnessed(&mut self, state: &[u8; 16]) -> u64 {

@@ -58,6 +58,8 @@ pub enum NumbersErrorKind {
         /// The key's label: an association number, since only keys of MACsec have salts.
         label: u8,
     },
+    /// The machine went on from a snapshot of itself.
+    Cloned,
     /// All numbers of all keys are used.
     Exhausted,
     /// The operating system refused.
@@ -110,7 +112,10 @@ impl fmt::Display for NumbersErrorKind {
                     "the key of AN {label} was used with another salt before, so nonces could meet"
                 );
             }
-            Self::Exhausted => "no association has packet numbers left",
+            Self::Cloned => {
+                "this virtual machine went on from a snapshot, so nobody knows which packet numbers were used after it"
+            }
+            Self::Exhausted => "no key has packet numbers left",
             Self::Io { doing, error } => return write!(f, "cannot {doing}: {}", explain(error)),
         })
     }

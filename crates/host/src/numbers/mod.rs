@@ -23,7 +23,8 @@
 //!
 //! A file names itself and its machine, so that a copy, or what came back from a backup,
 //! is refused at opening. A directory in memory is [refused too](permit_volatile). A snapshot of
-//! the whole machine must never be restored: numbers would be used again.
+//! the whole machine must never be restored: numbers would be used again. Where the hypervisor tells,
+//! [`NumberFile::check_machine`] refuses to go on from one.
 
 mod disk;
 mod error;
@@ -66,6 +67,8 @@ pub struct NumberFile<D: Disk = Directory> {
     /// The contents that the file may have: the last one read or written, and one whose renaming
     /// failed. `None`: no file.
     contents: Vec<Option<Fingerprint>>,
+    /// The machine went on from a snapshot: no number is used any more.
+    cloned: bool,
 }
 
 /// What a file is believed of where it comes from.
@@ -194,8 +197,14 @@ impl NumberFile<Directory> {
             return Err(NumbersError::new(&path, NumbersErrorKind::Exists));
         }
         let contents = vec![None];
-        let mut state =
-            Self { path, disk, records: Records::default(), opened: Records::default(), contents };
+        let mut state = Self {
+            path,
+            disk,
+            records: Records::default(),
+            opened: Records::default(),
+            contents,
+            cloned: false,
+        };
         state.save(Records::default())?;
         Ok(state)
     }
@@ -218,7 +227,23 @@ impl<D: Disk> NumberFile<D> {
             home.check(&stored.origin, witnessed, trust).map_err(|kind| NumbersError::new(path, kind))?;
         }
         let contents = vec![stored.as_ref().map(content)];
-        Ok(Self { path: path.to_owned(), disk, opened: records.clone(), records, contents })
+        Ok(Self { path: path.to_owned(), disk, opened: records.clone(), records, contents, cloned: false })
+    }
+
+    /// Refuses a machine that went on from a snapshot since the file was opened: what was sent after
+    /// the snapshot is unknown here. All numbers of all keys are recorded as used, so that the next
+    /// start refuses the keys too.
+    ///
+    /// # Errors
+    /// [`NumbersErrorKind::Cloned`], or when the record did not become durable.
+    pub fn check_machine(&mut self) -> Result<(), NumbersError> {
+        if self.disk.is_cloned() && !self.cloned {
+            let mut records = self.records.clone();
+            records.transmitted.values_mut().for_each(|known| known.next = u64::MAX);
+            self.save(records)?;
+            self.cloned = true;
+        }
+        if self.cloned { Err(self.error(NumbersErrorKind::Cloned)) } else { Ok(()) }
     }
 
     /// The first number of a key that was never used: 1 for an unknown key.
@@ -337,6 +362,7 @@ impl<D: Disk> NumberFile<D> {
     /// When the write did not become durable. The reservations remain in force: numbers are lost,
     /// none is used twice.
     pub fn close(mut self, next: &[(KeyId, u64)], bounds: &[Bound]) -> Result<(), NumbersError> {
+        self.check_machine()?;
         let mut records = self.records.clone();
         for (key, one) in next {
             // Of two users of one key, the higher number counts.

@@ -71,12 +71,17 @@ impl Reservation {
     /// when there was no need.
     ///
     /// # Errors
-    /// When the write did not become durable. The old limit remains in force; call again.
+    /// When the write did not become durable: the old limit remains in force; call again. When the
+    /// machine went on from a snapshot: no number may be used.
     pub fn refill<D: Disk>(
         &mut self,
         file: &mut NumberFile<D>,
         count: u64,
     ) -> Result<Option<u64>, NumbersError> {
+        if let Err(error) = file.check_machine() {
+            self.next = self.limit;
+            return Err(error);
+        }
         if self.limit >= self.end || self.left() > count / 2 {
             return Ok(None);
         }

@@ -1,3 +1,4 @@
+mod cloned;
 mod files;
 mod home;
 mod lives;

@@ -46,8 +46,8 @@ impl Daemon {
             if let Some(hosts) = hosts {
                 namespace::cover(Path::new("/etc/hosts"), &hosts).expect("another table of hosts");
             }
-            let checked = check(&file, &ThisMachine).unwrap_or_else(|faults| panic!("{faults}"));
-            daemon::run(&checked, &stop).unwrap_or_else(|fault| panic!("{fault}"));
+            let mut checked = check(&file, &ThisMachine).unwrap_or_else(|faults| panic!("{faults}"));
+            daemon::run(&mut checked, &stop).unwrap_or_else(|fault| panic!("{fault}"));
         }));
         let end = Instant::now() + Duration::from_secs(5);
         while control::ask(&self.socket, Request::Status {}).is_err() {

@@ -9,7 +9,7 @@ use antedate_host::fault::Fault;
 use super::{Keyed, port, without_macsec};
 use crate::config::machine::{Interface, Machine};
 use crate::config::read::Draft;
-use crate::config::tunnel_keys;
+use crate::config::tunnel_keys::{self, TunnelKeys};
 use crate::config::uplink::{Which, refused};
 use crate::config::{InterfaceName, Overlay, Threads};
 
@@ -147,15 +147,19 @@ pub(in crate::config) fn overlaid(
     if let Some(uplink) = &draft.uplink.interface {
         own_endpoints(draft, overlay, uplink.as_str(), machine, faults);
     }
-    if let Some(private) = &private {
-        let own = tunnel_keys::public_of(private);
-        if let Some(peer) = overlay.peers.iter().find(|peer| peer.public_key == own) {
-            let what = format!("the public key of {} is this gateway's own", peer.name);
-            let remedy = "write what `antedate keygen wireguard --public FILE` prints at the other end";
-            faults.push(draft.lines.fault(&draft.file, "overlay", what, remedy));
-        }
+    let public = private.as_ref().map(tunnel_keys::public_of);
+    if let Some(own) = public
+        && let Some(peer) = overlay.peers.iter().find(|peer| peer.public_key == own)
+    {
+        let what = format!("the public key of {} is this gateway's own", peer.name);
+        let remedy = "write what `antedate keygen wireguard --public FILE` prints at the other end";
+        faults.push(draft.lines.fault(&draft.file, "overlay", what, remedy));
     }
     let preshared = preshared.into_iter().map(|key| key.map_or(Some(None), |key| key.map(Some)));
     let preshared = preshared.collect::<Option<Vec<_>>>()?;
-    Some(Keyed::Overlay { overlay: Box::new(overlay.clone()), private, preshared })
+    Some(Keyed::Overlay {
+        overlay: Box::new(overlay.clone()),
+        public,
+        keys: TunnelKeys { private, preshared },
+    })
 }

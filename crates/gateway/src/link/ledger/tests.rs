@@ -266,7 +266,7 @@ fn exhausted_association_is_replaced() {
     let mut state = open(&medium).unwrap();
     state.reserve(&[(keys.associations[1].numbers_id(), END)]).unwrap();
     let error = Ledger::open(state, &keys, OWN, RESERVE).unwrap_err();
-    assert_eq!(error.to_string(), "state: no association has packet numbers left");
+    assert_eq!(error.to_string(), "state: no key has packet numbers left");
 }
 
 #[test]

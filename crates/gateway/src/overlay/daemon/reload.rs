@@ -11,7 +11,7 @@ use crate::config::machine::ThisMachine;
 use crate::config::overlay::{Host, Overlay, Peer};
 use crate::config::policy::{Policy, Traffic};
 use crate::config::reload::{Rekeyed, Reread, reread};
-use crate::config::tunnel_keys::Secret;
+use crate::config::tunnel_keys::{Secret, TunnelKeys};
 use crate::config::{Config, Protection};
 use crate::frames::gate::Gate;
 use crate::overlay::change::Change;
@@ -58,7 +58,7 @@ impl Supervisor<'_> {
     pub(super) fn reload(&mut self) -> Result<String, Faults> {
         let Reread { config, keys, changed, warnings } =
             reread(&self.config, &self.checked.protection, &ThisMachine)?;
-        let (Protection::Overlay(overlay), Rekeyed::Peers { private, preshared }) =
+        let (Protection::Overlay(overlay), Rekeyed::Peers(TunnelKeys { private, preshared })) =
             (&config.protection, keys)
         else {
             return Err(Fault::of_file(&config.file, "has no [overlay]", "put it back and reload").into());
