@@ -32,17 +32,17 @@ pub(crate) enum Verb {
     ///
     /// Authenticated with AES-GMAC; a subscriber without the security extension can read them too.
     ///
-    /// With an SCL file, each line of standard input is a JSON object with values by the names of data attributes. A line that changes
-    /// a value is an event; it is repeated after MinTime, then after twice as long each time, up to MaxTime. Publishing ends with the
-    /// input.
+    /// With an SCL file, each line of standard input is a JSON object with values by the names of data
+    /// attributes. A line that changes a value is an event; it is repeated after MinTime, then after
+    /// twice as long each time, up to MaxTime. Publishing ends with the input.
     #[command(
         after_help = "Examples:\n  sudo antedate goose publish eth0 --scl docs/examples/goose/antedate.scd --control-block gcbTrip --key key --state numbers --first\n  sudo antedate goose publish eth0 --key key --state state --first"
     )]
     Publish(publish::Publish),
     /// Print messages as lines of JSON
     ///
-    /// With an SCL file, values have their names, messages of another configuration are not printed, and a publisher that is missing,
-    /// or that is one too many, is a line of its own.
+    /// With an SCL file, values have their names, messages of another configuration are not printed,
+    /// and a publisher that is missing, or that is one too many, is a line of its own.
     #[command(
         after_help = "Examples:\n  sudo antedate goose subscribe eth0 --scl docs/examples/goose/antedate.scd --control-block gcbTrip --key key --state heard --first --wait\n  sudo antedate goose subscribe eth0 --key key --max-age 20\n  sudo antedate goose subscribe eth0 --plain --count 10"
     )]

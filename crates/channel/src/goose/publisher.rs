@@ -20,8 +20,8 @@ use crate::sequence::NumberError;
 pub const CAPACITY: usize = 1536;
 /// Octets of both addresses.
 const ADDRESSES_LEN: usize = 12;
-/// The most 16-octet blocks that `timeAllowedToLive`, `t`, `stNum`, `sqNum` and the values may touch, with a block
-/// counted for each value.
+/// The most 16-octet blocks that `timeAllowedToLive`, `t`, `stNum`, `sqNum` and the values may touch,
+/// with a block counted for each value.
 pub const BLOCKS: usize = 96;
 
 /// The reason why a message has no layout.
