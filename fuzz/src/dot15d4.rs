@@ -13,7 +13,7 @@ use antedate_wire::dot15d4::{Frame, MAX_HEADER_LEN};
 
 /// A frame: its parts make up the whole, and its header is written back as read.
 pub fn dot15d4_frame(data: &[u8]) {
-    for link in [LinkType::WithFcs, LinkType::Tap] {
+    for link in [LinkType::Linux, LinkType::WithFcs, LinkType::Physical, LinkType::Tap] {
         if let Ok(captured) = Captured::parse(link, data) {
             assert!(data.windows(captured.frame.len().max(1)).any(|part| part.starts_with(captured.frame)));
         }

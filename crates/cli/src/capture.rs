@@ -1,12 +1,15 @@
-//! Reads the Ethernet frames of a capture: pcap (draft-ietf-opsawg-pcap) and pcapng
+//! Reads the frames of a capture, of Ethernet or of IEEE 802.15.4: pcap (draft-ietf-opsawg-pcap) and pcapng
 //! (draft-ietf-opsawg-pcapng). Octets come from anywhere: each length is checked.
 
 use std::fmt;
 use std::io::{self, Read};
 
+use antedate_wire::dot15d4::capture::LinkType;
 use flate2::read::MultiGzDecoder;
 
 const ETHERNET: u32 = 1;
+/// Those of IEEE 802.15.4 ([`LinkType`]).
+const RADIO: [u32; 5] = [113, 195, 215, 230, 283];
 const SECTION: u32 = 0x0a0d_0d0a;
 const INTERFACE: u32 = 1;
 const SIMPLE_PACKET: u32 = 3;
@@ -70,32 +73,58 @@ fn unpacked_below(octets: Vec<u8>, most: u64) -> Result<Vec<u8>, CaptureError> {
 ///
 /// # Errors
 /// The fault, if the octets are no capture of Ethernet frames. A last frame that is cut is left out.
-pub(crate) fn read(octets: &[u8], each: impl FnMut(f64, &[u8])) -> Result<(), CaptureError> {
+pub(crate) fn read(octets: &[u8], mut each: impl FnMut(f64, &[u8])) -> Result<(), CaptureError> {
+    read_of(&[ETHERNET], octets, |seconds, _, frame| each(seconds, frame))
+}
+
+/// As [`read`], of IEEE 802.15.4.
+pub(crate) fn read_radio(
+    octets: &[u8],
+    mut each: impl FnMut(f64, LinkType, &[u8]),
+) -> Result<(), CaptureError> {
+    read_of(&RADIO, octets, |seconds, link, frame| {
+        if let Some(link) = LinkType::from_number(link) {
+            each(seconds, link, frame);
+        }
+    })
+}
+
+/// Whether a capture has frames of IEEE 802.15.4.
+pub(crate) fn is_radio(octets: &[u8]) -> bool {
+    let mut frames = 0u64;
+    read_radio(octets, |_, _, _| frames += 1).is_ok() && frames > 0
+}
+
+/// Calls `each` with the seconds since the first frame of these link types, the link type and the
+/// frame.
+fn read_of(wanted: &[u32], octets: &[u8], each: impl FnMut(f64, u32, &[u8])) -> Result<(), CaptureError> {
+    let clock = Clock { wanted, first: None, each };
     let magic = octets.first_chunk().copied().ok_or(CaptureError::Cut)?;
     match (u32::from_le_bytes(magic), u32::from_be_bytes(magic)) {
-        (SECTION, _) => pcapng(octets, Clock::new(each)),
-        (0xa1b2_c3d4, _) => pcap(octets, u32::from_le_bytes, 1e-6, Clock::new(each)),
-        (0xa1b2_3c4d, _) => pcap(octets, u32::from_le_bytes, 1e-9, Clock::new(each)),
-        (_, 0xa1b2_c3d4) => pcap(octets, u32::from_be_bytes, 1e-6, Clock::new(each)),
-        (_, 0xa1b2_3c4d) => pcap(octets, u32::from_be_bytes, 1e-9, Clock::new(each)),
+        (SECTION, _) => pcapng(octets, clock),
+        (0xa1b2_c3d4, _) => pcap(octets, u32::from_le_bytes, 1e-6, clock),
+        (0xa1b2_3c4d, _) => pcap(octets, u32::from_le_bytes, 1e-9, clock),
+        (_, 0xa1b2_c3d4) => pcap(octets, u32::from_be_bytes, 1e-6, clock),
+        (_, 0xa1b2_3c4d) => pcap(octets, u32::from_be_bytes, 1e-9, clock),
         _ => Err(CaptureError::Format),
     }
 }
 
-/// Turns times into seconds since the first frame.
-struct Clock<F> {
+/// Chooses frames by their link types, and turns times into seconds since the first one.
+struct Clock<'a, F> {
+    wanted: &'a [u32],
     first: Option<f64>,
     each: F,
 }
 
-impl<F: FnMut(f64, &[u8])> Clock<F> {
-    fn new(each: F) -> Self {
-        Self { first: None, each }
+impl<F: FnMut(f64, u32, &[u8])> Clock<'_, F> {
+    fn wants(&self, link: u32) -> bool {
+        self.wanted.contains(&link)
     }
 
-    fn frame(&mut self, at: f64, frame: &[u8]) {
+    fn frame(&mut self, at: f64, link: u32, frame: &[u8]) {
         let first = *self.first.get_or_insert(at);
-        (self.each)((at - first).max(0.0), frame);
+        (self.each)((at - first).max(0.0), link, frame);
     }
 }
 
@@ -105,14 +134,14 @@ fn word(octets: &[u8], at: usize, order: Order) -> Option<u32> {
     octets.get(at..)?.first_chunk().copied().map(order)
 }
 
-fn pcap<F: FnMut(f64, &[u8])>(
+fn pcap<F: FnMut(f64, u32, &[u8])>(
     octets: &[u8],
     order: Order,
     unit: f64,
-    mut clock: Clock<F>,
+    mut clock: Clock<'_, F>,
 ) -> Result<(), CaptureError> {
     let link = word(octets, 20, order).ok_or(CaptureError::Cut)? & 0x0fff_ffff;
-    if link != ETHERNET {
+    if !clock.wants(link) {
         return Err(CaptureError::Link(link));
     }
     let mut rest = octets.get(24..).unwrap_or_default();
@@ -120,16 +149,16 @@ fn pcap<F: FnMut(f64, &[u8])>(
         (word(rest, 0, order), word(rest, 4, order), word(rest, 8, order))
     {
         let Some(frame) = rest.get(16..).and_then(|behind| behind.get(..len as usize)) else { break };
-        clock.frame(f64::from(seconds) + f64::from(parts) * unit, frame);
+        clock.frame(f64::from(seconds) + f64::from(parts) * unit, link, frame);
         rest = &rest[16 + frame.len()..];
     }
     Ok(())
 }
 
-fn pcapng<F: FnMut(f64, &[u8])>(octets: &[u8], mut clock: Clock<F>) -> Result<(), CaptureError> {
+fn pcapng<F: FnMut(f64, u32, &[u8])>(octets: &[u8], mut clock: Clock<'_, F>) -> Result<(), CaptureError> {
     let mut order: Order = u32::from_le_bytes;
-    // The unit of time of each Ethernet interface of the section.
-    let mut units: Vec<Option<f64>> = Vec::new();
+    // The link type and the unit of time of each wanted interface of the section.
+    let mut units: Vec<Option<(u32, f64)>> = Vec::new();
     let (mut rest, mut seen, mut other) = (octets, 0u64, 0u64);
     while rest.len() >= 12 {
         let kind = word(rest, 0, order).unwrap_or(0);
@@ -153,7 +182,8 @@ fn pcapng<F: FnMut(f64, &[u8])>(octets: &[u8], mut clock: Clock<F>) -> Result<()
                 // The link type is a half word, first in either order.
                 let link =
                     u32::from(if order([1, 0, 0, 0]) == 1 { link as u16 } else { (link >> 16) as u16 });
-                units.push((link == ETHERNET).then(|| unit(body.get(8..).unwrap_or_default(), order)));
+                let unit = unit(body.get(8..).unwrap_or_default(), order);
+                units.push(clock.wants(link).then_some((link, unit)));
             }
             ENHANCED_PACKET => {
                 let interface = word(body, 0, order).unwrap_or(0) as usize;
@@ -161,9 +191,9 @@ fn pcapng<F: FnMut(f64, &[u8])>(octets: &[u8], mut clock: Clock<F>) -> Result<()
                 let len = word(body, 12, order).unwrap_or(0) as usize;
                 let frame = body.get(20..).and_then(|behind| behind.get(..len));
                 match (units.get(interface).copied().flatten(), frame) {
-                    (Some(unit), Some(frame)) => {
+                    (Some((link, unit)), Some(frame)) => {
                         seen += 1;
-                        clock.frame((u64::from(high) << 32 | u64::from(low)) as f64 * unit, frame);
+                        clock.frame((u64::from(high) << 32 | u64::from(low)) as f64 * unit, link, frame);
                     }
                     _ => other += 1,
                 }
@@ -172,9 +202,9 @@ fn pcapng<F: FnMut(f64, &[u8])>(octets: &[u8], mut clock: Clock<F>) -> Result<()
                 let len = word(body, 0, order).unwrap_or(0) as usize;
                 let frame = body.get(4..).and_then(|behind| behind.get(..len.min(behind.len())));
                 match (units.first().copied().flatten(), frame) {
-                    (Some(_), Some(frame)) => {
+                    (Some((link, _)), Some(frame)) => {
                         seen += 1;
-                        clock.frame(0.0, frame);
+                        clock.frame(0.0, link, frame);
                     }
                     _ => other += 1,
                 }
@@ -265,8 +295,15 @@ mod tests {
         ]
         .concat();
         assert_eq!(frames(&file), Ok(vec![(0.0, vec![1, 2, 3]), (1e-7, vec![1, 2, 3])]));
-        let wireless = [section, block(1, &other), packet(0, 1)].concat();
+        let wireless = [section.clone(), block(1, &other), packet(0, 1)].concat();
         assert_eq!(frames(&wireless), Err(CaptureError::NoEthernet));
+        assert!(!is_radio(&wireless) && !is_radio(&file), "neither IEEE 802.11 nor Ethernet");
+        let radio = block(1, &words(u32::to_le_bytes, &[283, 0]));
+        let mixed = [section, block(1, &nanoseconds), radio, packet(0, 1), packet(1, 2)].concat();
+        let mut found = Vec::new();
+        read_radio(&mixed, |_, link, frame| found.push((link, frame.to_vec()))).expect("a capture");
+        assert_eq!(found, [(LinkType::Tap, vec![1, 2, 3])]);
+        assert!(is_radio(&mixed));
         for len in 0..file.len() {
             let _ = frames(&file[..len]);
         }

@@ -1,21 +1,16 @@
-//! Packet numbers over a whole capture: each key and sender has each number once.
+//! Numbers of nonces over a whole capture: each key and sender has each number once.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use antedate_wire::macsec::{An, Sci};
 use serde::Serialize;
 
 /// The frames of a sender under one key.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Stream {
-    pub(super) sci: String,
-    pub(super) an: u8,
-    /// The key's identifier, if an MKPDU named it.
-    pub(super) key: Option<String>,
     pub(super) frames: u64,
     pub(super) first: u64,
-    /// The greatest packet number.
+    /// The greatest number.
     pub(super) last: u64,
     /// Numbers between them that are not in the capture.
     pub(super) missing: u64,
@@ -30,7 +25,7 @@ pub(super) struct Stream {
     seen: HashMap<u64, u64>,
 }
 
-/// The place of a packet number in its stream.
+/// The place of a number in its stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Number {
@@ -43,17 +38,39 @@ pub(super) enum Number {
     Reused,
 }
 
-type Name = (Sci, An, Option<[u8; 16]>);
+impl std::fmt::Display for Number {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Next => Ok(()),
+            Self::Gap(missing) => write!(f, " ({missing} missing before it)"),
+            Self::Late => f.write_str(" (late)"),
+            Self::Copy => f.write_str(" (a copy)"),
+            Self::Reused => f.write_str(" (USED BEFORE)"),
+        }
+    }
+}
 
-/// All streams of a capture.
-#[derive(Debug, Default)]
-pub(super) struct Audit(BTreeMap<Name, Stream>);
+/// All streams of a capture, by their names.
+#[derive(Debug)]
+pub(super) struct Audit<N>(BTreeMap<N, Stream>);
 
-impl Audit {
-    /// Notes a frame. `low` is the packet number in its SecTAG, `content` its secure data and ICV.
-    pub(super) fn note(&mut self, name: Name, low: u32, content: (&[u8], &[u8])) -> (u64, Number) {
+impl<N> Default for Audit<N> {
+    fn default() -> Self {
+        Self(BTreeMap::new())
+    }
+}
+
+impl<N: Ord> Audit<N> {
+    /// Notes a frame. `number` is its number, given the greatest one; `content` all that its nonce
+    /// protects.
+    pub(super) fn note(
+        &mut self,
+        name: N,
+        number: impl FnOnce(u64) -> u64,
+        content: impl Hash,
+    ) -> (u64, Number) {
         let stream = self.0.entry(name).or_default();
-        let number = extended(low, stream.last);
+        let number = number(stream.last);
         let mut digest = DefaultHasher::new();
         content.hash(&mut digest);
         let digest = digest.finish();
@@ -82,21 +99,30 @@ impl Audit {
     }
 
     /// The streams, in the order of senders.
-    pub(super) fn streams(self) -> Vec<Stream> {
-        let finish = |((sci, an, key), mut stream): (Name, Stream)| {
+    pub(super) fn streams(self) -> impl Iterator<Item = (N, Stream)> {
+        self.0.into_iter().map(|(name, mut stream)| {
             let span = stream.last.saturating_sub(stream.first) + 1;
             stream.missing = span.saturating_sub(stream.seen.len() as u64);
-            (stream.sci, stream.an) = (sci.to_string(), an.number());
-            stream.key = key.map(|key| antedate_host::hex::hex(&key));
-            stream
-        };
-        self.0.into_iter().map(finish).collect()
+            (name, stream)
+        })
     }
 }
 
+impl std::fmt::Display for Stream {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { frames, first, last, missing, late, copies, reused, .. } = self;
+        write!(f, "{frames} frames, PN {first} to {last}, {missing} missing, {late} late, ")?;
+        write!(f, "{copies} copies, {reused} numbers with another content")
+    }
+}
+
+/// What to do about a number with two contents.
+pub(super) const ALARM: &str =
+    "A NONCE WAS USED TWICE, unless one of the frames is forged: replace the keys, and find the sender";
+
 /// The 64 bits of a packet number by the greatest one: the nearest to it with these lower bits. A
 /// suite of 32 bits ends before they repeat.
-fn extended(low: u32, last: u64) -> u64 {
+pub(super) fn extended(low: u32, last: u64) -> u64 {
     let near = (last & !0xffff_ffff) | u64::from(low);
     if near + (1 << 31) < last {
         near + (1 << 32)
@@ -115,9 +141,7 @@ mod tests {
     #[test]
     fn numbers_are_told_apart() {
         let mut audit = Audit::default();
-        let mut note = |key: u8, low, content: &[u8]| {
-            audit.note((Sci([1; 8]), An::default(), Some([key; 16])), low, (content, &[9])).1
-        };
+        let mut note = |key: u8, low, content: &[u8]| audit.note(key, |last| extended(low, last), content).1;
         assert_eq!(note(1, 5, b"a"), Number::Next);
         assert_eq!(note(1, 6, b"b"), Number::Next);
         assert_eq!(note(1, 9, b"c"), Number::Gap(2));
@@ -125,8 +149,8 @@ mod tests {
         assert_eq!(note(1, 6, b"b"), Number::Copy);
         assert_eq!(note(1, 6, b"x"), Number::Reused);
         assert_eq!(note(2, 6, b"x"), Number::Next, "of another key");
-        let streams = audit.streams();
-        let Stream { frames, first, last, missing, late, copies, reused, .. } = &streams[0];
+        let streams: Vec<_> = audit.streams().collect();
+        let (_, Stream { frames, first, last, missing, late, copies, reused, .. }) = &streams[0];
         assert_eq!((streams.len(), *frames, *first, *last), (2, 6, 5, 9));
         assert_eq!([*missing, *late, *copies, *reused], [1; 4]);
     }

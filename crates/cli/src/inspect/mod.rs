@@ -2,6 +2,8 @@
 //! nonces used twice.
 
 mod audit;
+mod radio;
+mod radio_keys;
 mod reader;
 mod why;
 
@@ -18,8 +20,9 @@ use antedate_lab::tap::pcap::Pcap;
 use clap::Args;
 use serde::Serialize;
 
-use self::audit::{Number, Stream};
-use self::reader::{Opened, Protected, Reader, Seen, bare, ethertype};
+use self::audit::{ALARM, Number, Stream};
+use self::radio_keys::RadioKeys;
+use self::reader::{Opened, Protected, Reader, Seen, Sender, bare, ethertype};
 use crate::failure::{Done, Failure};
 use crate::output::{self, Kind};
 use crate::{capture, hardened};
@@ -34,9 +37,10 @@ Examples:
   antedate inspect plant.pcapng --cak /etc/antedate/cak --write plain.pcap
   antedate inspect plant.pcap --keys keys.toml --quiet
   antedate inspect plant.pcap.gz --keys keys.toml --why
+  antedate inspect radio.pcapng --radio-keys radio.toml
   antedate inspect plant.pcap --json > frames.jsonl")]
 pub(crate) struct Inspect {
-    /// The capture of Ethernet frames (pcap or pcapng, plain or packed by gzip).
+    /// The capture of Ethernet or IEEE 802.15.4 frames (pcap or pcapng, plain or packed by gzip).
     #[arg(value_name = "CAPTURE")]
     file: PathBuf,
     /// Static keys: the gateways' key_file.
@@ -46,6 +50,9 @@ pub(crate) struct Inspect {
     /// distributes are unwrapped.
     #[arg(long, value_name = "FILE")]
     cak: Option<PathBuf>,
+    /// Keys and devices of IEEE 802.15.4.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["keys", "cak", "why", "write"])]
+    radio_keys: Option<PathBuf>,
     /// Try the known deviations of senders on refused frames, and name the one that fits: key,
     /// association, suite, order of octets, start of the counter, cut ICV, addresses.
     #[arg(long)]
@@ -86,13 +93,30 @@ struct Line {
     verdict: String,
 }
 
+/// A secure channel under one key.
+#[derive(Debug, Serialize)]
+struct Channel {
+    sci: String,
+    an: u8,
+    /// The key's identifier, if an MKPDU named it.
+    key: Option<String>,
+    #[serde(flatten)]
+    numbers: Stream,
+}
+
+impl Channel {
+    fn new(((sci, an, key), numbers): (Sender, Stream)) -> Self {
+        Self { sci: sci.to_string(), an: an.number(), key: key.map(|key| hex(&key)), numbers }
+    }
+}
+
 /// The end of the output.
 #[derive(Debug, Serialize)]
 struct Summary {
     frames: u64,
     opened: u64,
     refused: u64,
-    streams: Vec<Stream>,
+    streams: Vec<Channel>,
 }
 
 impl Inspect {
@@ -106,6 +130,9 @@ impl Inspect {
         let cannot =
             |error: capture::CaptureError| Fault::of_file(&self.file, error.to_string(), capture::REMEDY);
         let octets = capture::unpacked(octets).map_err(cannot)?;
+        if self.radio_keys.is_some() || capture::is_radio(&octets) {
+            return self.radio(&octets);
+        }
         let mut reader = Reader::new();
         if self.why {
             reader.explain();
@@ -159,8 +186,8 @@ impl Inspect {
             return output::unwritten(&error);
         }
         drop(out);
-        summary.streams = reader.audit.streams();
-        let reused: u64 = summary.streams.iter().map(|stream| stream.reused).sum();
+        summary.streams = reader.audit.streams().map(Channel::new).collect();
+        let reused: u64 = summary.streams.iter().map(|stream| stream.numbers.reused).sum();
         if self.json {
             output::print(&format!("{}\n", serde_json::to_string(&summary).unwrap_or_default()))?;
         } else {
@@ -170,6 +197,24 @@ impl Inspect {
             return Err(Failure::State(1));
         }
         Ok(())
+    }
+}
+
+impl Inspect {
+    /// A capture of IEEE 802.15.4.
+    fn radio(&self, octets: &[u8]) -> Done {
+        let given = [
+            ("--keys", self.keys.is_some()),
+            ("--cak", self.cak.is_some()),
+            ("--why", self.why),
+            ("--write", self.write.is_some()),
+        ];
+        if let Some((option, _)) = given.into_iter().find(|(_, is_given)| *is_given) {
+            let what = format!("{option} is for Ethernet, and the capture is of IEEE 802.15.4");
+            return Err(Failure::usage(what, "give --radio-keys FILE, or nothing"));
+        }
+        let keys = self.radio_keys.as_deref().map(RadioKeys::load).transpose()?;
+        radio::inspect(&self.file, octets, keys.unwrap_or_default(), self.json, self.quiet)
     }
 }
 
@@ -274,13 +319,7 @@ impl std::fmt::Display for Line {
         if let Some(number) = number {
             write!(f, " {} {number}", if *kind == "mka" { "MN" } else { "PN" })?;
         }
-        match order {
-            Some(Number::Gap(missing)) => write!(f, " ({missing} missing before it)")?,
-            Some(Number::Late) => write!(f, " (late)")?,
-            Some(Number::Copy) => write!(f, " (a copy)")?,
-            Some(Number::Reused) => write!(f, " (USED BEFORE)")?,
-            Some(Number::Next) | None => {}
-        }
+        order.iter().try_for_each(|order| write!(f, "{order}"))?;
         if let Some(ethertype) = ethertype {
             write!(f, " [{ethertype}]")?;
         }
@@ -292,19 +331,12 @@ impl std::fmt::Display for Summary {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { frames, opened, refused, streams } = self;
         writeln!(f, "{frames} frames, {opened} opened, {refused} refused")?;
-        for Stream { sci, an, key, frames, first, last, missing, late, copies, reused, .. } in streams {
+        for Channel { sci, an, key, numbers } in streams {
             let key = key.as_deref().map(|key| format!(" key {key}")).unwrap_or_default();
-            write!(
-                f,
-                "{sci} AN {an}{key}: {frames} frames, PN {first} to {last}, {missing} missing, {late} late, "
-            )?;
-            writeln!(f, "{copies} copies, {reused} numbers with another content")?;
+            writeln!(f, "{sci} AN {an}{key}: {numbers}")?;
         }
-        if streams.iter().any(|stream| stream.reused > 0) {
-            writeln!(
-                f,
-                "A NONCE WAS USED TWICE, unless one of the frames is forged: replace the keys, and find the sender"
-            )?;
+        if streams.iter().any(|stream| stream.numbers.reused > 0) {
+            writeln!(f, "{ALARM}")?;
         }
         Ok(())
     }

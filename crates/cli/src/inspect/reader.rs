@@ -14,7 +14,7 @@ use antedate_wire::macsec::{An, Mpdu, Sci};
 use antedate_wire::mka::{DistributedSak, Repr};
 use antedate_wire::{EtherType, VlanTagStack};
 
-use super::audit::{Audit, Number};
+use super::audit::{Audit, Number, extended};
 use super::why::{self, Suspects};
 
 /// The most senders of a capture.
@@ -71,6 +71,9 @@ pub(super) enum Seen {
     Other(Option<u16>),
 }
 
+/// A secure channel, its association number, and the identifier of its key, if an MKPDU named it.
+pub(super) type Sender = (Sci, An, Option<[u8; 16]>);
+
 /// A distributed key, its association number, and its users.
 type Distributed = (KeyIdentifier, An, Sak, Vec<MemberIdentifier>);
 
@@ -92,7 +95,7 @@ pub(super) struct Reader {
     installed: Vec<(KeyIdentifier, Sci)>,
     /// The key of each association number, as MKPDUs name it.
     named: [Option<KeyIdentifier>; An::COUNT],
-    pub(super) audit: Audit,
+    pub(super) audit: Audit<Sender>,
 }
 
 impl Reader {
@@ -211,7 +214,8 @@ impl Reader {
             (mpdu.tag.packet_number.into(), Number::Next)
         } else {
             let name = (sci.unwrap_or_default(), an, key);
-            self.audit.note(name, mpdu.tag.packet_number, (mpdu.secure_data, mpdu.icv))
+            let number = |last| extended(mpdu.tag.packet_number, last);
+            self.audit.note(name, number, (mpdu.secure_data, mpdu.icv))
         };
         Seen::Protected(Protected {
             sci,
@@ -373,7 +377,7 @@ mod tests {
         assert_eq!(opened(reader.see(&again)), (Number::Reused, Some(Ok(Opened::Whole(machine(3))))));
         assert!(matches!(reader.see(&machine(1)), Seen::Other(Some(0x8892))));
         assert!(matches!(reader.see(&genuine[..20]), Seen::Malformed(..)));
-        let streams = reader.audit.streams();
+        let streams: Vec<_> = reader.audit.streams().map(|(_, stream)| stream).collect();
         assert_eq!((streams.len(), streams[0].reused, streams[0].copies), (1, 1, 1));
     }
 
@@ -493,7 +497,7 @@ mod tests {
         let frame = protect(&mut transmit, &machine(4));
         assert_eq!(opened(right.see(&frame)), (Number::Next, Some(Ok(Opened::Whole(machine(4))))));
         assert!(matches!(opened(wrong.see(&frame)), (_, Some(Err(_)))));
-        let streams = right.audit.streams();
-        assert!(streams[0].key.is_some(), "{streams:?}");
+        let streams: Vec<_> = right.audit.streams().collect();
+        assert!(streams[0].0.2.is_some(), "{streams:?}");
     }
 }

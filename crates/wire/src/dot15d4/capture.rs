@@ -1,5 +1,5 @@
-//! Frames in captures: link types 195 (with FCS), 230 (without) and 283 (IEEE 802.15.4 TAP, with
-//! the slot number).
+//! Frames in captures: link types 195 (with FCS), 215 (with the octets of the physical layer), 230
+//! (without FCS), 283 (IEEE 802.15.4 TAP, with the slot number) and 113 (of Linux's interface *any*).
 //!
 //! The formats are those of <https://www.tcpdump.org/linktypes.html> and of the TAP link type's
 //! specification: a header of
@@ -18,8 +18,13 @@ use super::{Asn, FormatError, check_fcs};
 /// The link type of a capture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum LinkType {
+    /// 113: the header of Linux's interface *any*, and a frame, with its FCS if a monitor interface
+    /// received it
+    Linux,
     /// 195: a frame with its FCS
     WithFcs,
+    /// 215: preamble, start of frame and length, then a frame with its FCS
+    Physical,
     /// 230: a frame without FCS
     NoFcs,
     /// 283: a TAP header, and a frame with or without FCS by that header
@@ -27,10 +32,13 @@ pub enum LinkType {
 }
 
 impl LinkType {
-    /// The link type of a number (LINKTYPE_IEEE802_15_4_WITHFCS, _NOFCS, _TAP). None for any other.
+    /// The link type of a number (LINKTYPE_LINUX_SLL, LINKTYPE_IEEE802_15_4_WITHFCS, _NONASK_PHY,
+    /// _NOFCS, _TAP). None for any other.
     pub const fn from_number(number: u32) -> Option<Self> {
         match number {
+            113 => Some(Self::Linux),
             195 => Some(Self::WithFcs),
+            215 => Some(Self::Physical),
             230 => Some(Self::NoFcs),
             283 => Some(Self::Tap),
             _ => None,
@@ -40,7 +48,9 @@ impl LinkType {
     /// The number of the link type.
     pub const fn number(self) -> u32 {
         match self {
+            Self::Linux => 113,
             Self::WithFcs => 195,
+            Self::Physical => 215,
             Self::NoFcs => 230,
             Self::Tap => 283,
         }
@@ -58,6 +68,16 @@ pub struct Captured<'a> {
     pub channel: Option<u16>,
 }
 
+/// Octets of Linux's header: kind of packet, kind of interface, address, protocol.
+const LINUX_LEN: usize = 16;
+/// Interfaces that show received frames without and with FCS (0x03.., `if_arp.h`).
+const LINUX_RADIO: u8 = 0x24;
+const LINUX_MONITOR: u8 = 0x25;
+/// The kind of a packet that this host sends, whose FCS the driver adds later.
+const LINUX_SENT: u8 = 4;
+/// The preamble of PHYs without amplitude shift keying, and the start-of-frame delimiter.
+const PREAMBLE: [u8; 5] = [0, 0, 0, 0, 0xa7];
+
 /// Types of TAP fields.
 const FCS_TYPE: u16 = 0;
 const CHANNEL: u16 = 3;
@@ -66,9 +86,29 @@ const ASN: u16 = 7;
 impl<'a> Captured<'a> {
     /// Reads a packet of a capture.
     pub fn parse(link: LinkType, packet: &'a [u8]) -> Result<Self, FormatError> {
+        let bare = |frame| Ok(Self { frame, asn: None, channel: None });
         match link {
-            LinkType::NoFcs => Ok(Self { frame: packet, asn: None, channel: None }),
-            LinkType::WithFcs => Ok(Self { frame: check_fcs(packet)?, asn: None, channel: None }),
+            LinkType::NoFcs => bare(packet),
+            LinkType::WithFcs => bare(check_fcs(packet)?),
+            LinkType::Physical => {
+                let (len, frame) = packet
+                    .strip_prefix(&PREAMBLE)
+                    .and_then(|behind| behind.split_first())
+                    .ok_or(FormatError::Capture)?;
+                if usize::from(len & 0x7f) != frame.len() {
+                    return Err(FormatError::Capture);
+                }
+                bare(check_fcs(frame)?)
+            }
+            LinkType::Linux => {
+                let (header, frame) = packet.split_at_checked(LINUX_LEN).ok_or(FormatError::TooShort)?;
+                // The protocol tells nothing: it is 0 in what this host sent by a raw socket.
+                match header.first_chunk() {
+                    Some([_, _, 0x03, LINUX_RADIO] | [0, LINUX_SENT, 0x03, LINUX_MONITOR]) => bare(frame),
+                    Some([_, _, 0x03, LINUX_MONITOR]) => bare(check_fcs(frame)?),
+                    _ => Err(FormatError::Capture),
+                }
+            }
             LinkType::Tap => Self::tap(packet),
         }
     }
@@ -146,6 +186,16 @@ mod tests {
         let plain = Captured { frame: bare, asn: None, channel: None };
         assert_eq!(Captured::parse(LinkType::NoFcs, bare), Ok(plain));
         assert_eq!(Captured::parse(LinkType::WithFcs, &with_fcs), Ok(plain));
+        let physical = [&PREAMBLE[..], &[5], &with_fcs].concat();
+        assert_eq!(Captured::parse(LinkType::Physical, &physical), Ok(plain));
+        let linux = |kind: u8, frame: &[u8]| {
+            [&[0, 3, 3, kind, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xf6][..], frame].concat()
+        };
+        assert_eq!(Captured::parse(LinkType::Linux, &linux(0x24, bare)), Ok(plain));
+        assert_eq!(Captured::parse(LinkType::Linux, &linux(0x25, &with_fcs)), Ok(plain));
+        let mut sent = linux(0x25, bare);
+        sent[1] = 4;
+        assert_eq!(Captured::parse(LinkType::Linux, &sent), Ok(plain));
         let tap = [&emit_tap(asn.unwrap())[..], bare].concat();
         assert_eq!(Captured::parse(LinkType::Tap, &tap), Ok(Captured { asn, ..plain }));
         // With an FCS, a channel, and an unknown field.
@@ -153,7 +203,7 @@ mod tests {
         tap.extend([1, 0, 4, 0, 0, 0, 0x20, 0xc2, 10, 0, 0, 0]);
         tap.extend(&with_fcs);
         assert_eq!(Captured::parse(LinkType::Tap, &tap), Ok(Captured { channel: Some(26), ..plain }));
-        for number in [195, 230, 283] {
+        for number in [113, 195, 215, 230, 283] {
             assert_eq!(LinkType::from_number(number).map(LinkType::number), Some(number));
         }
         assert_eq!(LinkType::from_number(1), None);
@@ -178,5 +228,15 @@ mod tests {
         // An announced FCS that is missing.
         assert_eq!(changed(8, 1), Err(FormatError::Fcs));
         assert_eq!(Captured::parse(LinkType::WithFcs, &FRAME), Err(FormatError::Fcs));
+        // No preamble; another length; an interface of another kind.
+        let linux = [0, 3, 3, 0x26, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xf6];
+        for (link, packet) in [
+            (LinkType::Physical, &FRAME[..]),
+            (LinkType::Physical, &[0, 0, 0, 0, 0xa7, 4, 2, 0, 9, 0x2e, 0x6d]),
+            (LinkType::Linux, &linux),
+        ] {
+            assert_eq!(Captured::parse(link, packet), Err(FormatError::Capture), "{packet:02x?}");
+        }
+        assert_eq!(Captured::parse(LinkType::Linux, &linux[..15]), Err(FormatError::TooShort));
     }
 }
