@@ -145,7 +145,7 @@ mod tests {
             hasty.lost("b", "closed", short).expect("another attempt");
         }
         assert!(hasty.lost("b", "closed", short).is_err_and(|why| matches!(why, GivenUp::Short { .. })));
-        assert!(patient.lost("b", "closed", short).expect("patience") >= PAUSE * 64);
+        assert!(patient.lost("b", "closed", short).expect("patience") >= LONGEST);
         patient.over("b");
         let long = patient.lost("b", "closed", Some(SHORT)).expect("another attempt");
         assert!(long < PAUSE * 2, "a long connection begins anew");
