@@ -8,7 +8,7 @@ use core::{
 use std::{collections::BTreeSet, eprintln, format, string::String, vec::Vec};
 
 /// Operands: each is the first bytes of a row.
-type Input = [[u8; 64]; 4];
+type Input = [Row; 4];
 type Form = fn(&Input) -> Vec<u8>;
 
 /// An intrinsic with its immediate.
@@ -20,8 +20,14 @@ struct Case {
     exists: bool,
 }
 
+/// Aligned: the compiler may make a row the operand of an instruction in legacy encoding, which
+/// demands it.
+#[derive(Debug, Clone, Copy)]
+#[repr(align(64))]
+struct Row([u8; 64]);
+
 /// The row as a value of a type that allows any bits.
-fn operand<T>(row: &[u8; 64]) -> T {
+fn operand<T>(row: &Row) -> T {
     assert!(size_of::<T>() <= 64);
     // SAFETY: the row is long enough, and vectors and integers allow any bits.
     unsafe { transmute_copy(row) }
@@ -69,26 +75,23 @@ macro_rules! memory {
     };
     // SAFETY, of all four: a row has 64 bytes, and is aligned by `Row`.
     (@load $arch:ident $input:ident $name:ident ($mask:ident $vector:ident)) => {
-        bytes(unsafe { $arch::$name(operand(&$input[1]), $input[0].as_ptr().cast()) })
+        bytes(unsafe { $arch::$name(operand(&$input[1]), $input[0].0.as_ptr().cast()) })
     };
     (@load $arch:ident $input:ident $name:ident ($vector:ident)) => {
-        bytes(unsafe { $arch::$name(Row($input[0]).0.as_ptr().cast()) })
+        bytes(unsafe { $arch::$name($input[0].0.as_ptr().cast()) })
     };
     (@store $arch:ident $input:ident $name:ident ($mask:ident $vector:ident)) => {{
-        let mut row = Row($input[0]);
+        let mut row = $input[0];
         let x = operand(&$input[1]);
         unsafe { $arch::$name(row.0.as_mut_ptr().cast(), operand(&$input[2]), x) };
         row.0.to_vec()
     }};
     (@store $arch:ident $input:ident $name:ident ($vector:ident)) => {{
-        let mut row = Row($input[0]);
+        let mut row = $input[0];
         unsafe { $arch::$name(row.0.as_mut_ptr().cast(), operand(&$input[1])) };
         row.0.to_vec()
     }};
 }
-
-#[repr(align(64))]
-struct Row([u8; 64]);
 
 /// True if this CPU has all the features.
 fn exist(features: &str) -> bool {
@@ -317,9 +320,9 @@ fn inputs() -> impl Iterator<Item = Input> {
     };
     (0..400).map(move |round| {
         let mut row = || {
-            core::array::from_fn(|_| {
+            Row(core::array::from_fn(|_| {
                 if round < 300 { next() } else { [0, 0xff, 0x80, 1][usize::from(next() % 4)] }
-            })
+            }))
         };
         [row(), row(), row(), row()]
     })
