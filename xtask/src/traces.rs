@@ -27,8 +27,8 @@ struct Trace {
 pub(crate) fn check(folder: &Path) -> Result<String, String> {
     let plugin = folder.join("traces.so");
     let mut compiler = program("cc");
-    compiler.args(["-shared", "-fPIC", "-O2", "-Wall", "-Wextra", "-Werror", "-o"]).arg(&plugin);
-    compiler.arg(root().join("firmware/c/traces.c")).echoed(20)?;
+    compiler.args(["-shared", "-fPIC", "-O2", "-Wall", "-Wextra", "-Werror"]);
+    compiler.arg(root().join("firmware/c/traces.c")).arg("-o").arg(&plugin).echoed(20)?;
     let [sliced, table] = ["traces_sliced", "traces"].map(|name| Traces::of(&plugin, &folder.join(name)));
     judge(&sliced?, &table?)
 }
