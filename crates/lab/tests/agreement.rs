@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use antedate_gateway::run::control::{Ping, Reply, Request};
-use antedate_lab::sys::packet::PacketSocket;
+use antedate_lab::sys::packet::{Options, PacketSocket};
 use harness::Test;
 use members::{Association, CAK, frame, load};
 
@@ -33,6 +33,7 @@ const TESTS: &[Test] = &[
     ("forged_frames_speak", forged_frames_speak),
     ("lldp_over_a_switch_speaks", lldp_over_a_switch_speaks),
     ("short_path_is_found_and_followed", short_path_is_found_and_followed),
+    ("mkpdus_have_the_outer_tag", mkpdus_have_the_outer_tag),
     ("echoes_stay_between_gateways", echoes_stay_between_gateways),
     ("cak_changes_one_by_one", cak_changes_one_by_one),
     ("cak_changes_at_once", cak_changes_at_once),
@@ -68,6 +69,30 @@ fn two_gateways_agree_and_pass_traffic() {
         assert_eq!((&agreement.members[0].sci, agreement.members[0].antedate), (&b.sci, true));
         assert_eq!((agreement.fresh_keys, agreement.fault.as_str()), (1, ""));
         assert_eq!((a.counters["InPktsOK"], b.counters["InPktsOK"]), (1, 1));
+    }
+}
+
+fn mkpdus_have_the_outer_tag() {
+    let mut association = Association::build(0, "");
+    let text = "[field]\ninterface = \"field\"\n\
+        [uplink]\ninterface = \"uplink\"\nvlan = \"outside\"\nvlan_id = 100\n\
+        [macsec]\ncak_file = \"CAK\"\n[policy]\nallow = [\"profinet-rt\"]\n\
+        [run]\npoll = \"block\"\nmax_age_cyclic_ms = 1000\n";
+    association.add_configured(text, CAK);
+    association.add_configured(text, CAK);
+    let options = Options { promiscuous: true, metadata: true, ..Options::default() };
+    let port = association.wire.run(|| PacketSocket::open("p0", options)).expect("a thread");
+    let port = port.expect("a socket at the bridge");
+    association.start_all();
+    association.until_agreed(&[0, 1]);
+    association.crosses(0, 1, 1);
+    association.crosses(1, 0, 2);
+    let (mut buffer, mut kinds) = ([0; 2048], [0; 2]);
+    while kinds.contains(&0) {
+        assert!(port.wait(3_000_000_000).expect("a wait"), "MKPDUs and frames: {kinds:?}");
+        let Ok(Some(received)) = port.receive_with_metadata(&mut buffer) else { continue };
+        assert_eq!(received.vlan, Some((0x8100, 100)), "{:02x?}", &buffer[..received.len]);
+        kinds[usize::from(buffer[12..14] == [0x88, 0x8e])] += 1;
     }
 }
 

@@ -14,6 +14,7 @@ use plant::{CYCLIC, PATIENCE, Plant, Settings, arp, cyclic, dcp_set, vlan};
 const TESTS: &[Test] = &[
     ("every_suite_works_both_ways", every_suite_works_both_ways),
     ("vlan_tags_survive_both_gateways", vlan_tags_survive_both_gateways),
+    ("outer_tags_are_for_switches_alone", outer_tags_are_for_switches_alone),
     ("unnamed_traffic_is_refused_and_counted", unnamed_traffic_is_refused_and_counted),
     ("oversize_frame_costs_no_packet_number", oversize_frame_costs_no_packet_number),
     ("full_frames_cross_in_fragments", full_frames_cross_in_fragments),
@@ -64,6 +65,57 @@ fn vlan_tags_survive_both_gateways() {
         plant.device.expect(&frame);
         plant.device.send(&frame);
         plant.plc.expect(&frame);
+    }
+}
+
+fn outer_tags_are_for_switches_alone() {
+    let outside = "vlan = \"outside\"\nvlan_id = 100\nvlan_priorities = [0, 1, 2, 3, 4, 5, 7, 7]";
+    let plain = cyclic(1, 80);
+    let tagged = vlan(&plain, &[(0x8100, 0xd005)]);
+    let full = vlan(&cyclic(2, 1510), &[(0x8100, 0xc000)]);
+    let express = "\n[express]\ntraffic = [\"profinet-rt\"]\nrate_mbit = 1000";
+    for (uplink, more, tags) in [
+        (outside, "", [Some(0x0064), Some(0xf064), Some(0xe064)]),
+        ("vlan = \"copy\"", "", [None, Some(0xd005), Some(0xc000)]),
+        (outside, express, [Some(0x0064), Some(0xf064), Some(0xe064)]),
+    ] {
+        let macsec = format!("fragmentation = true{more}");
+        let settings = Settings { uplink, macsec: &macsec, wire_mtu: 1500, ..Settings::default() };
+        let plant = Plant::build(&settings);
+        plant.until_it_crosses(&plain);
+        let recorder = plant.record_wire();
+        // A switch that leaves the tags as they are.
+        for (frame, tag) in [&plain, &tagged, &full].into_iter().zip(tags) {
+            plant.plc.send(frame);
+            plant.device.expect(frame);
+            let all = recorder.rest();
+            assert!(if *frame == full { all.len() > 1 } else { all.len() == 1 }, "{all:02x?}");
+            for sent in all {
+                let (outer, rest) = sent[12..].split_at(if tag.is_some() { 4 } else { 0 });
+                let wanted = tag.map(|tci: u16| [[0x81, 0x00], tci.to_be_bytes()].concat());
+                assert_eq!(outer, wanted.unwrap_or_default(), "{uplink}");
+                assert_eq!(rest[..2], [0x88, 0xe5], "its own tag stays protected");
+            }
+        }
+        assert_eq!(plant.b.status().inward.outer_priorities_differ, 0);
+        // One that removes them, adds one, changes the VLAN, and then the priority.
+        let wire = plant.chain.wire.as_ref().expect("there is a wire");
+        wire.batch(&["link set dev a nomaster".into()]).expect("the wire is cut");
+        for (tags, differing) in [
+            (&[][..], 0),
+            (&[(0x88a8, 0xe007), (0x8100, 0xe064)], 0),
+            (&[(0x8100, 0xe001)], 0),
+            (&[(0x8100, 0x2064)], 1),
+        ] {
+            plant.plc.send(&vlan(&plain, &[(0x8100, 0xc000)]));
+            let sent = recorder.take(1).remove(0);
+            let bare = [&sent[..12], &sent[16..]].concat();
+            recorder.send(&vlan(&bare, tags));
+            plant.device.expect(&vlan(&plain, &[(0x8100, 0xc000)]));
+            if uplink == outside {
+                assert_eq!(plant.b.status().inward.outer_priorities_differ, differing, "{tags:04x?}");
+            }
+        }
     }
 }
 

@@ -4,7 +4,7 @@
 //! A tag is a tag protocol identifier in place of the EtherType, followed by the tag control
 //! information (IEEE 802.1Q clause 9.6): priority, drop eligible, VLAN identifier.
 
-use crate::bytes::{at_least, be16, put16};
+use crate::bytes::{at_least, be16};
 use crate::ethernet::EtherType;
 use crate::{Error, Result};
 
@@ -47,6 +47,11 @@ impl Tci {
         (self.0 >> 13) as u8
     }
 
+    /// The same with another priority, of which only the low three bits count.
+    pub const fn with_priority(self, priority: u8) -> Self {
+        Self(self.0 & 0x1fff | (priority as u16 & 7) << 13)
+    }
+
     /// Whether the frame may be dropped first under congestion.
     pub const fn drop_eligible(self) -> bool {
         self.0 & 0x1000 != 0
@@ -77,9 +82,14 @@ impl Tag {
     /// front of `buffer`.
     pub fn emit(&self, buffer: &mut [u8]) -> Result<()> {
         at_least(buffer, TAG_LEN)?;
-        put16(buffer, 0, self.protocol.number());
-        put16(buffer, 2, self.tci.0);
+        buffer[..TAG_LEN].copy_from_slice(&self.octets());
         Ok(())
+    }
+
+    /// The tag's four octets, as in a frame.
+    pub const fn octets(&self) -> [u8; TAG_LEN] {
+        let ([a, b], [c, d]) = (self.protocol.number().to_be_bytes(), self.tci.0.to_be_bytes());
+        [a, b, c, d]
     }
 }
 

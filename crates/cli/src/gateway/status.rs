@@ -153,6 +153,7 @@ impl Page {
         self.count("super-frames cut:", direction.segmented);
         self.count("joined to super-frames:", direction.joined);
         self.count("checksums completed:", direction.checksums_completed);
+        self.count("came with another priority outside:", direction.outer_priorities_differ);
     }
 
     fn flows(&mut self, known: &Flows) {

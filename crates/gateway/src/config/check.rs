@@ -406,6 +406,9 @@ pub(super) fn without_macsec(draft: &Draft, faults: &mut Vec<Fault>) {
     if draft.express.as_ref().is_some_and(Option::is_some) {
         fault("express", "remove [express]");
     }
+    if draft.uplink.outer.as_ref().is_some_and(Option::is_some) {
+        fault("uplink.vlan", "remove the line");
+    }
     if draft.flows.as_ref().is_some_and(Option::is_some) {
         fault("flows", "remove tables and [[flows.shape]]");
     }

@@ -46,6 +46,7 @@ pub use overlay::Overlay;
 pub use policy::Policy;
 use policy::Traffic;
 pub(crate) use read::suite;
+use uplink::OuterTag;
 
 use crate::sys::age::Bounds;
 use antedate_host::control::Words;
@@ -116,6 +117,8 @@ pub struct UplinkPort {
     pub interface: InterfaceName,
     /// The longest payload of the path. `None`: the interface's MTU.
     pub mtu: Option<u16>,
+    /// The VLAN tag in front of the SecTAG, if any.
+    pub outer: Option<OuterTag>,
 }
 
 impl UplinkPort {

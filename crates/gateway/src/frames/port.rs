@@ -3,7 +3,7 @@
 use std::io;
 
 use antedate_wire::ethernet::HEADER_LEN as HEADER;
-use antedate_wire::vlan::TAG_LEN as VLAN_TAG;
+use antedate_wire::vlan::{TAG_LEN as VLAN_TAG, Tag};
 
 use crate::config::policy::Class;
 use crate::frames::gate::{Gate, Way};
@@ -61,12 +61,27 @@ pub(crate) fn exceeds(frame: &[u8], mtu: usize) -> bool {
 /// Sends a frame and counts it.
 #[inline]
 pub(crate) fn put(counters: &PathCounters, to: &Sender, frame: &[u8]) {
-    match to.send(frame) {
+    put_tagged(counters, to, None, frame);
+}
+
+/// As [`put`], with a VLAN tag behind the addresses.
+#[inline]
+pub(crate) fn put_tagged(counters: &PathCounters, to: &Sender, tag: Option<Tag>, frame: &[u8]) {
+    match send_tagged(to, tag, frame) {
         Ok(()) => {
             counters.sent.count();
             counters.octets_sent.add(frame.len() as u64);
         }
         Err(error) => not_sent(counters, &error),
+    }
+}
+
+/// Sends a frame, with a VLAN tag behind the addresses.
+#[inline]
+pub(crate) fn send_tagged(to: &Sender, tag: Option<Tag>, frame: &[u8]) -> io::Result<()> {
+    match tag {
+        None => to.send(frame),
+        Some(tag) => to.send_tagged(tag.octets(), frame),
     }
 }
 

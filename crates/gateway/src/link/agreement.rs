@@ -34,6 +34,7 @@ use antedate_channel::mka::{Action, CakStatus, Config, Dropped, Install, Kay, Me
 use antedate_hardening::stack;
 use antedate_host::clock::Moment;
 use antedate_host::fault::Fault;
+use antedate_wire::ethernet::HEADER_LEN;
 use antedate_wire::macsec::An;
 use antedate_wire::{EtherType, EthernetAddress, Sci};
 
@@ -44,6 +45,7 @@ use crate::config::agreement::Settings;
 use crate::config::cak::CakFile;
 use crate::config::express::{express_sci, express_ssci};
 use crate::config::policy::{Class, Traffic};
+use crate::config::uplink::OuterTag;
 use crate::config::{Fragmentation, Macsec, SciMode};
 use crate::link::message::{InstallError, Message, Shown};
 use crate::link::vouch::Voucher;
@@ -93,6 +95,8 @@ pub struct Seen {
 pub struct Around {
     /// The port of key agreement.
     pub uplink: Interface,
+    /// The VLAN tag of protected frames there, which MKPDUs have too.
+    pub outer: Option<OuterTag>,
     /// The port on which no MKPDU may arrive.
     pub field: Interface,
     /// The mailboxes of the forwarding threads: out first, in last.
@@ -365,9 +369,13 @@ impl Speaker {
         while let Some(action) = self.kay.next_action() {
             acted = true;
             match action {
-                Action::Send(frame) => {
+                Action::Send(mut frame) => {
                     // A link that is down loses it like any other frame. The next one follows in
                     // two seconds.
+                    let tag = self.around.outer.as_ref().and_then(|outer| outer.of(&frame));
+                    if let Some(tag) = tag.filter(|_| frame.len() >= HEADER_LEN) {
+                        frame.splice(12..12, tag.octets());
+                    }
                     if let Some(sent) = self.socket.as_ref().map(|socket| socket.send(&frame)) {
                         Symptoms::sent(&sent, frame.len(), &self.around.watch);
                         if let Err(error) = sent {

@@ -174,6 +174,9 @@ impl<'a> Supervisor<'a> {
         if let Protection::Macsec(macsec) = &config.protection {
             outbound.fragments = macsec.fragmentation.agreed();
         }
+        if let Some(outer) = &config.uplink.outer {
+            outbound.tag_outside(outer);
+        }
         let mut link_rate = None;
         if let (Some(settings), Some(transmit)) = (&config.express, installed.express) {
             let mbit = channels::rate(checked, settings.rate);
@@ -188,6 +191,9 @@ impl<'a> Supervisor<'a> {
         let mut inbound = Inbound::new(inbound, Arc::clone(&gate), Arc::clone(&inward), installed.validator);
         let desk = path_mtu::desk(checked, mailboxes.first());
         inbound.desk.clone_from(&desk);
+        if let Some(outer) = &config.uplink.outer {
+            inbound.compare_outside(outer);
+        }
         if let Keyed::Macsec { own, .. } | Keyed::Agreed { own, .. } = &checked.protection {
             inbound.watch_for(*own);
         }
@@ -250,6 +256,7 @@ impl<'a> Supervisor<'a> {
                 let participant = agreement::participant(settings, macsec, own, &checked.uplink, suites);
                 let around = Around {
                     uplink: checked.uplink.clone(),
+                    outer: config.uplink.outer.clone(),
                     field: checked.field.clone(),
                     threads: mailboxes.clone(),
                     channels: own_channels,

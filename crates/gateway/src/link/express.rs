@@ -17,10 +17,11 @@ use std::mem;
 
 use antedate_channel::fragment::Marks;
 use antedate_channel::macsec::{ProtectError, Transmit};
-use antedate_wire::{EtherType, VlanTagStack};
+use antedate_wire::{EtherType, VlanTag, VlanTagStack};
 
 use crate::config::Express as Settings;
 use crate::config::policy::Policy;
+use crate::config::uplink::OuterTag;
 use crate::frames::gate::{Gate, Way};
 use crate::sys::age::Bounds;
 
@@ -130,6 +131,8 @@ pub struct Express {
     fragments: Vec<u8>,
     lengths: VecDeque<usize>,
     at: usize,
+    /// The VLAN tag in front of their SecTAGs.
+    tag: Option<VlanTag>,
     /// The time of the next fragment even if the wire is not idle.
     latest: u64,
     /// The arrival of the current frame.
@@ -148,6 +151,8 @@ pub struct Bulk<'a> {
     pub fragments: Option<Marks>,
     /// Octets of the longest frame on the uplink.
     pub longest: usize,
+    /// The VLAN tags in front of SecTAGs.
+    pub outer: Option<&'a OuterTag>,
     /// The output buffer of the cipher.
     pub scratch: &'a mut [u8],
 }
@@ -166,6 +171,7 @@ impl Express {
             fragments: Vec::new(),
             lengths: VecDeque::new(),
             at: 0,
+            tag: None,
             latest: 0,
             since: 0,
             max_age,
@@ -227,11 +233,17 @@ impl Express {
         waiting.then(|| self.pacer.free_at().min(self.latest))
     }
 
-    /// Passes the next fragment of bulk to `send` if the wire is idle. Returns whether it did.
+    /// Passes the next fragment of bulk, and its outer VLAN tag, to `send` if the wire is idle.
+    /// Returns whether it did.
     ///
     /// # Errors
     /// When the channel refused the frame, which is dropped.
-    pub fn pump(&mut self, now: u64, bulk: Bulk<'_>, send: impl FnOnce(&[u8])) -> Result<bool, ProtectError> {
+    pub fn pump(
+        &mut self,
+        now: u64,
+        bulk: Bulk<'_>,
+        send: impl FnOnce(Option<VlanTag>, &[u8]),
+    ) -> Result<bool, ProtectError> {
         if self.due().is_none_or(|due| due > now) {
             return Ok(false);
         }
@@ -245,7 +257,7 @@ impl Express {
         }
         let Some(len) = self.lengths.pop_front() else { return Ok(false) };
         if let Some(fragment) = self.fragments.get(self.at..self.at + len) {
-            send(fragment);
+            send(self.tag, fragment);
         }
         self.at += len;
         self.pacer.sent(now, len);
@@ -269,7 +281,8 @@ impl Express {
         let Self { fragments, lengths, .. } = self;
         fragments.clear();
         self.at = 0;
-        let Bulk { transmit, fragments: marks, longest, scratch } = bulk;
+        let Bulk { transmit, fragments: marks, longest, outer, scratch } = bulk;
+        self.tag = outer.and_then(|outer| outer.of(&frame));
         let mut each = |fragment: &[u8]| {
             fragments.extend_from_slice(fragment);
             lengths.push_back(fragment.len());
@@ -381,9 +394,10 @@ mod tests {
                 transmit: &mut bulk,
                 fragments: Some(Marks::More),
                 longest: 1514,
+                outer: None,
                 scratch: &mut scratch,
             };
-            express.pump(now, bulk, |fragment| sent.push((now, fragment.to_vec()))).unwrap();
+            express.pump(now, bulk, |_, fragment| sent.push((now, fragment.to_vec()))).unwrap();
         }
         sent
     }

@@ -3,6 +3,7 @@
 //! - [`path`]: the data path of both directions; [`express`]: frames that do not wait behind others
 //! - [`vouch`]: delay protection across a stall
 //! - [`worker`]: the forwarding thread; [`message`], [`snapshot`]: messages to it and its state
+//! - `outer`: VLAN tags in front of the SecTAG
 //! - `warm`: preparation and rehearsal of the data path
 //! - [`agreement`]: MACsec Key Agreement; [`fastest`]: the order of cipher suites on this CPU
 //! - [`echo`]: protected echoes between gateways; [`probe`]: the path MTU by such echoes;
@@ -19,6 +20,7 @@ pub mod express;
 pub mod fastest;
 pub mod ledger;
 pub mod message;
+mod outer;
 pub mod path;
 pub mod probe;
 pub mod report;

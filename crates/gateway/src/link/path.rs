@@ -14,12 +14,15 @@ use antedate_wire::Sci;
 use antedate_wire::echo::is_echo;
 use antedate_wire::ethernet::HEADER_LEN as HEADER;
 use antedate_wire::macsec::TAG_LEN_LONG;
+use antedate_wire::vlan::{Tag, Tci};
 
+use super::outer::without_outer_tags;
 use super::warm::{accept, protect_in_place};
 use crate::config::policy::Class;
+use crate::config::uplink::OuterTag;
 use crate::frames::gate::{Gate, Way};
 use crate::frames::offload;
-use crate::frames::port::{admit, exceeds, flow, not_sent, put};
+use crate::frames::port::{admit, exceeds, flow, not_sent, put, put_tagged, send_tagged};
 use crate::link::echo::Desk;
 use crate::link::express::{Bulk, Express};
 use crate::link::message::Ports;
@@ -101,6 +104,8 @@ struct Exit {
     at: u64,
     /// The own SCI, which no received frame has.
     own: Option<Sci>,
+    /// The VLAN tags in front of SecTAGs.
+    outer: Option<Box<OuterTag>>,
 }
 
 fn buffer() -> Box<[u8]> {
@@ -120,6 +125,7 @@ impl Outbound {
             late: false,
             at: 0,
             own: None,
+            outer: None,
         };
         let uplink_mtu = ports.mtu;
         Self { ports, protector, fragments: None, express: None, exit, uplink_mtu, path_mtu: None }
@@ -144,12 +150,18 @@ impl Outbound {
         self.ports.mtu = mtu.map_or(self.uplink_mtu, |mtu| mtu.min(self.uplink_mtu));
     }
 
+    /// Sends protected frames with these VLAN tags in front of the SecTAG.
+    pub fn tag_outside(&mut self, outer: &OuterTag) {
+        self.exit.outer = Some(Box::new(outer.clone()));
+    }
+
     /// Protects and sends an echo as one frame. With an express channel it leaves there: the packet
     /// numbers of bulk that waits are taken already.
     #[cold]
     #[inline(never)]
     pub fn send_echo(&mut self, frame: &[u8]) {
         let Self { ports, protector, express, exit, uplink_mtu, .. } = self;
+        let tag = exit.tag(frame);
         let Exit { built, counters, .. } = exit;
         let transmit = match (express.as_mut(), protector) {
             (Some(express), _) => &mut *express.transmit,
@@ -162,7 +174,7 @@ impl Outbound {
         match transmit.protect(frame, &mut built[..]) {
             Ok(length) => {
                 // Not among the frames of the machines.
-                if let Err(error) = ports.to.send(built.get(..length).unwrap_or_default()) {
+                if let Err(error) = send_tagged(&ports.to, tag, built.get(..length).unwrap_or_default()) {
                     not_sent(counters, &error);
                 }
                 if let Some(express) = express {
@@ -200,9 +212,10 @@ impl Outbound {
             exit.finished(received, |exit, frame| exit.sorted(frame.into_frame(), express, to, longest))
         });
         let now = thread::now();
-        let Exit { built, counters, .. } = exit;
-        let bulk = Bulk { transmit, fragments: *fragments, longest, scratch: &mut built[..] };
-        let pumped = express.pump(now, bulk, |fragment| put(counters, &ports.to, fragment));
+        let Exit { built, counters, outer, .. } = exit;
+        let outer = outer.as_deref();
+        let bulk = Bulk { transmit, fragments: *fragments, longest, outer, scratch: &mut built[..] };
+        let pumped = express.pump(now, bulk, |tag, fragment| put_tagged(counters, &ports.to, tag, fragment));
         counters.stale.add(express.take_stale());
         match pumped {
             Ok(sent) => done + usize::from(sent),
@@ -280,6 +293,7 @@ impl Inbound {
             late: false,
             at: 0,
             own: None,
+            outer: None,
         };
         Self { ports, validator, desk: None, exit }
     }
@@ -307,6 +321,11 @@ impl Inbound {
     #[must_use]
     pub fn replace_gate(&mut self, gate: Arc<Gate>) -> Arc<Gate> {
         self.exit.replace_gate(gate)
+    }
+
+    /// Counts frames whose outer VLAN tag has another priority than these.
+    pub fn compare_outside(&mut self, outer: &OuterTag) {
+        self.exit.outer = Some(Box::new(outer.clone()));
     }
 
     /// Counts frames with this SCI, the gateway's own.
@@ -417,10 +436,11 @@ impl Exit {
             }
             return;
         }
+        let tag = self.tag(frame);
         match express.transmit.protect(frame, &mut self.built[..]) {
             Ok(length) => {
                 if let Some(sealed) = self.built.get(..length) {
-                    self.put(to, sealed);
+                    put_tagged(&self.counters, to, tag, sealed);
                     self.counters.express.count();
                     express.sent(thread::now(), length);
                 }
@@ -454,6 +474,7 @@ impl Exit {
             self.counters.too_long.count();
             return transmit.count_too_long();
         }
+        let tag = self.tag(frame);
         // In place, if there is space around the frame: the cipher then touches no further memory.
         let around = transmit.protected_len(frame.len()) - frame.len();
         let Received { space, place, .. } = received;
@@ -466,7 +487,7 @@ impl Exit {
             transmit.protect(frame, bytes).map(|length| bytes.get_mut(..length).unwrap_or_default())
         };
         match sealed {
-            Ok(sealed) => put(&self.counters, to, sealed),
+            Ok(sealed) => put_tagged(&self.counters, to, tag, sealed),
             Err(_) => self.counters.not_protected.count(),
         }
     }
@@ -481,8 +502,9 @@ impl Exit {
         to: &Sender,
         longest: usize,
     ) {
+        let tag = self.tag(frame);
         let Self { built, counters, .. } = self;
-        let send = |fragment: &[u8]| put(counters, to, fragment);
+        let send = |fragment: &[u8]| put_tagged(counters, to, tag, fragment);
         match transmit.protect_split(frame, longest, marks, &mut built[..], send) {
             Ok(_) => {}
             Err(ProtectError::Unsplittable) => counters.too_long.count(),
@@ -499,7 +521,8 @@ impl Exit {
         to: &Sender,
         mtu: usize,
     ) {
-        let Self { gate, counters, way, built, late, at, own, .. } = self;
+        let (frame, hint) = without_outer_tags(frame);
+        let Self { gate, counters, way, built, late, at, own, outer, .. } = self;
         // The channel counts refused frames by reason.
         let Some(opened) = accept(receive, frame, &mut built[..]) else {
             return note_source(counters, receive, *own, frame);
@@ -507,19 +530,32 @@ impl Exit {
         if is_echo(opened) {
             return desk.map_or((), |desk| desk.heard(opened));
         }
+        if let (Some(hint), Some(outer)) = (hint, outer) {
+            compare(counters, outer, hint, opened);
+        }
         if admit(gate, *way, counters, (*late, *at), opened).is_some() {
             send(counters, to, mtu, opened);
         }
+    }
+
+    /// The VLAN tag in front of a frame's SecTAG.
+    #[inline]
+    fn tag(&self, frame: &[u8]) -> Option<Tag> {
+        self.outer.as_ref().and_then(|outer| outer.of(frame))
     }
 
     #[inline]
     fn send(&self, to: &Sender, mtu: usize, frame: &[u8]) {
         send(&self.counters, to, mtu, frame);
     }
+}
 
-    #[inline]
-    fn put(&self, to: &Sender, frame: &[u8]) {
-        put(&self.counters, to, frame);
+/// Counts a frame whose outer tag has another priority than its own one demands.
+#[inline(never)]
+fn compare(counters: &PathCounters, outer: &OuterTag, hint: Tci, opened: &[u8]) {
+    let wanted = outer.of(opened).map_or(0, |tag| tag.tci.priority());
+    if hint.priority() != wanted {
+        counters.outer_priorities_differ.count();
     }
 }
 

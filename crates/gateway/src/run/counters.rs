@@ -89,6 +89,8 @@ pub struct PathCounters {
     pub forger: Counter,
     /// Protected frames with the own SCI.
     pub own_sci: Counter,
+    /// Protected frames whose outer VLAN tag has another priority than their own one.
+    pub outer_priorities_differ: Counter,
     /// Frames that the policy passed, by class.
     pub passed: [Counter; Class::COUNT],
     /// Frames that the policy refused, by class.

@@ -193,6 +193,7 @@ pub(crate) fn forwarding(counters: &PathCounters, rules: &[Counter]) -> Forwardi
         segmented: counters.super_frames.get(),
         joined: counters.joined.get(),
         checksums_completed: counters.checksums_completed.get(),
+        outer_priorities_differ: counters.outer_priorities_differ.get(),
     }
 }
 

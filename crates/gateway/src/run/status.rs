@@ -114,6 +114,9 @@ pub struct Forwarding {
     pub joined: u64,
     /// Checksums that the sender left to its network card.
     pub checksums_completed: u64,
+    /// Frames whose outer VLAN tag has another priority than their own one (`uplink.vlan`).
+    #[serde(default)]
+    pub outer_priorities_differ: u64,
 }
 
 /// The cyclic flows.

@@ -13,6 +13,8 @@ use std::ptr::{self, NonNull};
 use std::slice;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use antedate_wire::vlan::TAG_LEN;
+
 use super::age::{Age, Ages, Bounds};
 use super::warm::{LINE, prefetch, write_to_each_page};
 use super::{check, filter::Filter, interface::Interface, set_option};
@@ -577,6 +579,26 @@ impl Sender {
         let sent = unsafe {
             libc::send(self.socket.as_raw_fd(), frame.as_ptr().cast(), frame.len(), libc::MSG_DONTWAIT)
         };
+        if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    }
+
+    /// As [`Self::send`], with a VLAN tag behind the addresses.
+    ///
+    /// # Errors
+    /// As [`Self::send`].
+    pub fn send_tagged(&self, tag: [u8; TAG_LEN], frame: &[u8]) -> io::Result<()> {
+        let (addresses, rest) = frame.split_at_checked(12).ok_or(io::ErrorKind::InvalidInput)?;
+        let part = |octets: &[u8]| libc::iovec {
+            iov_base: octets.as_ptr().cast_mut().cast(),
+            iov_len: octets.len(),
+        };
+        let mut parts = [part(addresses), part(&tag), part(rest)];
+        // SAFETY: msghdr is plain data, valid as all zeroes.
+        let mut message: libc::msghdr = unsafe { mem::zeroed() };
+        (message.msg_iov, message.msg_iovlen) = (parts.as_mut_ptr(), parts.len());
+        // SAFETY: the message has three parts, each of them borrowed by this call; the kernel only
+        // reads them.
+        let sent = unsafe { libc::sendmsg(self.socket.as_raw_fd(), &message, libc::MSG_DONTWAIT) };
         if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 }

@@ -297,11 +297,13 @@ impl Port {
         }
     }
 
+    #[track_caller]
     pub(crate) fn expect(&self, frame: &[u8]) {
         let next = self.next(PATIENCE).expect("a frame arrives");
         assert_eq!(next, frame);
     }
 
+    #[track_caller]
     pub(crate) fn expect_nothing(&self) {
         assert_eq!(self.next(QUIET), None);
     }
@@ -316,6 +318,12 @@ pub(crate) struct Recorder {
 impl Recorder {
     pub(crate) fn take(&self, count: usize) -> Vec<Vec<u8>> {
         (0..count).map(|_| self.hears.next(PATIENCE).expect("a frame on the wire")).collect()
+    }
+
+    /// All frames until the wire is quiet.
+    #[allow(dead_code, reason = "each test program compiles this module; one alone calls it")]
+    pub(crate) fn rest(&self) -> Vec<Vec<u8>> {
+        std::iter::from_fn(|| self.hears.next(QUIET)).collect()
     }
 
     pub(crate) fn send(&self, frame: &[u8]) {

@@ -21,8 +21,10 @@ use antedate_channel::macsec::CipherSuite;
 use antedate_host::control::LONGEST_PATH;
 use antedate_host::document::{Document, Field, Section};
 use antedate_host::fault::Fault;
+use antedate_wire::vlan::VlanId;
 
 use super::policy::Policy;
+use super::uplink::OuterTag;
 use super::{
     Config, Control, Express, FieldPort, Flows, InterfaceName, Lines, Protection, RESERVE, Run, State,
     UplinkPort,
@@ -75,6 +77,7 @@ pub(super) struct Draft {
 pub(super) struct UplinkDraft {
     pub(super) interface: Option<InterfaceName>,
     pub(super) mtu: Option<Option<u16>>,
+    pub(super) outer: Option<Option<OuterTag>>,
 }
 
 /// The paths of the key files of `[macsec]` or `[overlay]`.
@@ -90,7 +93,11 @@ impl Draft {
         Some(Config {
             file: self.file,
             field: self.field?,
-            uplink: UplinkPort { interface: self.uplink.interface?, mtu: self.uplink.mtu? },
+            uplink: UplinkPort {
+                interface: self.uplink.interface?,
+                mtu: self.uplink.mtu?,
+                outer: self.uplink.outer?,
+            },
             protection: self.protection?,
             express: self.express?,
             flows: self.flows?,
@@ -185,8 +192,52 @@ fn uplink_port(mut section: Section<'_, '_>, lines: &mut Lines) -> UplinkDraft {
         lines.note("uplink.mtu", Some(field.line()));
         number(&field, 128..=U16_MAX)
     });
+    let outer = outer_tag(&mut section, lines);
     section.finish();
-    UplinkDraft { interface, mtu: all(mtu) }
+    UplinkDraft { interface, mtu: all(mtu), outer }
+}
+
+/// `Some(None)`: tags stay behind the SecTAG.
+fn outer_tag(section: &mut Section<'_, '_>, lines: &mut Lines) -> Option<Option<OuterTag>> {
+    #[derive(Clone, Copy, PartialEq)]
+    enum Place {
+        Inside,
+        Copy,
+        Outside,
+    }
+    const PLACES: [(&str, Place); 3] =
+        [("inside", Place::Inside), ("copy", Place::Copy), ("outside", Place::Outside)];
+    let place = section.get("vlan").map(|field| {
+        lines.note("uplink.vlan", Some(field.line()));
+        field.one_of("a place of VLAN tags", &PLACES)
+    });
+    let (id, priorities) = (section.get("vlan_id"), section.get("vlan_priorities"));
+    let place = all(place)?.unwrap_or(Place::Inside);
+    if let Some(field) = id.as_ref().filter(|_| place != Place::Outside) {
+        field.fault("belongs to vlan = \"outside\"", "remove the line, or write vlan = \"outside\"");
+        return None;
+    }
+    if let Some(field) = priorities.as_ref().filter(|_| place == Place::Inside) {
+        field.fault("belongs to a tag outside", "remove the line, or write vlan = \"copy\" or \"outside\"");
+        return None;
+    }
+    let id = id.map(|field| number(&field, 0..=0xffe).and_then(VlanId::new));
+    let priorities = priorities.map(|field| {
+        let table: Vec<u8> = field.array()?.iter().map(|one| number(one, 0..=7)).collect::<Option<_>>()?;
+        let count = table.len();
+        let table = <[u8; 8]>::try_from(table).ok();
+        if table.is_none() {
+            field.fault(
+                format!("has {count} priorities"),
+                "give eight: the outer priority for each of 0 to 7, as vlan_priorities = [0, 1, 2, 3, 4, 5, 6, 7]",
+            );
+        }
+        table
+    });
+    let (id, priorities) = (all(id), all(priorities));
+    let priorities = priorities?.unwrap_or([0, 1, 2, 3, 4, 5, 6, 7]);
+    let vlan = (place == Place::Outside).then_some(id?.unwrap_or(VlanId::PRIORITY));
+    Some((place != Place::Inside).then_some(OuterTag { vlan, priorities }))
 }
 
 fn interface(

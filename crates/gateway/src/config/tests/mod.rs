@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use antedate_channel::macsec::CipherSuite;
 use antedate_channel::mka::AUTOMATIC;
+use antedate_wire::vlan::VlanId;
 use antedate_wire::{EthernetAddress, Sci};
 
 use super::policy::conditions::UNTAGGED;
@@ -38,7 +39,8 @@ fn faults_with(lines: &str) -> String {
 fn defaults_are_as_documented() {
     let config = parse(SMALLEST).unwrap();
     assert_eq!(config.field.interface.as_str(), "eth1");
-    assert_eq!(config.uplink, UplinkPort { interface: InterfaceName::new("eth0").unwrap(), mtu: None });
+    let eth0 = InterfaceName::new("eth0").unwrap();
+    assert_eq!(config.uplink, UplinkPort { interface: eth0, mtu: None, outer: None });
     assert_eq!(
         config.protection,
         Protection::Macsec(Macsec {
@@ -71,6 +73,7 @@ fn defaults_are_as_documented() {
 fn every_key_is_read() {
     let config = parse(
         "[field]\ninterface = \"eth1\"\n[uplink]\ninterface = \"eth0\"\nmtu = 1550\n\
+         vlan = \"outside\"\nvlan_id = 100\nvlan_priorities = [1, 1, 2, 3, 4, 5, 6, 7]\n\
          [macsec]\ncipher = \"aes-256-gcm\"\nkey_file = \"/k\"\nsci = \"02:00:00:00:00:01/7\"\nconfidentiality = false\n\
          include_sci = false\nreplay_window = 64\nvalidate = \"strict\"\n\
          [policy]\nallow = [\"profinet-rt\", \"lldp\"]\n\
@@ -82,6 +85,8 @@ fn every_key_is_read() {
     )
     .unwrap();
     assert_eq!(config.uplink.mtu, Some(1550));
+    let outer = OuterTag { vlan: VlanId::new(100), priorities: [1, 1, 2, 3, 4, 5, 6, 7] };
+    assert_eq!(config.uplink.outer, Some(outer));
     let Protection::Macsec(macsec) = &config.protection else { panic!("{:?}", config.protection) };
     assert_eq!(macsec.cipher, Cipher::Named(CipherSuite::GcmAes256));
     assert_eq!(macsec.identity, Identity::Explicit(Sci([2, 0, 0, 0, 0, 1, 0, 7])));
@@ -94,7 +99,7 @@ fn every_key_is_read() {
     assert_eq!(
         *deny,
         Rule {
-            line: 16,
+            line: 19,
             direction: Direction::In,
             conditions: Conditions {
                 source: vec![AddressMatch { address: EthernetAddress([1, 0x0e, 0xcf, 0, 0, 0]), prefix: 24 }],
@@ -106,11 +111,37 @@ fn every_key_is_read() {
         }
     );
     let Conditions { ethertype, vlan, .. } = &allow.conditions;
-    assert_eq!((ethertype, vlan, allow.line), (&Ranges::one(0x88b8), &Ranges::one(7), 22));
+    assert_eq!((ethertype, vlan, allow.line), (&Ranges::one(0x88b8), &Ranges::one(7), 25));
     assert_eq!(config.run.threads, Threads::Two([Some(0), Some(1)]));
     assert_eq!((config.run.poll, config.run.priority), (Poll::Block, Some(20)));
     assert_eq!(config.state.directory, Path::new("/etc/antedate/s"));
     assert_eq!(config.control.socket, Path::new("/etc/antedate/c.sock"));
+}
+
+#[test]
+fn outer_tags_have_a_place() {
+    const HEAD: &str = "[field]\ninterface = \"eth1\"\n[uplink]\ninterface = \"eth0\"\n";
+    let read = |lines: &str| parse(&format!("{HEAD}{lines}\n[macsec]\nkey_file = \"k\"\n"));
+    for lines in ["", "vlan = \"inside\""] {
+        assert_eq!(read(lines).unwrap().uplink.outer, None, "{lines}");
+    }
+    let priorities = [0, 1, 2, 3, 4, 5, 6, 7];
+    for (lines, vlan) in [("vlan = \"copy\"", None), ("vlan = \"outside\"", Some(VlanId::PRIORITY))] {
+        assert_eq!(read(lines).unwrap().uplink.outer, Some(OuterTag { vlan, priorities }), "{lines}");
+    }
+    for (lines, fault) in [
+        ("vlan = \"out\"", "g.toml:5: uplink.vlan: \"out\" is not a place of VLAN tags"),
+        ("vlan = 7", "g.toml:5: uplink.vlan: "),
+        ("vlan_id = 7", "g.toml:5: uplink.vlan_id: belongs to vlan = \"outside\""),
+        ("vlan = \"copy\"\nvlan_id = 7", "g.toml:6: uplink.vlan_id: belongs to vlan = \"outside\""),
+        ("vlan = \"outside\"\nvlan_id = 4095", "g.toml:6: uplink.vlan_id: 4095 is out of range"),
+        ("vlan_priorities = [0]", "g.toml:5: uplink.vlan_priorities: belongs to a tag outside"),
+        ("vlan = \"copy\"\nvlan_priorities = [0]", "g.toml:6: uplink.vlan_priorities: has 1 priorities"),
+        ("vlan = \"copy\"\nvlan_priorities = [0, 1, 2, 3, 4, 5, 6, 8]", "8 is out of range"),
+    ] {
+        let found = read(lines).unwrap_err();
+        assert!(found.contains(fault), "{lines}: {found}");
+    }
 }
 
 #[test]

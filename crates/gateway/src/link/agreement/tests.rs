@@ -26,6 +26,7 @@ fn speaker() -> (Speaker, UdpSocket) {
         socket: Some(Listener::of(own.into())),
         field: None,
         around: Around {
+            outer: None,
             uplink: none(),
             field: none(),
             threads: Vec::new(),
