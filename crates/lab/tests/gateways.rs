@@ -5,11 +5,14 @@ mod harness;
 mod plant;
 
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use antedate_gateway::run::control::Ping;
+use antedate_lab::sys::packet::{Options, PacketSocket};
 use harness::Test;
-use plant::{CYCLIC, PATIENCE, Plant, Settings, arp, cyclic, dcp_set, vlan};
+use plant::{CYCLIC, Gateway, PATIENCE, Plant, Port, Settings, arp, cyclic, dcp_set, vlan};
 
 const TESTS: &[Test] = &[
     ("every_suite_works_both_ways", every_suite_works_both_ways),
@@ -20,6 +23,7 @@ const TESTS: &[Test] = &[
     ("full_frames_cross_in_fragments", full_frames_cross_in_fragments),
     ("replayed_fragment_is_refused", replayed_fragment_is_refused),
     ("express_frames_overtake_bulk", express_frames_overtake_bulk),
+    ("flood_loses_no_frame_with_a_deadline", flood_loses_no_frame_with_a_deadline),
     ("thread_per_direction_forwards", thread_per_direction_forwards),
     ("a_switched_association_loses_no_frame", a_switched_association_loses_no_frame),
     ("gateway_survives_link_down", gateway_survives_link_down),
@@ -236,6 +240,67 @@ fn express_frames_overtake_bulk() {
         }
         let channels = plant.b.status().macsec.expect("MACsec is in use").receive;
         assert!(channels.iter().any(|sa| sa.member == "a.express" && sa.lowest_pn > 1), "{channels:?}");
+    }
+}
+
+/// A frame of priority 6 each millisecond, beside as many others as a thread can send. The machine
+/// may stop everything for a while; the rings hold the frames of half a second.
+fn flood_loses_no_frame_with_a_deadline() {
+    const CYCLES: u32 = 2_000;
+    for uplink in ["vlan = \"outside\"", "vlan = \"copy\""] {
+        let plant = Plant::build(&Settings {
+            uplink,
+            policy: "allow = [\"profinet-rt\", \"ipv4\"]",
+            run: "max_age_cyclic_ms = 1000",
+            ..Settings::default()
+        });
+        let numbered = |number: u32| {
+            let mut frame = cyclic(0, 60);
+            frame[20..24].copy_from_slice(&number.to_be_bytes());
+            vlan(&frame, &[(0x8100, 0xc000)])
+        };
+        plant.until_it_crosses(&numbered(u32::MAX));
+        let options =
+            Options { protocol: 0x8892, promiscuous: true, receive_buffer: 16 << 20, ..Options::default() };
+        let hears = plant.chain.device.run(|| PacketSocket::open("eth0", options)).expect("a thread");
+        let (hears, other) = (hears.expect("a socket"), Port::open(&plant.chain.plc, "eth0"));
+        let bulk = {
+            let mut frame = cyclic(9, 60);
+            frame[12..14].copy_from_slice(&[0x08, 0x00]);
+            frame
+        };
+        let ends = AtomicBool::new(false);
+        let flooded = thread::scope(|scope| {
+            let flood = scope.spawn(|| {
+                let mut sent = 0u64;
+                while !ends.load(Ordering::Relaxed) {
+                    other.try_send(&bulk);
+                    sent += 1;
+                }
+                sent
+            });
+            let begin = Instant::now();
+            for cycle in 0..CYCLES {
+                let due = begin + Duration::from_millis(u64::from(cycle));
+                thread::sleep(due.saturating_duration_since(Instant::now()));
+                plant.plc.send(&numbered(cycle));
+            }
+            ends.store(true, Ordering::Relaxed);
+            flood.join().expect("the flood ends")
+        });
+        let (mut buffer, mut came) = ([0; 2048], Vec::new());
+        while hears.wait(500_000_000).expect("a wait") {
+            let Ok(Some(length)) = hears.receive(&mut buffer, false) else { continue };
+            // The tag is beside the frame.
+            came.extend(buffer[20..length].first_chunk().map(|number| u32::from_be_bytes(*number)));
+        }
+        let [a, b] = [&plant.a, &plant.b].map(Gateway::status);
+        println!(
+            "   {uplink}: {flooded} frames beside; lost in rings: {} and {}",
+            a.field.ring_drops, b.uplink.ring_drops
+        );
+        assert_eq!((a.field.urgent_ring_drops, b.uplink.urgent_ring_drops), (0, 0));
+        assert!(came.iter().copied().eq(0..CYCLES), "{} of {CYCLES}, in order", came.len());
     }
 }
 

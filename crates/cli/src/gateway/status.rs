@@ -120,6 +120,7 @@ impl Page {
         );
         self.line("", &format!("received {}, sent {}", port.received_frames, port.sent_frames));
         self.count("dropped by the kernel before they were read:", port.ring_drops);
+        self.count("of these with a deadline:", port.urgent_ring_drops);
         self.count("could not be sent:", port.send_errors);
         self.count("link went down:", port.link_downs);
     }

@@ -23,7 +23,8 @@ use crate::link::message::Ports;
 use crate::link::path::{Protector, Validator};
 use crate::run::setup::no_socket;
 use crate::sys::interface::{self, Interface};
-use crate::sys::packet::{Receiver, Sender};
+use crate::sys::lanes::Lanes;
+use crate::sys::packet::Sender;
 use antedate_host::fault::Fault;
 use antedate_host::numbers::{KeyLock, NumberFile, NumbersError, Place, VOLATILE};
 
@@ -200,8 +201,8 @@ pub fn ports(
     run: &Run,
 ) -> Result<Ports, Fault> {
     let open = || {
-        let receiver = Receiver::open(from, head)?.bounded(run.max_age);
-        io::Result::Ok(Ports { from: receiver, to: Sender::open(to, run.qdisc_bypass)?, mtu })
+        let from = Lanes::open(from, head, run.max_age)?;
+        io::Result::Ok(Ports { from, to: Sender::open(to, run.qdisc_bypass)?, mtu })
     };
     open().map_err(|error| no_socket(config, [from, to], &error))
 }

@@ -16,13 +16,14 @@ use crate::frames::gate::Gate;
 use crate::run::counters::Counter;
 use crate::run::governor::Mode;
 use crate::sys::age::Bounds;
-use crate::sys::packet::{Receiver, Sender};
+use crate::sys::lanes::Lanes;
+use crate::sys::packet::Sender;
 
 /// The two ports of one direction.
 #[derive(Debug)]
 pub struct Ports {
     /// The receiving port.
-    pub from: Receiver,
+    pub from: Lanes,
     /// The sending port.
     pub to: Sender,
     /// The MTU of the sending port.

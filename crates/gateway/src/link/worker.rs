@@ -2,7 +2,7 @@
 
 use std::hint;
 use std::ops::ControlFlow;
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::AsRawFd;
 use std::sync::Arc;
 
 use antedate_channel::fragment::Limits;
@@ -16,7 +16,7 @@ use crate::link::vouch::Vouched;
 use crate::run::duty::{Break, Duty, LOOKS, forward};
 use crate::run::governor::{Governor, Mode};
 use crate::run::mailbox::Mailbox;
-use crate::sys::packet::Receiver;
+use crate::sys::lanes::Lanes;
 use crate::sys::thread;
 
 /// A forwarding thread of one direction or both.
@@ -107,26 +107,19 @@ impl Duty for Worker {
         let uplink = self.inbound.as_ref().map(|inbound| &inbound.ports.from);
         (0..LOOKS).any(|_| {
             hint::spin_loop();
-            field.is_some_and(Receiver::ready) || uplink.is_some_and(Receiver::ready)
+            field.is_some_and(Lanes::ready) || uplink.is_some_and(Lanes::ready)
         })
     }
 
     fn sleep(&mut self, pause: std::time::Duration) {
-        let fd = |receiver: Option<&Receiver>| receiver.map_or(-1, AsRawFd::as_raw_fd);
-        let field: RawFd = fd(self.outbound.as_ref().map(|o| &o.ports.from));
-        let uplink: RawFd = fd(self.inbound.as_ref().map(|i| &i.ports.from));
-        let [from_field, from_uplink, _] =
-            thread::wait([field, uplink, self.mailbox.as_raw_fd()], Some(pause));
-        // A link that went down leaves an error, which would end every wait at once.
-        if let (true, Some(outbound)) = (from_field, &self.outbound)
-            && !outbound.ports.from.ready()
-        {
-            outbound.ports.from.take_error();
-        }
-        if let (true, Some(inbound)) = (from_uplink, &self.inbound)
-            && !inbound.ports.from.ready()
-        {
-            inbound.ports.from.take_error();
+        let field = self.outbound.as_ref().map(|outbound| &outbound.ports.from);
+        let uplink = self.inbound.as_ref().map(|inbound| &inbound.ports.from);
+        let [[a, b], [c, d]] = [field, uplink].map(|port| port.map_or([-1; 2], Lanes::descriptors));
+        let woken = thread::wait([a, b, c, d, self.mailbox.as_raw_fd()], Some(pause));
+        for (port, woken) in [field, uplink].into_iter().zip(woken.chunks(2)) {
+            if let (Some(port), true) = (port, woken.contains(&true)) {
+                port.take_errors();
+            }
         }
     }
 }
@@ -147,7 +140,7 @@ impl Worker {
         let outbound = self.outbound.as_mut().map(|out| (Arc::clone(out.counters()), &mut out.ports.from));
         let inbound = self.inbound.as_mut().map(|in_| (Arc::clone(in_.counters()), &mut in_.ports.from));
         for (counters, from) in [outbound, inbound].into_iter().flatten() {
-            counters.overruns.add(from.overruns());
+            counters.lost(from.overruns());
             counters.stale.add(from.take_stale());
         }
     }

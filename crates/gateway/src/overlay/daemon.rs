@@ -52,7 +52,7 @@ use crate::run::trouble::Trouble;
 use crate::run::watch::{watch_flows, watch_stale};
 use crate::run::{RunError, lock};
 use crate::sys::interface::{self, Interface};
-use crate::sys::packet::Receiver;
+use crate::sys::lanes::Lanes;
 use crate::sys::watch::Watch;
 
 /// Interval of the main loop, which checks for the end and writes the key log.
@@ -392,10 +392,14 @@ fn no_peer(config: &Config, peer: &Peer, error: PeerError) -> Fault {
 ///
 /// # Errors
 /// When the kernel refuses, with a remedy where there is one.
-fn field_port(config: &Config, port: &Interface) -> Result<(Receiver, Delivery), Fault> {
+fn field_port(config: &Config, port: &Interface) -> Result<(Lanes, Delivery), Fault> {
     let run = &config.run;
-    let receiver = || io::Result::Ok(Receiver::open(port, 0)?.bounded(run.max_age));
-    let open = || io::Result::Ok((receiver()?, Delivery::open(port, run.qdisc_bypass, run.max_age)?));
+    let open = || {
+        io::Result::Ok((
+            Lanes::open(port, 0, run.max_age)?,
+            Delivery::open(port, run.qdisc_bypass, run.max_age)?,
+        ))
+    };
     open().map_err(|error| no_socket(&config.file, [port, port], &error))
 }
 

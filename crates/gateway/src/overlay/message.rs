@@ -12,7 +12,7 @@ use super::uplink::Port;
 use crate::config::overlay::Host;
 use crate::config::uplink::Which;
 use crate::frames::delivery::Delivery;
-use crate::sys::packet::Receiver;
+use crate::sys::lanes::Lanes;
 use crate::sys::route::Hop;
 
 /// A message to the forwarding thread.
@@ -24,7 +24,7 @@ pub enum Message {
     /// Start new sessions with all peers.
     Rekey,
     /// Use this field port: the interface was replaced or has another MTU.
-    Field(Receiver, Delivery, usize),
+    Field(Lanes, Delivery, usize),
     /// Use this uplink, for the same reasons.
     Uplink(Which, Port, usize),
     /// An uplink has another link address.

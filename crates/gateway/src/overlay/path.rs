@@ -32,7 +32,8 @@ use crate::frames::offload;
 use crate::frames::port::flow;
 use crate::run::counters::PathCounters;
 use crate::sys::age::Bounds;
-use crate::sys::packet::{Next, Receiver};
+use crate::sys::lanes::Lanes;
+use crate::sys::packet::Next;
 use crate::sys::route::Hop;
 use crate::sys::thread;
 
@@ -41,7 +42,7 @@ const TURN: usize = 16;
 
 /// Both directions.
 pub struct Path {
-    pub(super) from_field: Receiver,
+    pub(super) from_field: Lanes,
     pub(super) from_uplink: Inward,
     pub(super) from_second: Option<Inward>,
     /// The next-hops thread of each uplink.
@@ -53,7 +54,7 @@ pub struct Path {
 /// The parts of a [`Path`].
 pub struct Parts {
     /// The field port and its MTU.
-    pub field: (Receiver, Delivery, usize),
+    pub field: (Lanes, Delivery, usize),
     /// The uplink, its next-hops thread, and its MTU.
     pub uplink: (Port, Post<Asked>, usize),
     /// Whether its MTU is the administrator's word about the path.
@@ -244,7 +245,7 @@ impl Path {
     }
 
     /// Replaces the field port.
-    pub(super) fn replace_field(&mut self, from: Receiver, to: Delivery, mtu: usize) {
+    pub(super) fn replace_field(&mut self, from: Lanes, to: Delivery, mtu: usize) {
         self.census();
         self.from_field = from;
         (self.core.to_field, self.core.field_mtu) = (to, mtu);
@@ -309,7 +310,7 @@ impl Path {
         }
     }
 
-    pub(super) const fn ports(&self) -> (&Receiver, &Inward, Option<&Inward>) {
+    pub(super) const fn ports(&self) -> (&Lanes, &Inward, Option<&Inward>) {
         (&self.from_field, &self.from_uplink, self.from_second.as_ref())
     }
 
@@ -349,7 +350,7 @@ impl Path {
 
     /// Counts the frames that the kernel dropped, and the stale ones, since the last call.
     pub(super) fn census(&mut self) {
-        self.core.out.overruns.add(self.from_field.overruns());
+        self.core.out.lost(self.from_field.overruns());
         self.core.out.stale.add(self.from_field.take_stale());
         for uplink in std::iter::once(&mut self.from_uplink).chain(&mut self.from_second) {
             self.core.inward.overruns.add(uplink.overruns());

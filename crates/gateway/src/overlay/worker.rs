@@ -129,11 +129,11 @@ impl Duty for Worker {
         let (field, uplink, second) = self.path.ports();
         let [ring, socket] = uplink.descriptors();
         let [ring_2, socket_2] = second.map_or([-1; 2], Inward::descriptors);
-        let fds = [field.as_raw_fd(), ring, socket, ring_2, socket_2, self.mailbox.as_raw_fd()];
-        let [from_field, from_uplink, _, from_second, ..] = thread::wait(fds, Some(pause));
-        // A link that went down leaves an error, which would end every wait at once.
-        if from_field && !field.ready() {
-            field.take_error();
+        let [urgent, rest] = field.descriptors();
+        let fds = [urgent, rest, ring, socket, ring_2, socket_2, self.mailbox.as_raw_fd()];
+        let [from_urgent, from_rest, from_uplink, _, from_second, ..] = thread::wait(fds, Some(pause));
+        if from_urgent || from_rest {
+            field.take_errors();
         }
         if from_uplink {
             uplink.take_error();

@@ -75,8 +75,11 @@ pub struct PathCounters {
     pub stale: Counter,
     /// Frames truncated for lack of space in the kernel.
     pub truncated: Counter,
-    /// Frames that the kernel dropped because this thread was too slow.
+    /// Frames that the kernel dropped because this thread was too slow, and those of them with a
+    /// deadline ([`crate::sys::lanes`]).
     pub overruns: Counter,
+    /// See [`Self::overruns`].
+    pub urgent_overruns: Counter,
     /// Frames that did not fit the other port's queue.
     pub queue_full: Counter,
     /// Frames lost because the other port's link was down.
@@ -97,4 +100,12 @@ pub struct PathCounters {
     pub refused: [Counter; Class::COUNT],
     /// The cyclic flows among the passed ones.
     pub flows: flows::Table,
+}
+
+impl PathCounters {
+    /// Counts frames that the kernel dropped: those with a deadline, and the others.
+    pub fn lost(&self, [urgent, rest]: [u64; 2]) {
+        self.urgent_overruns.add(urgent);
+        self.overruns.add(urgent + rest);
+    }
 }

@@ -212,6 +212,7 @@ pub(crate) fn port(
         link_downs,
         received_frames: from.received.get(),
         ring_drops: from.overruns.get() + from.truncated.get(),
+        urgent_ring_drops: from.urgent_overruns.get(),
         sent_frames: to.sent.get(),
         send_errors: to.queue_full.get() + to.link_down.get() + to.send_failed.get(),
     }

@@ -81,6 +81,9 @@ pub struct Port {
     pub sent_frames: u64,
     /// Frames dropped because the ring was full.
     pub ring_drops: u64,
+    /// Those of them that were in the ring of frames with deadlines.
+    #[serde(default)]
+    pub urgent_ring_drops: u64,
     /// Frames that could not be sent.
     pub send_errors: u64,
     /// How often the link went down.

@@ -6,6 +6,8 @@ use std::io;
 use std::net::Ipv4Addr;
 use std::os::fd::OwnedFd;
 
+use antedate_wire::EtherType;
+
 use super::set_option;
 
 /// Instructions, with the numbers of `linux/filter.h`.
@@ -17,12 +19,14 @@ const LOAD_HALF_BEHIND: u16 = 0x48;
 const INDEX_BY_HEADER: u16 = 0xb1;
 const IF_EQUAL: u16 = 0x15;
 const IF_GREATER: u16 = 0x25;
+const IF_AT_LEAST: u16 = 0x35;
 const IF_SET: u16 = 0x45;
 const RETURN: u16 = 0x06;
 /// Offset of a frame's metadata (`SKF_AD_OFF`).
 const BESIDE: u32 = 0xffff_f000;
 const KIND_OF_PACKET: u32 = BESIDE + 4;
 const VLAN_TAG: u32 = BESIDE + 44;
+const HAS_VLAN_TAG: u32 = BESIDE + 48;
 /// The frame is addressed to this machine (`PACKET_HOST`).
 const TO_US: u32 = 0;
 const ALL: u32 = 0x4_0000;
@@ -40,8 +44,43 @@ pub enum Datagrams {
     FirstPieces,
 }
 
-/// The jump of a failed test: to the end of the program, which refuses.
+/// The receive rings of a port ([`super::lanes`]).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lane {
+    /// Frames that probably have a deadline.
+    Urgent,
+    /// All others.
+    Rest,
+}
+
+/// The least VLAN priority of an urgent frame: Profinet's cyclic data has 6.
+const URGENT_PRIORITY: u32 = 6;
+/// EtherTypes of cyclic data, of events, and of time.
+const URGENT: [EtherType; 12] = [
+    EtherType::EtherCat,
+    EtherType::Powerlink,
+    EtherType::Goose,
+    EtherType::SampledValues,
+    EtherType::Sercos,
+    EtherType::Mrp,
+    EtherType::Ptp,
+    EtherType::Prp,
+    EtherType::Hsr,
+    EtherType::CcLinkIe,
+    EtherType::Uadp,
+    EtherType::Redundancy,
+];
+/// Profinet's frame IDs of DCP, which has no deadline (IEC 61158-6-10).
+const DCP: [u32; 2] = [0xfefc, 0xfeff];
+/// Octets of the shortest frame whose SCI can be read, in front of its port number's first octet.
+const BEFORE_PORT: u32 = 26;
+
+/// The jump of a decided test: to the second end of the program.
 const REFUSE: u8 = u8::MAX;
+/// As [`REFUSE`]: the frame is urgent.
+const IS_URGENT: u8 = REFUSE;
+/// To the first end of the program.
+const END: u8 = u8::MAX - 1;
 
 impl Filter {
     /// For a packet socket: UDP over IPv4 to this machine's port, and address if given, without a
@@ -82,6 +121,41 @@ impl Filter {
         Self::of(vec![(LOAD_LENGTH, 0, 0, 0), (IF_GREATER, 0, REFUSE, octets as u32 + 8)])
     }
 
+    /// For a packet socket: the frames of a lane. Each frame is of one.
+    ///
+    /// On the field port EtherType and VLAN priority decide; on the uplink the priority of a VLAN tag
+    /// in front of the SecTAG, and an SCI of an express channel.
+    #[must_use]
+    pub fn lane(lane: Lane) -> Self {
+        let mut program = vec![
+            (LOAD_OCTET, 0, 0, HAS_VLAN_TAG),
+            (IF_EQUAL, 0, 2, 1),
+            (LOAD_HALF, 0, 0, VLAN_TAG),
+            (IF_AT_LEAST, IS_URGENT, 0, URGENT_PRIORITY << 13),
+            // A load behind the end would refuse the frame in both lanes.
+            (LOAD_LENGTH, 0, 0, 0),
+            (IF_GREATER, 0, END, BEFORE_PORT),
+            (LOAD_HALF, 0, 0, 12),
+        ];
+        program.extend(URGENT.map(|ethertype| (IF_EQUAL, IS_URGENT, 0, ethertype.number().into())));
+        program.extend([
+            // An explicit SCI whose port number has the mark of an express channel.
+            (IF_EQUAL, 0, 4, EtherType::Macsec.number().into()),
+            (LOAD_OCTET, 0, 0, 14),
+            (IF_SET, 0, END, 0x20),
+            (LOAD_OCTET, 0, 0, BEFORE_PORT),
+            (IF_SET, IS_URGENT, END, 0x80),
+            (IF_EQUAL, 0, END, EtherType::Profinet.number().into()),
+            (LOAD_HALF, 0, 0, 14),
+            (IF_AT_LEAST, 0, IS_URGENT, DCP[0]),
+            (IF_GREATER, IS_URGENT, 0, DCP[1]),
+        ]);
+        match lane {
+            Lane::Urgent => Self::ending(program, [0, ALL]),
+            Lane::Rest => Self::ending(program, [ALL, 0]),
+        }
+    }
+
     /// Accepts everything.
     #[must_use]
     pub fn everything() -> Self {
@@ -90,13 +164,22 @@ impl Filter {
 
     /// A program of tests, all of which must pass.
     fn of(tests: Vec<(u16, u8, u8, u32)>) -> Self {
-        let refuse = tests.len() + 1;
-        let end = |at: usize, jump: u8| if jump == REFUSE { (refuse - at - 1) as u8 } else { jump };
+        Self::ending(tests, [ALL, 0])
+    }
+
+    /// A program with two ends, the first of which follows the last test.
+    fn ending(tests: Vec<(u16, u8, u8, u32)>, ends: [u32; 2]) -> Self {
+        let first = tests.len();
+        let to = |at: usize, jump: u8| match jump {
+            END => (first - at - 1) as u8,
+            REFUSE => (first - at) as u8,
+            near => near,
+        };
         let tests = tests
             .into_iter()
             .enumerate()
-            .map(|(at, (code, yes, no, value))| instruction((code, end(at, yes), end(at, no), value)));
-        Self(tests.chain([instruction((RETURN, 0, 0, ALL)), instruction((RETURN, 0, 0, 0))]).collect())
+            .map(|(at, (code, yes, no, value))| instruction((code, to(at, yes), to(at, no), value)));
+        Self(tests.chain(ends.map(|octets| instruction((RETURN, 0, 0, octets)))).collect())
     }
 
     /// Makes a socket accept only what passes the filter.
@@ -112,4 +195,92 @@ impl Filter {
 
 const fn instruction((code, jt, jf, k): (u16, u8, u8, u32)) -> libc::sock_filter {
     libc::sock_filter { code, jt, jf, k }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Runs a program as the kernel does, on a frame whose VLAN tag is beside it. Returns whether
+    /// the frame passes. A load behind the end refuses.
+    fn passes(filter: &Filter, tag: Option<u16>, frame: &[u8]) -> bool {
+        let load = |at: u32, octets: usize| {
+            let at = at as usize;
+            let loaded = frame.get(at..at + octets)?;
+            Some(loaded.iter().fold(0, |value, octet| value << 8 | u32::from(*octet)))
+        };
+        let (mut value, mut at) = (0u32, 0usize);
+        loop {
+            let libc::sock_filter { code, jt, jf, k } = filter.0[at];
+            at += 1;
+            let mut jump = |holds: bool| at += usize::from(if holds { jt } else { jf });
+            match (code, k) {
+                (RETURN, octets) => return octets > 0,
+                (LOAD_OCTET, HAS_VLAN_TAG) => value = tag.is_some().into(),
+                (LOAD_HALF, VLAN_TAG) => value = tag.unwrap_or(0).into(),
+                (LOAD_LENGTH, _) => value = frame.len() as u32,
+                (LOAD_OCTET | LOAD_HALF, _) => match load(k, if code == LOAD_HALF { 2 } else { 1 }) {
+                    Some(loaded) => value = loaded,
+                    None => return false,
+                },
+                (IF_EQUAL, _) => jump(value == k),
+                (IF_GREATER, _) => jump(value > k),
+                (IF_AT_LEAST, _) => jump(value >= k),
+                (IF_SET, _) => jump(value & k != 0),
+                other => panic!("unknown instruction {other:?}"),
+            }
+        }
+    }
+
+    fn frame(behind: &[u8]) -> Vec<u8> {
+        let mut frame = [&[2; 12][..], behind].concat();
+        frame.resize(frame.len().max(60), 0);
+        frame
+    }
+
+    /// A SecTAG with this control octet and port number of its SCI.
+    fn protected(tci: u8, port: [u8; 2]) -> Vec<u8> {
+        frame(&[&[0x88, 0xe5, tci, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 1][..], &port, &[0; 40]].concat())
+    }
+
+    #[test]
+    fn each_frame_has_one_lane() {
+        let lanes = [Lane::Urgent, Lane::Rest].map(Filter::lane);
+        for (tag, frame, urgent) in [
+            (None, frame(&[0x08, 0x00]), false),
+            (Some(0xa001), frame(&[0x08, 0x00]), false),
+            (Some(0xc000), frame(&[0x08, 0x00]), true),
+            (Some(0xe005), frame(&[0x81, 0x00, 0, 5, 0x08, 0x00]), true),
+            (None, frame(&[0x88, 0x92, 0x80, 0x01]), true),
+            (Some(0x0005), frame(&[0x88, 0x92, 0x80, 0x01]), true),
+            (None, frame(&[0x88, 0x92, 0xfe, 0xfb]), true),
+            (None, frame(&[0x88, 0x92, 0xfe, 0xfc]), false),
+            (None, frame(&[0x88, 0x92, 0xfe, 0xff]), false),
+            (None, frame(&[0x88, 0x92, 0xff, 0x00]), true),
+            (None, frame(&[0x88, 0xa4]), true),
+            (None, frame(&[0x88, 0xb8]), true),
+            (None, frame(&[0x88, 0xf7]), true),
+            (None, frame(&[0x88, 0xcc]), false),
+            (None, frame(&[0x88, 0x8e]), false),
+            (None, protected(0x2c, [0x00, 0x01]), false),
+            (None, protected(0x2c, [0x80, 0x01]), true),
+            (Some(0xc000), protected(0x2c, [0x00, 0x01]), true),
+            // These octets are data, for there is no SCI.
+            (None, protected(0x0c, [0x80, 0x01]), false),
+            // Too short to be urgent, whatever they are.
+            (None, frame(&[0x88, 0x92, 0x80, 0x01])[..26].to_vec(), false),
+            (None, protected(0x2c, [0x80, 0x01])[..26].to_vec(), false),
+            (None, frame(&[])[..14].to_vec(), false),
+        ] {
+            let found = [&lanes[0], &lanes[1]].map(|lane| passes(lane, tag, &frame));
+            assert_eq!(found, [urgent, !urgent], "{tag:04x?} {:02x?}", &frame[12..]);
+        }
+    }
+
+    #[test]
+    fn longest_jump_fits_an_octet() {
+        for lane in [Lane::Urgent, Lane::Rest] {
+            assert!(Filter::lane(lane).0.len() < usize::from(END));
+        }
+    }
 }

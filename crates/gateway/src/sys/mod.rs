@@ -1,6 +1,7 @@
 //! System calls, and the only `unsafe` of this crate.
 //!
 //! - [`packet`]: AF_PACKET sockets: the receive ring and the sender (`packet(7)`, TPACKET_V2)
+//! - [`lanes`]: the two receive rings of a port
 //! - [`age`]: the age of received frames
 //! - [`segmenter`]: a sender of super-frames
 //! - [`interface`]: index, address, MTU and link state of an interface (`netdevice(7)`)
@@ -20,6 +21,7 @@ pub mod age;
 pub mod event;
 pub mod filter;
 pub mod interface;
+pub mod lanes;
 pub mod links;
 pub mod listener;
 pub mod outbox;

@@ -20,7 +20,7 @@ use super::warm::{LINE, prefetch, write_to_each_page};
 use super::{check, filter::Filter, interface::Interface, set_option};
 
 /// Slots of a receive ring: two milliseconds at 500,000 frames a second.
-const SLOTS: usize = 1024;
+pub(super) const SLOTS: usize = 1024;
 /// Octets of the longest super-frame from the kernel with its link header, and some spare.
 const MAX_LONG_FRAME_LEN: usize = 68 * 1024;
 /// Octets of the kernel's queue beside the ring, for frames longer than a slot.
@@ -206,7 +206,18 @@ impl Receiver {
     /// # Errors
     /// Without `CAP_NET_RAW` (`PermissionDenied`), or when the kernel refuses an option.
     pub fn open(interface: &Interface, head: usize) -> io::Result<Self> {
-        let receiver = Self::ring(interface, head)?;
+        Self::open_lane(interface, head, SLOTS, &Filter::everything())
+    }
+
+    /// As [`Self::open`], with so many slots for the frames that pass the filter.
+    pub(super) fn open_lane(
+        interface: &Interface,
+        head: usize,
+        slots: usize,
+        filter: &Filter,
+    ) -> io::Result<Self> {
+        let receiver = Self::ring(interface, head, slots)?;
+        receiver.filter(filter)?;
         let membership = libc::packet_mreq {
             mr_ifindex: interface.index,
             mr_type: libc::PACKET_MR_PROMISC as u16,
@@ -223,7 +234,7 @@ impl Receiver {
     /// # Errors
     /// As [`Self::open`].
     pub fn open_filtered(interface: &Interface, filter: &Filter) -> io::Result<Self> {
-        let receiver = Self::ring(interface, 0)?;
+        let receiver = Self::ring(interface, 0, SLOTS)?;
         receiver.filter(filter)?;
         bind(&receiver.socket, interface.index, libc::ETH_P_ALL as u16)?;
         Ok(receiver)
@@ -237,7 +248,7 @@ impl Receiver {
         filter.attach(&self.socket)
     }
 
-    fn ring(interface: &Interface, head: usize) -> io::Result<Self> {
+    fn ring(interface: &Interface, head: usize, slots: usize) -> io::Result<Self> {
         let socket = raw_socket()?;
         let reserved = (FRAME_AT + head).next_multiple_of(LINE) - (FRAME_AT + head);
         set_option(&socket, libc::SOL_PACKET, PACKET_RESERVE, &(reserved as u32))?;
@@ -250,12 +261,12 @@ impl Receiver {
         }
         let slot_bytes = (interface.mtu + 18 + OVERHEAD).next_power_of_two().max(2048);
         let block_bytes = slot_bytes.max(1 << 16);
-        let length = SLOTS * slot_bytes;
+        let length = slots * slot_bytes;
         let request = RingRequest {
             block_size: block_bytes as u32,
             block_count: (length / block_bytes) as u32,
             frame_size: slot_bytes as u32,
-            frame_count: SLOTS as u32,
+            frame_count: slots as u32,
         };
         set_option(&socket, libc::SOL_PACKET, PACKET_RX_RING, &request)?;
         // SAFETY: a new mapping at an address of the kernel's choice, of exactly the ring's length.
@@ -281,7 +292,7 @@ impl Receiver {
             ring,
             length,
             slot_bytes,
-            slots: SLOTS,
+            slots,
             position: 0,
             long: vec![0; OFFLOAD_HEADER + MAX_LONG_FRAME_LEN].into_boxed_slice(),
             ages: Ages::new(Bounds::NONE),

@@ -7,7 +7,7 @@ use crate::run::status::{Flow, Forwarding, Macsec, OverlayPeer, Port, Status};
 type Read = fn(&Status) -> Vec<Sample>;
 
 /// Name, unit, help and samples of each family.
-const FAMILIES: [(&str, &str, &str, Read); 46] = [
+const FAMILIES: [(&str, &str, &str, Read); 47] = [
     ("antedate_build", "", "1, with the version and the protection as labels.", |s| {
         let labels = vec![("version", s.antedate.clone()), ("protection", s.protection.clone())];
         vec![(labels, Value::Gauge(1.0))]
@@ -31,6 +31,9 @@ const FAMILIES: [(&str, &str, &str, Read); 46] = [
     ("antedate_port_sent_frames", "", "Frames sent.", |s| ports(s, |p| Value::Count(p.sent_frames))),
     ("antedate_port_ring_drops", "", "Frames dropped because the ring was full.", |s| {
         ports(s, |p| Value::Count(p.ring_drops))
+    }),
+    ("antedate_port_urgent_ring_drops", "", "Those of them that have a deadline.", |s| {
+        ports(s, |p| Value::Count(p.urgent_ring_drops))
     }),
     ("antedate_port_send_errors", "", "Frames that could not be sent.", |s| {
         ports(s, |p| Value::Count(p.send_errors))
