@@ -11,7 +11,7 @@ fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [flows, rounds, watch] = arguments.as_slice() else { panic!("flow_cost FLOWS ROUNDS on|off") };
     let number = |text: &String| text.parse::<u64>().expect("a number");
-    let policy = Policy { rules: Vec::new(), allow: vec![Traffic::Profinet] };
+    let policy = Policy { rules: Vec::new(), allow: vec![Traffic::Profinet], ..Policy::default() };
     let (gate, table) = (Gate::new(&policy), Table::default());
     if watch == "off" {
         table.watch(0);

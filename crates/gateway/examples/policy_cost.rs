@@ -4,7 +4,7 @@
 use std::hint::black_box;
 
 use antedate_gateway::config::policy::{
-    Action, AddressMatch, Conditions, Direction, Policy, Ranges, Rule, Traffic,
+    Action, AddressMatch, Conditions, Direction, Limit, Policy, Ranges, Rule, Traffic,
 };
 use antedate_gateway::frames::gate::{Gate, Way};
 use antedate_wire::EthernetAddress;
@@ -25,7 +25,7 @@ fn rule(number: u64) -> Rule {
         3 => Conditions { frame_id: Ranges::one(0x8100 + number), ..Default::default() },
         _ => Conditions { ethertype: Ranges::one(0x9800 + number), ..Default::default() },
     };
-    Rule { line: 1, direction: Direction::Both, conditions, action: Action::Deny }
+    Rule { line: 1, direction: Direction::Both, conditions, action: Action::Deny, limit: Limit::default() }
 }
 
 fn frame(name: &str) -> Vec<u8> {
@@ -46,7 +46,11 @@ fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [rules, name, rounds] = arguments.as_slice() else { panic!("policy_cost RULES FRAME ROUNDS") };
     let number = |text: &String| text.parse::<u64>().expect("a number");
-    let policy = Policy { rules: (0..number(rules)).map(rule).collect(), allow: vec![Traffic::Profinet] };
+    let policy = Policy {
+        rules: (0..number(rules)).map(rule).collect(),
+        allow: vec![Traffic::Profinet],
+        ..Policy::default()
+    };
     let (gate, frame) = (Gate::new(&policy), frame(name));
     let passed = (0..number(rounds)).filter(|_| black_box(&gate).decide(Way::Out, black_box(&frame)).passes);
     assert_eq!(passed.count() as u64, number(rounds), "the frame passes");

@@ -24,6 +24,7 @@ const TESTS: &[Test] = &[
     ("replayed_fragment_is_refused", replayed_fragment_is_refused),
     ("express_frames_overtake_bulk", express_frames_overtake_bulk),
     ("flood_loses_no_frame_with_a_deadline", flood_loses_no_frame_with_a_deadline),
+    ("storms_are_bounded_and_told", storms_are_bounded_and_told),
     ("thread_per_direction_forwards", thread_per_direction_forwards),
     ("a_switched_association_loses_no_frame", a_switched_association_loses_no_frame),
     ("gateway_survives_link_down", gateway_survives_link_down),
@@ -302,6 +303,42 @@ fn flood_loses_no_frame_with_a_deadline() {
         assert_eq!((a.field.urgent_ring_drops, b.uplink.urgent_ring_drops), (0, 0));
         assert!(came.iter().copied().eq(0..CYCLES), "{} of {CYCLES}, in order", came.len());
     }
+}
+
+fn storms_are_bounded_and_told() {
+    let rule = "[[policy.rule]]\naction = \"allow\"\nethertype = \"ipv4\"\nframes_per_second = 100";
+    let policy = format!("allow = [\"profinet-rt\", \"arp\"]\nbroadcast_limit = 100\n{rule}");
+    let plant = Plant::build(&Settings { policy: &policy, ..Settings::default() });
+    let mut broadcast = arp();
+    broadcast[..6].fill(0xff);
+    let mut other = cyclic(0, 60);
+    other[12..14].copy_from_slice(&[0x08, 0x00]);
+    for storm in [&broadcast, &other] {
+        (0..1000).for_each(|_| plant.plc.send(storm));
+        let mut came = 0;
+        while plant.device.next(Duration::from_millis(100)).is_some() {
+            came += 1;
+        }
+        // A burst of 64 and what a slow machine adds.
+        assert!((64..500).contains(&came), "{came} of 1000");
+        // Others pass, also to their own address.
+        plant.plc.send(&arp());
+        plant.device.expect(&arp());
+    }
+    let status = plant.a.status();
+    for reason in ["storm-broadcast", "over-limit"] {
+        assert!(status.out.refused.get(reason).is_some_and(|count| *count > 500), "{:?}", status.out);
+    }
+    let end = Instant::now() + PATIENCE;
+    let told = || plant.a.status().warnings.into_iter().find(|warning| warning.name == "storm");
+    let warning = loop {
+        match told() {
+            Some(warning) => break warning,
+            None => assert!(Instant::now() < end, "nobody is told"),
+        }
+        thread::sleep(Duration::from_millis(50));
+    };
+    assert!(warning.what.contains("last from 02:00:5e:00:00:01"), "{warning:?}");
 }
 
 fn thread_per_direction_forwards() {

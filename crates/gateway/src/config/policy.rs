@@ -22,6 +22,10 @@ pub struct Policy {
     pub rules: Vec<Rule>,
     /// Kinds of traffic that pass in both directions.
     pub allow: Vec<Traffic>,
+    /// Broadcast frames a second that pass, in each direction; 0: no bound.
+    pub broadcast_limit: u32,
+    /// The same of frames to groups, cyclic ones apart.
+    pub multicast_limit: u32,
 }
 
 impl Policy {
@@ -43,14 +47,25 @@ pub struct Rule {
     pub conditions: Conditions,
     /// The decision for a matching frame.
     pub action: Action,
+    /// The bounds on frames that pass by it, in each direction.
+    pub limit: Limit,
+}
+
+/// Frames and octets a second. 0: no bound.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Limit {
+    /// Frames a second.
+    pub frames: u32,
+    /// Octets a second.
+    pub octets: u64,
 }
 
 impl Rule {
     /// Whether another rule decides the same, wherever it is in its file.
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
-        let Self { line: _, direction, conditions, action } = self;
-        (direction, conditions, action) == (&other.direction, &other.conditions, &other.action)
+        let Self { line, .. } = *other;
+        Self { line, ..self.clone() } == *other
     }
 }
 

@@ -6,16 +6,20 @@
 //!
 //! - `head`: the fields of a frame
 //! - `compiled`: the rules as bit sets, looked up by field
+//! - `limits`: the bounds on frames that pass
 //! - [`narrowest`]: the policy that passes one frame
 
 mod compiled;
 mod head;
+mod limits;
 pub mod narrowest;
 
 use crate::config::policy::{Class, Policy, Rule};
 use crate::run::counters::Counter;
 use compiled::Compiled;
 use head::Head;
+pub use limits::Excess;
+use limits::Limits;
 
 /// The direction of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,6 +52,8 @@ pub struct Gate {
     inward: Compiled,
     /// The counters of the rules: out, then in.
     hits: [Box<[Counter]>; 2],
+    /// The bounds: out, then in.
+    limits: [Limits; 2],
     /// The place of each rule in the policy before, if it was there.
     before: Box<[Option<usize>]>,
 }
@@ -68,6 +74,7 @@ impl Gate {
             out: Compiled::new(policy, Way::Out),
             inward: Compiled::new(policy, Way::In),
             hits: [counters(), counters()],
+            limits: [Limits::new(policy), Limits::new(policy)],
             before: policy.rules.iter().map(same).collect(),
         }
     }
@@ -81,6 +88,25 @@ impl Gate {
             Way::Out => out,
             Way::In => inward,
         }
+    }
+
+    /// The bound that a frame which passes exceeds, if any. `now` reads the clock. Called by the
+    /// thread that counts this direction.
+    #[inline]
+    #[must_use]
+    pub fn excess(
+        &self,
+        way: Way,
+        verdict: &Verdict,
+        frame: &[u8],
+        now: impl FnOnce() -> u64,
+    ) -> Option<Excess> {
+        let [out, inward] = &self.limits;
+        let limits = match way {
+            Way::Out => out,
+            Way::In => inward,
+        };
+        limits.excess(verdict, frame, now)
     }
 
     /// Goes on with the counts of the gate before, for rules that stay. Called by the thread that

@@ -6,9 +6,10 @@ use antedate_wire::ethernet::HEADER_LEN as HEADER;
 use antedate_wire::vlan::{TAG_LEN as VLAN_TAG, Tag};
 
 use crate::config::policy::Class;
-use crate::frames::gate::{Gate, Way};
+use crate::frames::gate::{Excess, Gate, Way};
 use crate::run::counters::PathCounters;
 use crate::sys::packet::Sender;
+use crate::sys::thread;
 use crate::sys::warm::hot;
 
 /// The flow of a frame, for the statistics of arrivals: a hash of source address, EtherType and the
@@ -42,6 +43,15 @@ pub(crate) fn admit(
         if let Some(rule) = verdict.rule.and_then(|rule| gate.hits(way).get(rule)) {
             rule.count();
         }
+        let excess = if verdict.passes {
+            gate.excess(way, &verdict, frame, || if at == 0 { thread::now() } else { at })
+        } else {
+            None
+        };
+        if let Some(excess) = excess {
+            exceeded(counters, excess, frame);
+            return None;
+        }
         let classes = if verdict.passes { &counters.passed } else { &counters.refused };
         classes[verdict.class.index()].count();
         if verdict.passes && verdict.class.is_cyclic() {
@@ -49,6 +59,25 @@ pub(crate) fn admit(
         }
         verdict.passes.then_some(verdict.class)
     })
+}
+
+/// Counts a frame above a bound, and notes its source for the log. Its sender chose it.
+#[cold]
+#[inline(never)]
+fn exceeded(counters: &PathCounters, excess: Excess, frame: &[u8]) {
+    match excess {
+        Excess::Rule => &counters.over_limit,
+        Excess::Broadcast => &counters.storm_broadcast,
+        Excess::Multicast => &counters.storm_multicast,
+    }
+    .count();
+    counters.flooder.set(source_bits(frame));
+}
+
+/// The source address of a frame as a number.
+pub(crate) fn source_bits(frame: &[u8]) -> u64 {
+    let source = frame.get(6..12).unwrap_or_default();
+    source.iter().fold(0, |bits, octet| bits << 8 | u64::from(*octet))
 }
 
 /// Whether a frame, without its VLAN tag, is longer than this MTU.

@@ -51,7 +51,7 @@ use crate::run::report::{About, Carries, Place, Shares};
 use crate::run::setup::{self, Granted};
 use crate::run::surroundings::Surroundings;
 use crate::run::trouble::Trouble;
-use crate::run::watch::{Watch, watch_flows, watch_stale};
+use crate::run::watch::{Watch, watch_flows, watch_stale, watch_storms};
 use crate::sys::interface::Interface;
 
 /// Interval of checks for a reservation. At a million frames a second, half of a default
@@ -376,6 +376,7 @@ impl<'a> Supervisor<'a> {
         let offloads = self.out.unsupported_offload.get() + self.inward.unsupported_offload.get();
         watch.count(Trouble::UnsupportedOffload, "", offloads, "");
         watch_stale(watch, [&self.out, &self.inward]);
+        watch_storms(watch, [&self.out, &self.inward]);
         watch_flows(watch, [&self.out, &self.inward], [self.field.up, self.uplink.up]);
     }
 

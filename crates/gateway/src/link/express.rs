@@ -52,7 +52,8 @@ impl Selector {
     /// Selects the frames that these settings name.
     #[must_use]
     pub fn new(settings: Settings) -> Self {
-        let named = Gate::new(&Policy { allow: settings.traffic.clone(), rules: Vec::new() });
+        let named =
+            Gate::new(&Policy { allow: settings.traffic.clone(), rules: Vec::new(), ..Policy::default() });
         Self { named, settings }
     }
 

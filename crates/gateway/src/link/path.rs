@@ -22,7 +22,7 @@ use crate::config::policy::Class;
 use crate::config::uplink::OuterTag;
 use crate::frames::gate::{Gate, Way};
 use crate::frames::offload;
-use crate::frames::port::{admit, exceeds, flow, not_sent, put, put_tagged, send_tagged};
+use crate::frames::port::{admit, exceeds, flow, not_sent, put, put_tagged, send_tagged, source_bits};
 use crate::link::echo::Desk;
 use crate::link::express::{Bulk, Express};
 use crate::link::message::Ports;
@@ -577,8 +577,7 @@ fn note_source(counters: &PathCounters, receive: &Receive, own: Option<Sci>, fra
     let forged = of.in_pkts_not_valid + of.in_pkts_bad_tag + of.in_pkts_no_sci + of.in_pkts_not_using_sa;
     if forged != counters.forged.get() {
         counters.forged.set(forged);
-        let source = frame.get(6..12).unwrap_or_default();
-        counters.forger.set(source.iter().fold(0, |bits, octet| bits << 8 | u64::from(*octet)));
+        counters.forger.set(source_bits(frame));
     }
 }
 

@@ -3,10 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use antedate_wire::EthernetAddress;
-
 use crate::run::trouble::Trouble;
-use crate::run::watch::Watch;
+use crate::run::watch::{Watch, address_of};
 
 /// The kinds of frames, each with MACsec's counters and the number in a second that is normal.
 const KINDS: [(Trouble, &[&str], u64); 3] = [
@@ -46,16 +44,11 @@ impl Symptoms {
             }
             let detail = match trouble {
                 Trouble::ReplayedFrames => String::new(),
-                _ => format!("last from {}", address(last)),
+                _ => format!("last from {}", address_of(last)),
             };
             watch.count(*trouble, "", *suspicious, &detail);
         }
     }
-}
-
-fn address(bits: u64) -> EthernetAddress {
-    let [_, _, octets @ ..] = bits.to_be_bytes();
-    EthernetAddress(octets)
 }
 
 #[cfg(test)]

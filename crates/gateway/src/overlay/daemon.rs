@@ -49,7 +49,7 @@ use crate::run::setup::no_socket;
 use crate::run::setup::{self, Granted};
 use crate::run::surroundings::Surroundings;
 use crate::run::trouble::Trouble;
-use crate::run::watch::{watch_flows, watch_stale};
+use crate::run::watch::{watch_flows, watch_stale, watch_storms};
 use crate::run::{RunError, lock};
 use crate::sys::interface::{self, Interface};
 use crate::sys::lanes::Lanes;
@@ -110,6 +110,7 @@ pub fn run(
             life.sign();
             symptoms.report(&snapshot.document, started.elapsed(), watch);
             watch_stale(watch, [out, inward]);
+            watch_storms(watch, [out, inward]);
             let [field, uplink, _] = lock(&supervisor.answers.links).map(|(up, _)| up);
             watch_flows(watch, [out, inward], [field, uplink]);
             watch.count(Trouble::UnsupportedOffload, "", out.unsupported_offload.get(), "");

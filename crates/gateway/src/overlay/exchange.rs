@@ -9,8 +9,8 @@ use super::change::Change;
 use super::path::Path;
 use super::search::{first_limit, limit};
 use super::state::{Core, Crypt};
-use super::storm::Bound;
 use crate::config;
+use crate::frames::bound::Bound;
 use crate::frames::gate::Way;
 use crate::sys::age::Bounds;
 use crate::sys::thread;
@@ -38,7 +38,7 @@ impl Core {
         let storm_limit = self.overlay.storm_limit;
         mem::swap(&mut self.overlay, &mut change.overlay);
         if self.overlay.storm_limit != storm_limit {
-            self.bounds = [(); 2].map(|()| Bound::new(self.overlay.storm_limit, now));
+            self.bounds = [(); 2].map(|()| Bound::of_frames(self.overlay.storm_limit.into(), now));
         }
         self.remove_others(change);
         self.stay(now, change);

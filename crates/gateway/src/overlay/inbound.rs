@@ -262,7 +262,7 @@ impl Core {
                 return;
             }
             Some(Place::Field) => {}
-            None if !self.bounds[IN].passes(now) => {
+            None if self.bounds[IN].as_ref().is_some_and(|bound| !bound.passes(now, 1)) => {
                 self.drops.storm_in += 1;
                 return;
             }

@@ -22,7 +22,6 @@
 //! - [`table`]: the address table
 //! - [`release`]: a buffer that removes the jitter of cyclic frames
 //! - [`second`]: a second uplink, with a copy of each datagram
-//! - [`storm`]: the limit on frames to groups and unknown addresses
 //! - [`class`]: DSCP and ECN of datagrams
 //! - `announcement`, `reserved`: frames that announce a machine, and that no bridge forwards
 //! - [`news`]: what the main thread logs
@@ -61,7 +60,6 @@ pub mod search;
 pub mod second;
 mod snapshot;
 mod state;
-pub mod storm;
 mod symptoms;
 pub mod table;
 mod uplink;

@@ -21,11 +21,11 @@ use super::release::Release;
 use super::search::limit;
 use super::state::Doubles;
 use super::state::{Core, Crypt};
-use super::storm::Bound;
 use super::table::Table;
 use super::uplink::{Inward, Port};
 use crate::config::overlay::{Host, Overlay};
 use crate::config::uplink::Which;
+use crate::frames::bound::Bound;
 use crate::frames::delivery::Delivery;
 use crate::frames::gate::Gate;
 use crate::frames::offload;
@@ -114,7 +114,7 @@ impl Path {
             table,
             release: (overlay.release_clock_us > 0)
                 .then(|| Release::new(u64::from(overlay.release_clock_us) * 1_000)),
-            bounds: [(); 2].map(|()| Bound::new(overlay.storm_limit, now)),
+            bounds: [(); 2].map(|()| Bound::of_frames(overlay.storm_limit.into(), now)),
             overlay,
             max_age: parts.max_age,
             late: false,

@@ -9,16 +9,16 @@ use antedate_channel::overlay::reassembly::Reassembly;
 use antedate_channel::wireguard::PeerId;
 
 use super::search::{Search, first_limit};
-use super::storm::Bound;
 use crate::config::overlay::{LongFrames, Overlay};
 use crate::config::{self};
+use crate::frames::bound::Bound;
 
 /// The most frames that wait for a session of a peer.
 const WAITING: usize = 16;
 /// The most requests to a peer for its capabilities.
 const ASKED: u8 = 3;
 /// The most answers of a chosen length to a peer in a second.
-const ANSWERS: u32 = 100;
+const ANSWERS: u64 = 100;
 /// Time for the answer in nanoseconds.
 const ANSWER: u64 = 1_000_000_000;
 
@@ -77,7 +77,7 @@ pub struct Peer {
     /// Its counters.
     pub traffic: Traffic,
     /// The answers to its pings: it may not make this gateway send at its pleasure.
-    pub answers: Bound,
+    pub answers: Option<Bound>,
     /// Initiations sent when it was last heard, or its name last resolved.
     pub unanswered: u64,
     /// Number of handshakes at the last greeting.
@@ -107,7 +107,7 @@ impl Peer {
             hello: None,
             ident: 0,
             traffic: Traffic::default(),
-            answers: Bound::new(ANSWERS, 0),
+            answers: Bound::of_frames(ANSWERS, 0),
             unanswered: 0,
             greeted: 0,
             ask: None,

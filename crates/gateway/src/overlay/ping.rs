@@ -154,7 +154,10 @@ impl Core {
     pub(super) fn answer_ping(&mut self, now: u64, place: usize, by: Which, number: Number, wanted: usize) {
         let Ok((to, longest)) = self.way(place, by) else { return };
         let wanted = wanted.max(SIZED_PROBE_LEN);
-        let may = self.peers.get_mut(place).is_some_and(|peer| peer.answers.passes(now));
+        let may = self
+            .peers
+            .get_mut(place)
+            .is_some_and(|peer| peer.answers.as_ref().is_none_or(|bound| bound.passes(now, 1)));
         if may && wanted <= HEADER_LEN + longest {
             self.send_whole(now, place, (by, to), wanted, |packet| fill(packet, number.answer()));
         }

@@ -16,12 +16,12 @@ use super::news::News;
 use super::peers::Peer;
 use super::ping::Pings;
 use super::release::Release;
-use super::storm::Bound;
 use super::table::Table;
 use super::uplink::Outward;
 use super::world::World;
 use crate::config::overlay::{Host, Overlay};
 use crate::config::uplink::Which;
+use crate::frames::bound::Bound;
 use crate::frames::delivery::Delivery;
 use crate::frames::gate::{Gate, Way};
 use crate::run::counters::PathCounters;
@@ -74,7 +74,7 @@ pub(super) struct Core {
     pub(super) gate: Arc<Gate>,
     pub(super) out: Arc<PathCounters>,
     pub(super) inward: Arc<PathCounters>,
-    pub(super) bounds: [Bound; 2],
+    pub(super) bounds: [Option<Bound>; 2],
     pub(super) release: Option<Release>,
     /// The MTU of each uplink.
     pub(super) mtus: [Option<usize>; 2],

@@ -71,6 +71,14 @@ pub struct PathCounters {
     pub joined: Counter,
     /// Frames with an unknown kind of offload.
     pub unsupported_offload: Counter,
+    /// Frames above the bounds of the policy: of a rule, of broadcast, of groups.
+    pub over_limit: Counter,
+    /// See [`Self::over_limit`].
+    pub storm_broadcast: Counter,
+    /// See [`Self::over_limit`].
+    pub storm_multicast: Counter,
+    /// The source address of the last of them.
+    pub flooder: Counter,
     /// Frames older than their bound when their turn came.
     pub stale: Counter,
     /// Frames truncated for lack of space in the kernel.

@@ -42,6 +42,8 @@ pub enum Trouble {
     OwnSci,
     /// Frames waited longer than their bound.
     StaleFrames,
+    /// More frames come than the policy bounds.
+    Storm,
     /// A cyclic flow stopped, although the link of its port is up.
     FlowStopped,
     /// A setting of the host takes frames of a port, or carries them past the gateway.
@@ -79,7 +81,7 @@ const fn words(name: &'static str, warning: &'static str, remedy: &'static str, 
 
 impl Trouble {
     /// All conditions.
-    pub const ALL: [Self; 27] = [
+    pub const ALL: [Self; 28] = [
         Self::Alone,
         Self::Unheard,
         Self::OtherCak,
@@ -99,6 +101,7 @@ impl Trouble {
         Self::UnsupportedOffload,
         Self::OwnSci,
         Self::StaleFrames,
+        Self::Storm,
         Self::FlowStopped,
         Self::Host,
         Self::NoSession,
@@ -226,6 +229,12 @@ impl Trouble {
                 "frames waited longer than their bound, and were dropped",
                 "see what kept the gateway from its core: run.priority, run.cpus, other programs, a paused machine",
                 "frames wait no longer than their bound",
+            ),
+            Self::Storm => words(
+                "storm",
+                "more frames come than the policy bounds, and the rest is dropped",
+                "look at the machine with this address, and for a loop behind this port; if the traffic is wanted, raise the bound in [policy]",
+                "frames stay within the bounds",
             ),
             Self::FlowStopped => words(
                 "flow-stopped",

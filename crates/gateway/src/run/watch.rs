@@ -12,6 +12,8 @@ use crate::run::counters::PathCounters;
 use crate::run::flows::report::document;
 use crate::run::lock;
 use crate::run::status::{Flow, Warning};
+use antedate_wire::EthernetAddress;
+
 use crate::run::trouble::{Trouble, Words};
 
 /// The shortest time between two warnings of one condition.
@@ -67,6 +69,22 @@ pub fn watch_stale(watch: &Watch, [out, inward]: [&PathCounters; 2]) {
     for (about, counters) in [("field", out), ("uplink", inward)] {
         watch.count(Trouble::StaleFrames, about, counters.stale.get(), "");
     }
+}
+
+/// Watches the frames of both directions that the policy's bounds dropped.
+pub fn watch_storms(watch: &Watch, [out, inward]: [&PathCounters; 2]) {
+    for (about, counters) in [("field", out), ("uplink", inward)] {
+        let all = [&counters.over_limit, &counters.storm_broadcast, &counters.storm_multicast];
+        let total = all.iter().map(|counter| counter.get()).sum();
+        let last = format!("last from {}", address_of(counters.flooder.get()));
+        watch.count(Trouble::Storm, about, total, &last);
+    }
+}
+
+/// The address of a number, see [`crate::frames::port::source_bits`].
+pub fn address_of(bits: u64) -> EthernetAddress {
+    let [_, _, octets @ ..] = bits.to_be_bytes();
+    EthernetAddress(octets)
 }
 
 /// Watches the flows of both directions. `links`: those of the field and of the uplink. A sender

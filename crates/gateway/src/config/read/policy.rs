@@ -9,9 +9,13 @@ use super::{U16_MAX, all, number};
 use crate::config::Lines;
 use crate::config::policy::conditions::UNTAGGED;
 use crate::config::policy::{
-    Action, AddressMatch, Conditions, Dcp, Direction, IpPrefix, MAX_RULES, Policy, Ranges, Rule, Traffic,
+    Action, AddressMatch, Conditions, Dcp, Direction, IpPrefix, Limit, MAX_RULES, Policy, Ranges, Rule,
+    Traffic,
 };
 
+/// The highest bounds, by far above what a port carries.
+const MOST_FRAMES: u64 = 1_000_000_000;
+const MOST_OCTETS: u64 = 1_000_000_000_000;
 /// EtherType of Profinet (IEC 61158-6-10).
 const PROFINET: u64 = 0x8892;
 const ETHERTYPES: [(&str, u64); 17] = [
@@ -63,8 +67,10 @@ pub(super) fn policy(mut section: Section<'_, '_>, lines: &mut Lines) -> Policy 
         );
     }
     let rules = rules.iter().filter_map(rule).collect();
+    let [broadcast_limit, multicast_limit] = ["broadcast_limit", "multicast_limit"]
+        .map(|key| section.get(key).and_then(|field| number(&field, 0..=MOST_FRAMES)).unwrap_or_default());
     section.finish();
-    Policy { rules, allow }
+    Policy { rules, allow, broadcast_limit, multicast_limit }
 }
 
 /// A kind of traffic by one of its names.
@@ -84,13 +90,31 @@ fn rule(field: &Field<'_, '_>) -> Option<Rule> {
     let directions = [("in", Direction::In), ("out", Direction::Out), ("both", Direction::Both)];
     let direction = section.get("direction").map(|field| field.one_of("a direction", &directions));
     let conditions = conditions(&mut section);
+    let limit = limit(&mut section, action == Some(Action::Allow));
     section.finish();
     Some(Rule {
         line: field.line(),
         direction: all(direction)?.unwrap_or(Direction::Both),
         conditions: conditions?,
         action: action?,
+        limit: limit?,
     })
+}
+
+/// Frames and octets a second that pass by a rule.
+fn limit(section: &mut Section<'_, '_>, passes: bool) -> Option<Limit> {
+    let fields = [("frames_per_second", MOST_FRAMES), ("octets_per_second", MOST_OCTETS)];
+    let [frames, octets] = fields.map(|(key, most)| {
+        section.get(key).map(|field| {
+            if !passes {
+                let remedy = "remove the line, or write action = \"allow\"";
+                field.fault("bounds frames that pass, and this rule passes none", remedy);
+            }
+            field.integer(1..=most)
+        })
+    });
+    let (frames, octets) = (all(frames)?.unwrap_or(0), all(octets)?.unwrap_or(0));
+    Some(Limit { frames: u32::try_from(frames).ok()?, octets })
 }
 
 /// Reads all keys, so that all faults come together.

@@ -12,7 +12,7 @@ use antedate_wire::vlan::VlanId;
 use antedate_wire::{EthernetAddress, Sci};
 
 use super::policy::conditions::UNTAGGED;
-use super::policy::{Action, AddressMatch, Conditions, Direction, Ranges, Rule, Traffic};
+use super::policy::{Action, AddressMatch, Conditions, Direction, Limit, Ranges, Rule, Traffic};
 use super::*;
 
 const SMALLEST: &str = "\
@@ -108,6 +108,7 @@ fn every_key_is_read() {
                 ..Conditions::default()
             },
             action: Action::Deny,
+            limit: Limit::default(),
         }
     );
     let Conditions { ethertype, vlan, .. } = &allow.conditions;
@@ -116,6 +117,37 @@ fn every_key_is_read() {
     assert_eq!((config.run.poll, config.run.priority), (Poll::Block, Some(20)));
     assert_eq!(config.state.directory, Path::new("/etc/antedate/s"));
     assert_eq!(config.control.socket, Path::new("/etc/antedate/c.sock"));
+}
+
+#[test]
+fn bounds_belong_to_what_passes() {
+    const HEAD: &str =
+        "[field]\ninterface = \"a\"\n[uplink]\ninterface = \"b\"\n[macsec]\nkey_file = \"k\"\n[policy]\n";
+    let read = |lines: &str| parse(&format!("{HEAD}{lines}\n"));
+    let policy = read(
+        "broadcast_limit = 100\nmulticast_limit = 0\n[[policy.rule]]\naction = \"allow\"\n\
+         frames_per_second = 20\noctets_per_second = 30_000\n[[policy.rule]]\naction = \"deny\"",
+    )
+    .unwrap()
+    .policy;
+    assert_eq!((policy.broadcast_limit, policy.multicast_limit), (100, 0));
+    let limits: Vec<_> = policy.rules.iter().map(|rule| rule.limit).collect();
+    assert_eq!(limits, [Limit { frames: 20, octets: 30_000 }, Limit::default()]);
+    for (lines, fault) in [
+        ("broadcast_limit = -1", "g.toml:8: policy.broadcast_limit: "),
+        ("multicast_limit = \"many\"", "g.toml:8: policy.multicast_limit: "),
+        (
+            "[[policy.rule]]\naction = \"deny\"\nframes_per_second = 1",
+            "g.toml:10: policy.rule[0].frames_per_second: bounds frames that pass",
+        ),
+        (
+            "[[policy.rule]]\naction = \"allow\"\noctets_per_second = 0",
+            "g.toml:10: policy.rule[0].octets_per_second: 0 is out of range",
+        ),
+    ] {
+        let found = read(lines).unwrap_err();
+        assert!(found.contains(fault), "{lines}: {found}");
+    }
 }
 
 #[test]

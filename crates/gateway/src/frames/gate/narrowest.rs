@@ -34,7 +34,8 @@ impl Default for Narrowest {
         let narrow = Traffic::NAMES.into_iter().map(|(_, traffic)| traffic).filter(is_narrow);
         // These pass auxiliary protocols too, which have names or rules of their own.
         let order = narrow.chain([ProfinetDcpSet, EthernetIp, OpcUa]);
-        let gate = |traffic| Gate::new(&Policy { allow: vec![traffic], rules: Vec::new() });
+        let gate =
+            |traffic| Gate::new(&Policy { allow: vec![traffic], rules: Vec::new(), ..Policy::default() });
         Self { named: order.map(|traffic| (traffic, gate(traffic))).collect() }
     }
 }

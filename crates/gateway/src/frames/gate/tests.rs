@@ -1,7 +1,7 @@
 use super::*;
 use crate::config::policy::conditions::UNTAGGED;
 use crate::config::policy::{
-    Action, AddressMatch, Conditions, Dcp, Direction, IpPrefix, Ranges, Rule, Traffic,
+    Action, AddressMatch, Conditions, Dcp, Direction, IpPrefix, Limit, Ranges, Rule, Traffic,
 };
 use antedate_wire::EthernetAddress;
 
@@ -29,11 +29,11 @@ fn stacked(tags: &[(u16, u16)], ethertype: u16, payload: &[u8]) -> Vec<u8> {
 }
 
 fn gate(allow: &[Traffic], rules: Vec<Rule>) -> Gate {
-    Gate::new(&Policy { rules, allow: allow.to_vec() })
+    Gate::new(&Policy { rules, allow: allow.to_vec(), ..Policy::default() })
 }
 
 fn allow(conditions: Conditions) -> Rule {
-    Rule { line: 1, direction: Direction::Both, conditions, action: Action::Allow }
+    Rule { line: 1, direction: Direction::Both, conditions, action: Action::Allow, limit: Limit::default() }
 }
 
 fn deny(conditions: Conditions) -> Rule {
@@ -307,8 +307,8 @@ fn rule_that_stays_keeps_its_count() {
         let conditions = Conditions { ethertype: Ranges::one(number), ..Conditions::default() };
         Rule { line, ..allow(conditions) }
     };
-    let before = Policy { rules: vec![rule(0x88cc, 1), rule(0x8892, 2)], allow: vec![] };
-    let after = Policy { rules: vec![rule(0x8892, 9), rule(0x0806, 10)], allow: vec![] };
+    let before = Policy { rules: vec![rule(0x88cc, 1), rule(0x8892, 2)], allow: vec![], ..Policy::default() };
+    let after = Policy { rules: vec![rule(0x8892, 9), rule(0x0806, 10)], allow: vec![], ..Policy::default() };
     let (old, new) = (Gate::new(&before), Gate::after(&after, &before));
     old.hits(Way::Out)[0].add(3);
     old.hits(Way::Out)[1].add(5);

@@ -1,10 +1,17 @@
 use super::*;
-use crate::config::policy::Rule;
+use crate::config::policy::{Limit, Rule};
 
 /// The decision on all cyclic frames for these rules, if it is one.
 fn cyclic_of(allow: &[Traffic], denied: Option<Conditions>) -> Option<Decision> {
-    let deny = |conditions| Rule { line: 1, direction: Direction::Both, conditions, action: Action::Deny };
-    let policy = Policy { rules: denied.map(deny).into_iter().collect(), allow: allow.to_vec() };
+    let deny = |conditions| Rule {
+        line: 1,
+        direction: Direction::Both,
+        conditions,
+        action: Action::Deny,
+        limit: Limit::default(),
+    };
+    let policy =
+        Policy { rules: denied.map(deny).into_iter().collect(), allow: allow.to_vec(), ..Policy::default() };
     let compiled = Compiled::new(&policy, Way::In);
     let place = compiled.starts.partition_point(|start| *start <= 0x8892);
     compiled.buckets[place - 1].cyclic

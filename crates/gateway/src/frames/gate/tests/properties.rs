@@ -54,8 +54,8 @@ proptest! {
     #[test]
     fn narrowest_policy_passes_its_frame(frame in any_frame()) {
         let policy = match Narrowest::default().of(&frame) {
-            Kind::Named(traffic) => Policy { allow: vec![traffic], rules: Vec::new() },
-            Kind::Rule(conditions) => Policy { allow: Vec::new(), rules: vec![allow(*conditions)] },
+            Kind::Named(traffic) => Policy { allow: vec![traffic], rules: Vec::new(), ..Policy::default() },
+            Kind::Rule(conditions) => Policy { allow: Vec::new(), rules: vec![allow(*conditions)], ..Policy::default() },
             Kind::Nothing => return Ok(()),
         };
         prop_assert!(Gate::new(&policy).decide(Way::Out, &frame).passes, "{policy:?}");

@@ -1,0 +1,133 @@
+//! The bounds on frames that the policy passes: by rule, and for broadcast and groups.
+
+use super::Verdict;
+use crate::config::policy::{Limit, Policy, Rule};
+use crate::frames::bound::Bound;
+
+/// The bound that a frame exceeds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Excess {
+    /// That of its rule.
+    Rule,
+    /// That of broadcast.
+    Broadcast,
+    /// That of groups.
+    Multicast,
+}
+
+/// The bounds of one direction, and their state.
+#[derive(Debug, Default)]
+pub(super) struct Limits {
+    broadcast: Option<Bound>,
+    multicast: Option<Bound>,
+    /// Of frames and octets, for each rule; empty without bounds.
+    rules: Box<[[Option<Bound>; 2]]>,
+    /// Whether there is one.
+    any: bool,
+}
+
+impl Limits {
+    pub(super) fn new(policy: &Policy) -> Self {
+        let of_rule = |rule: &Rule| {
+            let Limit { frames, octets } = rule.limit;
+            [Bound::of_frames(frames.into(), 0), Bound::of_octets(octets, 0)]
+        };
+        let mut rules: Box<[_]> = policy.rules.iter().map(of_rule).collect();
+        if rules.iter().flatten().all(Option::is_none) {
+            rules = Box::default();
+        }
+        let [broadcast, multicast] =
+            [policy.broadcast_limit, policy.multicast_limit].map(|limit| Bound::of_frames(limit.into(), 0));
+        let any = broadcast.is_some() || multicast.is_some() || !rules.is_empty();
+        Self { broadcast, multicast, rules, any }
+    }
+
+    /// The bound that a frame which passes exceeds, if any. Cyclic frames to groups have the bounds
+    /// of their rules alone. `now` reads the clock.
+    #[inline]
+    pub(super) fn excess(
+        &self,
+        verdict: &Verdict,
+        frame: &[u8],
+        now: impl FnOnce() -> u64,
+    ) -> Option<Excess> {
+        if self.any { self.look(verdict, frame, now()) } else { None }
+    }
+
+    #[inline(never)]
+    fn look(&self, verdict: &Verdict, frame: &[u8], now: u64) -> Option<Excess> {
+        if let Some(bounds) = verdict.rule.and_then(|rule| self.rules.get(rule)) {
+            let bounds = || bounds.iter().zip([1, frame.len() as u64]);
+            let holds = |(bound, units): (&Option<Bound>, u64)| {
+                bound.as_ref().is_none_or(|bound| bound.would_pass(now, units))
+            };
+            // A frame that one of them stops spends nothing of the other.
+            if !bounds().all(holds) {
+                return Some(Excess::Rule);
+            }
+            bounds().for_each(|(bound, units)| bound.iter().for_each(|bound| bound.spend(units)));
+        }
+        let (bound, excess) = match frame {
+            _ if verdict.class.is_cyclic() => return None,
+            [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, ..] => (&self.broadcast, Excess::Broadcast),
+            [first, ..] if first & 1 != 0 => (&self.multicast, Excess::Multicast),
+            _ => return None,
+        };
+        bound.as_ref().filter(|bound| !bound.passes(now, 1)).map(|_| excess)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::policy::{Action, Class, Conditions, Direction, Traffic};
+
+    const SECOND: u64 = 1_000_000_000;
+
+    /// How many of so many equal frames stay within the bounds in a second after the first burst.
+    fn within(policy: &Policy, verdict: Verdict, destination: u8, len: usize) -> u64 {
+        let limits = Limits::new(policy);
+        let mut frame = vec![destination; 6];
+        frame.resize(len, 0);
+        let at = |now: u64| u64::from(limits.excess(&verdict, &frame, || now).is_none());
+        (0..200_000).for_each(|_| _ = at(SECOND));
+        (0..100_000).map(|step| at(SECOND + step * 10_000)).sum()
+    }
+
+    fn of(class: Class, rule: Option<usize>) -> Verdict {
+        Verdict { class, passes: true, rule }
+    }
+
+    #[test]
+    fn broadcast_and_groups_have_bounds() {
+        let policy = Policy { broadcast_limit: 100, multicast_limit: 1000, ..Policy::default() };
+        let arp = of(Class::Named(Traffic::Arp), None);
+        assert_eq!(within(&policy, arp, 0xff, 60), 99);
+        assert_eq!(within(&policy, arp, 0x01, 60), 999);
+        assert_eq!(within(&policy, arp, 0x02, 60), 100_000, "a machine's address");
+        let goose = of(Class::Named(Traffic::Goose), None);
+        assert_eq!(within(&policy, goose, 0x01, 60), 100_000, "cyclic");
+        assert_eq!(within(&Policy::default(), arp, 0xff, 60), 100_000);
+    }
+
+    #[test]
+    fn rules_have_bounds_of_their_own() {
+        let rule = |frames, octets| Rule {
+            line: 1,
+            direction: Direction::Both,
+            conditions: Conditions::default(),
+            action: Action::Allow,
+            limit: Limit { frames, octets },
+        };
+        let rules = vec![rule(0, 0), rule(500, 0), rule(0, 1_000_000), rule(500, 100_000)];
+        let policy = Policy { rules, multicast_limit: 100, ..Policy::default() };
+        let ip = |rule| of(Class::Named(Traffic::Ipv4), rule);
+        // The bursts of the last one differ: 65 full frames, and 64 of any length.
+        for (number, within_it) in [(0, 100_000), (1, 499), (2, 999), (3, 101)] {
+            assert_eq!(within(&policy, ip(Some(number)), 0x02, 1000), within_it, "rule {number}");
+        }
+        assert_eq!(within(&policy, ip(Some(1)), 0x01, 60), 99, "both bounds hold");
+        assert_eq!(within(&policy, of(Class::Named(Traffic::Goose), Some(1)), 0x01, 60), 499, "cyclic too");
+        assert_eq!(within(&policy, ip(None), 0x02, 60), 100_000);
+    }
+}
