@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use antedate_gateway::run::control::Ping;
 use antedate_lab::sys::packet::{Options, PacketSocket};
 use harness::Test;
-use plant::{CYCLIC, Gateway, PATIENCE, Plant, Port, Settings, arp, cyclic, dcp_set, vlan};
+use plant::{CYCLIC, Gateway, PATIENCE, Plant, Port, Settings, arp, carry_tcp, cyclic, dcp_set, vlan};
 
 const TESTS: &[Test] = &[
     ("every_suite_works_both_ways", every_suite_works_both_ways),
@@ -25,6 +25,7 @@ const TESTS: &[Test] = &[
     ("express_frames_overtake_bulk", express_frames_overtake_bulk),
     ("flood_loses_no_frame_with_a_deadline", flood_loses_no_frame_with_a_deadline),
     ("storms_are_bounded_and_told", storms_are_bounded_and_told),
+    ("joined_segments_arrive_unchanged", joined_segments_arrive_unchanged),
     ("thread_per_direction_forwards", thread_per_direction_forwards),
     ("a_switched_association_loses_no_frame", a_switched_association_loses_no_frame),
     ("gateway_survives_link_down", gateway_survives_link_down),
@@ -339,6 +340,18 @@ fn storms_are_bounded_and_told() {
         thread::sleep(Duration::from_millis(50));
     };
     assert!(warning.what.contains("last from 02:00:5e:00:00:01"), "{warning:?}");
+}
+
+fn joined_segments_arrive_unchanged() {
+    let policy = "allow = [\"profinet-rt\", \"arp\", \"ipv4\"]";
+    for run in ["", "threads = 2"] {
+        let plant = Plant::build(&Settings { policy, run, ..Settings::default() });
+        carry_tcp(&plant.chain);
+        for gateway in [&plant.a, &plant.b] {
+            let status = gateway.status();
+            assert!(status.inward.joined > 0, "{:?}", status.inward);
+        }
+    }
 }
 
 fn thread_per_direction_forwards() {

@@ -8,8 +8,7 @@ mod plant;
 #[allow(dead_code, reason = "this program uses a part of the sites")]
 mod sites;
 
-use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::net::UdpSocket;
 use std::process::ExitCode;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -18,7 +17,7 @@ use antedate_channel::wireguard::{self, Device, Environment, LONGEST_HANDSHAKE};
 use antedate_gateway::config::tunnel_keys::public_of;
 use antedate_gateway::run::control::Ping;
 use harness::Test;
-use plant::{Gateway, PATIENCE, arp, cyclic, dcp_set, vlan};
+use plant::{Gateway, PATIENCE, arp, carry_tcp, cyclic, dcp_set, vlan};
 use sites::{Far, Settings, Sites, Stock, configuration, run, stock_is_missing};
 
 const TESTS: &[Test] = &[
@@ -170,7 +169,6 @@ fn a_peer_that_moves_is_followed() {
 }
 
 fn joined_bulk_arrives_unchanged() {
-    const OCTETS: usize = 16 << 20;
     let mut fars = vec![(Far::Antedate, 1650), (Far::Antedate, 1500)];
     match stock_is_missing() {
         None => fars.push((Far::WireguardGo, 1650)),
@@ -179,33 +177,7 @@ fn joined_bulk_arrives_unchanged() {
     for (far, wire_mtu) in fars {
         let sites = Sites::build(&Settings { far, wire_mtu, ..Settings::default() });
         sites.until_it_crosses(&sites.plc, &sites.device, &cyclic(1, 64));
-        for (space, last) in [(&sites.chain.plc, 1), (&sites.chain.device, 2)] {
-            space.batch(&[format!("addr add 10.7.0.{last}/24 dev eth0")]).expect("an address");
-        }
-        for (from, to, at) in [
-            (&sites.chain.plc, &sites.chain.device, "10.7.0.2:5201"),
-            (&sites.chain.device, &sites.chain.plc, "10.7.0.1:5202"),
-        ] {
-            let listener = to.run(|| TcpListener::bind(at)).expect("its namespace").expect("a listener");
-            let at = at.parse().expect("an address");
-            let connect = || TcpStream::connect_timeout(&at, PATIENCE);
-            let mut sender = from.run(connect).expect("its namespace").expect("a connection");
-            let (mut receiver, _) = listener.accept().expect("a connection");
-            receiver.set_read_timeout(Some(PATIENCE)).expect("a timeout");
-            sender.set_write_timeout(Some(PATIENCE)).expect("a timeout");
-            let octet = |at: usize| (at.wrapping_mul(2_654_435_761) >> 13) as u8;
-            let sent: Vec<u8> = (0..OCTETS).map(octet).collect();
-            let mut came = Vec::with_capacity(OCTETS);
-            thread::scope(|scope| {
-                let (sent, sender) = (&sent, &mut sender);
-                scope.spawn(move || {
-                    sender.write_all(sent).expect("all is sent");
-                    sender.shutdown(std::net::Shutdown::Write).expect("an end");
-                });
-                receiver.read_to_end(&mut came).expect("all comes");
-            });
-            assert!(came == sent, "{} of {OCTETS} octets, or others", came.len());
-        }
+        carry_tcp(&sites.chain);
         let near = sites.near.status();
         assert!(near.inward.joined > 0, "{:?}", near.inward);
         assert_eq!(near.overlay.expect("an overlay").refused.get("damaged"), None);

@@ -40,6 +40,12 @@ impl Delivery {
         })
     }
 
+    /// Runs half of a send, see [`Sender::rehearse`].
+    #[inline]
+    pub fn rehearse(&mut self) {
+        self.sender.rehearse();
+    }
+
     /// Drops segments that were held for longer from now on.
     pub const fn bound(&mut self, max_age: Bounds) {
         self.max_age = max_age;

@@ -18,8 +18,10 @@ use crate::config::keys::KeyFile;
 use crate::config::state;
 use crate::config::uplink::SLOWEST_MBIT;
 use crate::config::{Checked, Config, Keyed, Macsec, Rate, Run, SciMode};
+use crate::frames::delivery::Delivery;
 use crate::link::ledger::Ledger;
 use crate::link::message::Ports;
+use crate::link::path::{MACHINES_HEAD, PROTECTED_HEAD};
 use crate::link::path::{Protector, Validator};
 use crate::run::setup::no_socket;
 use crate::sys::interface::{self, Interface};
@@ -188,23 +190,40 @@ fn sak(keys: &KeyFile, an: An) -> Result<Sak, macsec::SakError> {
     Sak::new(keys.suite, key, salt)
 }
 
-/// Opens the ports of one direction. The cipher's work begins `head` octets into their frames, which
-/// are dropped when older than their bound.
+/// Opens the ports from the machines to the uplink. Frames are dropped when older than their bound.
 ///
 /// # Errors
 /// When the kernel refuses, with a remedy where there is one.
-pub fn ports(
+pub fn outward(
     config: &Path,
-    (from, head): (&Interface, usize),
-    to: &Interface,
+    field: &Interface,
+    uplink: &Interface,
     mtu: usize,
     run: &Run,
-) -> Result<Ports, Fault> {
+) -> Result<Ports<Sender>, Fault> {
     let open = || {
-        let from = Lanes::open(from, head, run.max_age)?;
-        io::Result::Ok(Ports { from, to: Sender::open(to, run.qdisc_bypass)?, mtu })
+        let from = Lanes::open(field, MACHINES_HEAD, run.max_age)?;
+        io::Result::Ok(Ports { from, to: Sender::open(uplink, run.qdisc_bypass)?, mtu })
     };
-    open().map_err(|error| no_socket(config, [from, to], &error))
+    open().map_err(|error| no_socket(config, [field, uplink], &error))
+}
+
+/// As [`outward`], from the uplink to the machines.
+///
+/// # Errors
+/// As [`outward`].
+pub fn inward(
+    config: &Path,
+    uplink: &Interface,
+    field: &Interface,
+    run: &Run,
+) -> Result<Ports<Delivery>, Fault> {
+    let open = || {
+        let from = Lanes::open(uplink, PROTECTED_HEAD, run.max_age)?;
+        let to = Delivery::open(field, run.qdisc_bypass, run.max_age)?;
+        io::Result::Ok(Ports { from, to, mtu: field.mtu })
+    };
+    open().map_err(|error| no_socket(config, [uplink, field], &error))
 }
 
 /// The rehearsal of frames with a random key. `None` without random numbers; everything else works

@@ -34,7 +34,7 @@ use crate::link::express::Express;
 use crate::link::fastest;
 use crate::link::ledger::Ledger;
 use crate::link::message::{Message, Shown};
-use crate::link::path::{Inbound, MACHINES_HEAD, Outbound, PROTECTED_HEAD, Validator};
+use crate::link::path::{Inbound, Outbound, Validator};
 use crate::link::report::Answers;
 use crate::link::snapshot::Snapshot;
 use crate::link::symptoms::Symptoms;
@@ -53,6 +53,7 @@ use crate::run::surroundings::Surroundings;
 use crate::run::trouble::Trouble;
 use crate::run::watch::{Watch, watch_flows, watch_stale, watch_storms};
 use crate::sys::interface::Interface;
+use crate::sys::lanes::Lanes;
 
 /// Interval of checks for a reservation. At a million frames a second, half of a default
 /// reservation lasts half a second. Each check interrupts the forwarding thread if they share a
@@ -147,20 +148,9 @@ impl<'a> Supervisor<'a> {
         [&out, &inward].into_iter().for_each(|counters| counters.flows.watch(config.watchdog_cycles));
         let shown = Arc::new(Shown::default());
         let mtus = (checked.uplink_mtu(), checked.field.mtu);
-        let mut outbound = channels::ports(
-            &config.file,
-            (&checked.field, MACHINES_HEAD),
-            &checked.uplink,
-            mtus.0,
-            &config.run,
-        )?;
-        let mut inbound = channels::ports(
-            &config.file,
-            (&checked.uplink, PROTECTED_HEAD),
-            &checked.field,
-            mtus.1,
-            &config.run,
-        )?;
+        let (file, run) = (&config.file, &config.run);
+        let mut outbound = channels::outward(file, &checked.field, &checked.uplink, mtus.0, run)?;
+        let mut inbound = channels::inward(file, &checked.uplink, &checked.field, run)?;
         let cpus = setup::cpus(config.run.threads);
         let unmade = |error: std::io::Error| Fault::of_thread(&config.file, &error);
         let new = |_| Mailbox::new().map(Arc::new).map_err(unmade);
@@ -169,7 +159,7 @@ impl<'a> Supervisor<'a> {
         // lost if the start fails.
         let installed = Channels::new(checked)?;
         // Frames received meanwhile are stale.
-        [&mut outbound, &mut inbound].into_iter().for_each(|ports| ports.from.discard());
+        [&mut outbound.from, &mut inbound.from].into_iter().for_each(Lanes::discard);
         let mut outbound = Outbound::new(outbound, Arc::clone(&gate), Arc::clone(&out), installed.protector);
         if let Protection::Macsec(macsec) = &config.protection {
             outbound.fragments = macsec.fragmentation.agreed();

@@ -12,6 +12,7 @@ use antedate_channel::macsec::{
 
 use super::express::Selector;
 use super::snapshot::Snapshot;
+use crate::frames::delivery::Delivery;
 use crate::frames::gate::Gate;
 use crate::run::counters::Counter;
 use crate::run::governor::Mode;
@@ -21,11 +22,11 @@ use crate::sys::packet::Sender;
 
 /// The two ports of one direction.
 #[derive(Debug)]
-pub struct Ports {
+pub struct Ports<To> {
     /// The receiving port.
     pub from: Lanes,
     /// The sending port.
-    pub to: Sender,
+    pub to: To,
     /// The MTU of the sending port.
     pub mtu: usize,
 }
@@ -99,9 +100,9 @@ pub enum Message {
     /// The path carries this MTU, or that of the uplink.
     PathMtu(Option<usize>),
     /// Use these ports: the interface was replaced.
-    Outbound(Ports),
+    Outbound(Ports<Sender>),
     /// As [`Self::Outbound`], for the other direction.
-    Inbound(Ports),
+    Inbound(Ports<Delivery>),
     /// Stop forwarding and end.
     Stop,
 }

@@ -18,8 +18,9 @@ use antedate_wire::vlan::{Tag, Tci};
 
 use super::outer::without_outer_tags;
 use super::warm::{accept, protect_in_place};
-use crate::config::policy::Class;
+use crate::config::policy::{Class, Traffic};
 use crate::config::uplink::OuterTag;
+use crate::frames::delivery::Delivery;
 use crate::frames::gate::{Gate, Way};
 use crate::frames::offload;
 use crate::frames::port::{admit, exceeds, flow, not_sent, put, put_tagged, send_tagged, source_bits};
@@ -63,7 +64,7 @@ pub enum Validator {
 #[derive(Debug)]
 pub struct Outbound {
     /// Its ports.
-    pub ports: Ports,
+    pub ports: Ports<Sender>,
     /// Its secure channel.
     pub protector: Protector,
     /// The marks of fragments for frames longer than the uplink's MTU. `None`: no fragments.
@@ -80,7 +81,7 @@ pub struct Outbound {
 #[derive(Debug)]
 pub struct Inbound {
     /// Its ports.
-    pub ports: Ports,
+    pub ports: Ports<Delivery>,
     /// Its secure channels.
     pub validator: Validator,
     /// Takes echoes.
@@ -115,7 +116,12 @@ fn buffer() -> Box<[u8]> {
 impl Outbound {
     /// A direction with these counters.
     #[must_use]
-    pub fn new(ports: Ports, gate: Arc<Gate>, counters: Arc<PathCounters>, protector: Protector) -> Self {
+    pub fn new(
+        ports: Ports<Sender>,
+        gate: Arc<Gate>,
+        counters: Arc<PathCounters>,
+        protector: Protector,
+    ) -> Self {
         let exit = Exit {
             way: Way::Out,
             gate,
@@ -138,7 +144,7 @@ impl Outbound {
     }
 
     /// Uses other ports: the interface was replaced.
-    pub fn replace_ports(&mut self, ports: Ports) {
+    pub fn replace_ports(&mut self, ports: Ports<Sender>) {
         self.uplink_mtu = ports.mtu;
         self.ports = ports;
         self.set_path(self.path_mtu);
@@ -283,7 +289,12 @@ impl Outbound {
 impl Inbound {
     /// A direction with these counters.
     #[must_use]
-    pub fn new(ports: Ports, gate: Arc<Gate>, counters: Arc<PathCounters>, validator: Validator) -> Self {
+    pub fn new(
+        ports: Ports<Delivery>,
+        gate: Arc<Gate>,
+        counters: Arc<PathCounters>,
+        validator: Validator,
+    ) -> Self {
         let exit = Exit {
             way: Way::In,
             gate,
@@ -303,18 +314,20 @@ impl Inbound {
     #[inline]
     pub fn turn(&mut self, heard: impl FnMut(u32) -> u64) -> usize {
         let Self { ports, validator, desk, exit } = self;
-        turn(ports, exit, heard, |exit, received, to, mtu| match validator {
+        let done = turn(ports, exit, heard, |exit, received, to, mtu| match validator {
             Validator::Macsec(receive) => {
                 exit.inbound(received.into_frame(), receive, desk.as_deref(), to, mtu);
                 Ok(1)
             }
             Validator::Plain => exit.finished(received, |exit, frame| {
                 let frame = frame.into_frame();
-                if exit.passes(frame) {
-                    exit.send(to, mtu, frame);
+                if let Some(class) = exit.class(frame) {
+                    deliver(&exit.counters, to, mtu, class, frame);
                 }
             }),
-        })
+        });
+        ports.to.flush(&exit.counters);
+        done
     }
 
     /// Applies another policy. Returns the one before.
@@ -351,11 +364,11 @@ impl Inbound {
 
 /// Runs at most [`TURN`] frames of the ring to completion with `handle`. Returns their number.
 #[inline]
-fn turn(
-    ports: &mut Ports,
+fn turn<To>(
+    ports: &mut Ports<To>,
     exit: &mut Exit,
     mut heard: impl FnMut(u32) -> u64,
-    mut handle: impl FnMut(&mut Exit, Received<'_>, &Sender, usize) -> Result<usize, offload::UnsupportedError>,
+    mut handle: impl FnMut(&mut Exit, Received<'_>, &mut To, usize) -> Result<usize, offload::UnsupportedError>,
 ) -> usize {
     let Ports { from, to, mtu } = ports;
     let mut count = 0;
@@ -417,12 +430,18 @@ impl Exit {
 
     #[inline]
     fn passes(&self, frame: &[u8]) -> bool {
+        self.class(frame).is_some()
+    }
+
+    /// The class of a frame that passes.
+    #[inline]
+    fn class(&self, frame: &[u8]) -> Option<Class> {
         // Without authentication none is an echo, and a machine is no gateway.
         if is_echo(frame) {
             self.counters.refused[Class::Malformed.index()].count();
-            return false;
+            return None;
         }
-        admit(&self.gate, self.way, &self.counters, (self.late, self.at), frame).is_some()
+        admit(&self.gate, self.way, &self.counters, (self.late, self.at), frame)
     }
 
     /// Sends an express frame at once, and queues any other.
@@ -518,7 +537,7 @@ impl Exit {
         frame: &mut [u8],
         receive: &mut Receive,
         desk: Option<&Desk>,
-        to: &Sender,
+        to: &mut Delivery,
         mtu: usize,
     ) {
         let (frame, hint) = without_outer_tags(frame);
@@ -533,8 +552,8 @@ impl Exit {
         if let (Some(hint), Some(outer)) = (hint, outer) {
             compare(counters, outer, hint, opened);
         }
-        if admit(gate, *way, counters, (*late, *at), opened).is_some() {
-            send(counters, to, mtu, opened);
+        if let Some(class) = admit(gate, *way, counters, (*late, *at), opened) {
+            deliver(counters, to, mtu, class, opened);
         }
     }
 
@@ -578,6 +597,19 @@ fn note_source(counters: &PathCounters, receive: &Receive, own: Option<Sci>, fra
     if forged != counters.forged.get() {
         counters.forged.set(forged);
         counters.forger.set(source_bits(frame));
+    }
+}
+
+/// Sends a frame to the machines, if it fits the port's MTU. TCP segments of a turn leave joined;
+/// no other frame waits for them.
+#[inline]
+fn deliver(counters: &PathCounters, to: &mut Delivery, mtu: usize, class: Class, frame: &[u8]) {
+    if exceeds(frame, mtu) {
+        return counters.too_long.count();
+    }
+    match class {
+        Class::Named(Traffic::Ipv4 | Traffic::Ipv6) => to.join(counters, frame),
+        _ => to.put(counters, frame),
     }
 }
 

@@ -161,6 +161,7 @@ impl Worker {
         if let Some(inbound) = &mut self.inbound {
             change.gate = inbound.replace_gate(gate);
             inbound.ports.from.bound(change.max_age);
+            inbound.ports.to.bound(change.max_age);
         }
     }
 

@@ -2,6 +2,8 @@
 //! the ends.
 
 use std::fs;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -53,6 +55,38 @@ pub(crate) fn vlan(frame: &[u8], tags: &[(u16, u16)]) -> Vec<u8> {
     }
     tagged.extend(&frame[12..]);
     tagged
+}
+
+/// Carries 16 MiB of TCP from one machine to the other and back, and compares each octet.
+#[allow(dead_code, reason = "each test program compiles this module; one alone calls it")]
+pub(crate) fn carry_tcp(chain: &Chain) {
+    const OCTETS: usize = 16 << 20;
+    for (space, last) in [(&chain.plc, 1), (&chain.device, 2)] {
+        space.batch(&[format!("addr add 10.7.0.{last}/24 dev eth0")]).expect("an address");
+    }
+    for (from, to, at) in
+        [(&chain.plc, &chain.device, "10.7.0.2:5201"), (&chain.device, &chain.plc, "10.7.0.1:5202")]
+    {
+        let listener = to.run(|| TcpListener::bind(at)).expect("its namespace").expect("a listener");
+        let at = at.parse().expect("an address");
+        let connect = || TcpStream::connect_timeout(&at, PATIENCE);
+        let mut sender = from.run(connect).expect("its namespace").expect("a connection");
+        let (mut receiver, _) = listener.accept().expect("a connection");
+        receiver.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+        sender.set_write_timeout(Some(PATIENCE)).expect("a timeout");
+        let octet = |at: usize| (at.wrapping_mul(2_654_435_761) >> 13) as u8;
+        let sent: Vec<u8> = (0..OCTETS).map(octet).collect();
+        let mut came = Vec::with_capacity(OCTETS);
+        thread::scope(|scope| {
+            let (sent, sender) = (&sent, &mut sender);
+            scope.spawn(move || {
+                sender.write_all(sent).expect("all is sent");
+                sender.shutdown(std::net::Shutdown::Write).expect("an end");
+            });
+            receiver.read_to_end(&mut came).expect("all comes");
+        });
+        assert!(came == sent, "{} of {OCTETS} octets, or others", came.len());
+    }
 }
 
 /// Options of a test.

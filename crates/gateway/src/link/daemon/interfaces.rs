@@ -5,7 +5,6 @@ use std::path::Path;
 use super::Supervisor;
 use crate::link::channels;
 use crate::link::message::Message;
-use crate::link::path::{MACHINES_HEAD, PROTECTED_HEAD};
 use crate::run::lock;
 use crate::run::report::Carries;
 use crate::run::setup;
@@ -72,8 +71,8 @@ impl Supervisor<'_> {
         let uplink_mtu = setup::uplink_mtu(&self.config, &uplink);
         let run = &self.config.run;
         let file: &Path = &self.config.file;
-        let outbound = channels::ports(file, (&field, MACHINES_HEAD), &uplink, uplink_mtu, run);
-        let inbound = channels::ports(file, (&uplink, PROTECTED_HEAD), &field, field.mtu, run);
+        let outbound = channels::outward(file, &field, &uplink, uplink_mtu, run);
+        let inbound = channels::inward(file, &uplink, &field, run);
         match (outbound, inbound) {
             (Ok(outbound), Ok(inbound)) => {
                 tracing::info!(
