@@ -319,3 +319,26 @@ fn rule_that_stays_keeps_its_count() {
     new.take_over(Way::In, &old);
     assert_eq!(counts(Way::In), [7, 0]);
 }
+
+#[test]
+fn cut_snap_header_is_malformed() {
+    let snap = Conditions { snap: Ranges::one(0x0c_2000), ..Conditions::default() };
+    let gate = gate(&[Traffic::All], vec![deny(snap)]);
+    let mut whole = frame(&[], 8, &[0xaa, 0xaa, 3, 0, 0, 0x0c, 0x20, 1]);
+    assert!(gate.decide(Way::Out, &whole).passes);
+    whole.truncate(14 + 7);
+    assert_eq!(gate.decide(Way::Out, &whole), Verdict::MALFORMED);
+}
+
+#[test]
+fn igmp_is_narrowed_to_its_protocol() {
+    let kind = |ethertype, payload: &[u8]| {
+        narrowest::Narrowest::default().of(&frame(&[], ethertype, &[payload, &[0; 40]].concat()))
+    };
+    let v4 = [0x46, 0, 0, 60, 0, 0, 0, 0, 1, 2, 0, 0, 10, 0, 0, 1, 224, 0, 0, 22, 0x94, 4, 0, 0];
+    let narrowest::Kind::Rule(rule) = kind(0x0800, &v4) else { panic!("a kind that passes more") };
+    assert_eq!(rule.ip_protocol, Ranges::one(2));
+    // The same protocol number elsewhere is no IGMP.
+    let v6 = [0x60, 0, 0, 0, 0, 40, 2, 1].into_iter().chain([0xfe; 32]).collect::<Vec<_>>();
+    assert!(matches!(kind(0x88cc, &v6), narrowest::Kind::Named(Traffic::Lldp)));
+}
