@@ -99,9 +99,7 @@ impl Socket {
         let Self { listener, name } = self;
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
-        let thread = thread::Builder::new()
-            .name("control".into())
-            .spawn(move || accept(&listener, &service, &stopped))?;
+        let thread = crate::helper::thread("control").spawn(move || accept(&listener, &service, &stopped))?;
         Ok(Server { name, stop, thread: Some(thread) })
     }
 }
@@ -238,7 +236,7 @@ fn accept(listener: &UnixListener, service: &Arc<impl Service>, stop: &AtomicBoo
             continue;
         };
         let service = Arc::clone(service);
-        let served = thread::Builder::new().name("control-client".into()).spawn(move || {
+        let served = crate::helper::thread("control-client").spawn(move || {
             // The client may be gone.
             let _ = serve(&stream, service.as_ref(), &place);
         });

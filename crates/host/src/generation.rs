@@ -7,9 +7,11 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
+#[cfg(feature = "daemon")]
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
@@ -82,17 +84,21 @@ fn tells(event: &[u8]) -> bool {
 ///
 /// # Errors
 /// When the news cannot be heard, or the thread cannot be started.
+#[cfg(feature = "daemon")]
 pub fn stop_at_change(stop: Arc<AtomicBool>) -> io::Result<Arc<AtomicBool>> {
     let mut generation = Generation::watch()?;
     let changed = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&changed);
-    let watch = move || {
-        if generation.wait().is_ok() {
+    let watch = move || match generation.wait() {
+        Ok(()) => {
             flag.store(true, Ordering::Release);
             stop.store(true, Ordering::Release);
         }
+        Err(error) => tracing::warn!(
+            "nobody hears any more when this virtual machine goes on from a snapshot: {error} (remedy: restart this program)"
+        ),
     };
-    thread::Builder::new().name("generation".into()).spawn(watch)?;
+    crate::helper::thread("generation").spawn(watch)?;
     Ok(changed)
 }
 

@@ -11,6 +11,7 @@
 //! - [`process`]: the user of this process
 //! - `control`: the control socket (feature `control`)
 //! - `notify`: messages to a service manager (feature `notify`)
+//! - [`helper`]: threads beside the one with a deadline
 //! - `signals`, `log`: SIGTERM, SIGINT, and log lines on standard error (feature `daemon`)
 
 #![forbid(unsafe_code)]
@@ -22,6 +23,7 @@ pub mod document;
 pub mod fault;
 pub mod generation;
 pub mod hangup;
+pub mod helper;
 pub mod hex;
 #[cfg(feature = "daemon")]
 pub mod log;

@@ -4,7 +4,6 @@
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::thread;
 
 use signal_hook::consts::{
     SIGALRM, SIGHUP, SIGINT, SIGIO, SIGPIPE, SIGPROF, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGVTALRM, SIGXCPU,
@@ -60,7 +59,7 @@ pub fn watch(stop: Arc<AtomicBool>, hangup: Arc<Hangup>) -> io::Result<()> {
             }
         }
     };
-    thread::Builder::new().name("signals".into()).spawn(watch).map(drop)
+    crate::helper::thread("signals").spawn(watch).map(drop)
 }
 
 /// The flag of this process that SIGTERM and SIGINT set.

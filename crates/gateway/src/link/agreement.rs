@@ -34,6 +34,7 @@ use antedate_channel::mka::{Action, CakStatus, Config, Dropped, Install, Kay, Me
 use antedate_hardening::stack;
 use antedate_host::clock::Moment;
 use antedate_host::fault::Fault;
+use antedate_host::helper;
 use antedate_wire::ethernet::HEADER_LEN;
 use antedate_wire::macsec::An;
 use antedate_wire::{EtherType, EthernetAddress, Sci};
@@ -155,8 +156,7 @@ impl Agreement {
             sends_fragments: false,
         };
         let stopped = Arc::clone(&stop);
-        let thread = thread::Builder::new()
-            .name("key-agreement".into())
+        let thread = helper::thread("key-agreement")
             .spawn(move || speaker.run(&stopped))
             .map_err(|e| refused(format!("cannot start a thread: {e}")))?;
         Ok(Self { stop, thread: Some(thread), view, reloader })

@@ -5,10 +5,10 @@ use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use antedate_hardening::confine;
+use antedate_host::helper;
 
 use super::message::Message;
 use super::state::{Core, Crypt};
@@ -68,7 +68,7 @@ pub(super) fn start(
             }
         }
     };
-    thread::Builder::new().name("names".into()).spawn(work)?;
+    helper::thread("names").spawn(work)?;
     Ok(Some(ask))
 }
 

@@ -5,10 +5,11 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
-use std::thread::{self, JoinHandle};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use antedate_hardening::confine;
+use antedate_host::helper;
 
 use super::hops::Asked;
 use super::message::Message;
@@ -82,7 +83,7 @@ pub(super) fn start(
             });
         });
     };
-    Ok((ask, thread::Builder::new().name("next-hops".into()).spawn(work)?))
+    Ok((ask, helper::thread("next-hops").spawn(work)?))
 }
 
 /// An answer.

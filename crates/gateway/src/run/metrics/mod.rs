@@ -21,6 +21,7 @@ use std::time::{Duration, Instant};
 
 use antedate_hardening::confine;
 use antedate_host::fault::{Fault, explain};
+use antedate_host::helper;
 
 use self::text::{Family, Format};
 use crate::run::control::StatusSource;
@@ -89,7 +90,7 @@ impl Listening {
                 }
             }
         };
-        let start = || thread::Builder::new().name("metrics".into()).spawn(work);
+        let start = || helper::thread("metrics").spawn(work);
         let thread = Some(confine::without_capabilities(start)?);
         tracing::info!(%at, "metrics are shown");
         Ok(Endpoint { at, stop, thread })
