@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use antedate_gateway::config::Config;
 use antedate_gateway::config::keys::KeyFile;
-use antedate_gateway::config::policy::{Action, Class, Direction, Policy, Rule, Traffic};
+use antedate_gateway::config::policy::{Action, Class, Direction, Limit, Policy, Rule, Traffic};
 use antedate_gateway::frames::gate::narrowest::{Kind, Narrowest};
 use antedate_gateway::frames::gate::{Gate, Way};
 use antedate_gateway::frames::joiner::{Joined, Joiner};
@@ -34,25 +34,38 @@ pub fn key_file(data: &[u8]) {
 /// narrowest policy for a frame passes it, and a rule that denies stops what it would allow.
 pub fn gate(data: &[u8]) {
     static NARROWEST: LazyLock<Narrowest> = LazyLock::new(Narrowest::default);
-    let rule = |conditions, action| Rule { line: 1, direction: Direction::Both, conditions, action };
+    let rule = |conditions, action| Rule {
+        line: 1,
+        direction: Direction::Both,
+        conditions,
+        action,
+        limit: Limit::default(),
+    };
     let closed = Gate::new(&Policy::default());
     let open = Gate::new(&Policy { allow: vec![Traffic::All], ..Policy::default() });
     let (narrow, without) = match NARROWEST.of(data) {
         Kind::Named(traffic) => {
             let rules =
                 traffic.rules().into_iter().map(|conditions| rule(conditions, Action::Deny)).collect();
-            (Policy { allow: vec![traffic], rules: Vec::new() }, rules)
+            (Policy { allow: vec![traffic], rules: Vec::new(), ..Policy::default() }, rules)
         }
         Kind::Rule(conditions) => {
-            let policy =
-                Policy { rules: vec![rule((*conditions).clone(), Action::Allow)], allow: Vec::new() };
+            let policy = Policy {
+                rules: vec![rule((*conditions).clone(), Action::Allow)],
+                allow: Vec::new(),
+                ..Policy::default()
+            };
             (policy, vec![rule(*conditions, Action::Deny)])
         }
-        Kind::Nothing => (Policy { allow: vec![Traffic::All], rules: Vec::new() }, Vec::new()),
+        Kind::Nothing => {
+            (Policy { allow: vec![Traffic::All], rules: Vec::new(), ..Policy::default() }, Vec::new())
+        }
     };
     let is_something = !without.is_empty();
-    let (narrow, without) =
-        (Gate::new(&narrow), Gate::new(&Policy { rules: without, allow: vec![Traffic::All] }));
+    let (narrow, without) = (
+        Gate::new(&narrow),
+        Gate::new(&Policy { rules: without, allow: vec![Traffic::All], ..Policy::default() }),
+    );
     for way in [Way::Out, Way::In] {
         assert!(!closed.decide(way, data).passes);
         let verdict = open.decide(way, data);

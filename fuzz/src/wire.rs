@@ -1,5 +1,6 @@
 //! Fuzz targets for the parsers of `antedate-wire`.
 
+use antedate_wire::link_local;
 use antedate_wire::macsec::{ICV_LEN, MAX_PADDED_LEN, Mpdu};
 use antedate_wire::profinet::{self, Layout};
 use antedate_wire::vlan::{self, Tag, Tci};
@@ -54,8 +55,15 @@ pub fn mka(data: &[u8]) {
     }
 }
 
-/// The echo of Antedate gateways.
+/// The echo of Antedate gateways, and their form of frames to link-local groups.
 pub fn echo(data: &[u8]) {
+    let mut carried = data.to_vec();
+    if let Ok(frame) = link_local::restore(&mut carried) {
+        let mut again = vec![0; data.len()];
+        assert_eq!(link_local::carry(frame, &mut again), Ok(data.len()));
+        // The destination on the way is not compared.
+        assert_eq!(again[6..], data[6..]);
+    }
     if let Ok(repr) = antedate_wire::echo::Repr::parse(data) {
         let mut out = [0xff; antedate_wire::echo::ECHO_LEN];
         repr.emit(&mut out).expect("an echo fits");

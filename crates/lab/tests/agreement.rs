@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use antedate_gateway::run::control::{Ping, Reply, Request};
 use antedate_lab::sys::packet::{Options, PacketSocket};
+use antedate_wire::link_local;
 use harness::Test;
 use members::{Association, CAK, frame, load};
 
@@ -32,6 +33,7 @@ const TESTS: &[Test] = &[
     ("swapped_ports_speak", swapped_ports_speak),
     ("forged_frames_speak", forged_frames_speak),
     ("lldp_over_a_switch_speaks", lldp_over_a_switch_speaks),
+    ("lldp_is_carried_over_a_switch", lldp_is_carried_over_a_switch),
     ("short_path_is_found_and_followed", short_path_is_found_and_followed),
     ("mkpdus_have_the_outer_tag", mkpdus_have_the_outer_tag),
     ("echoes_stay_between_gateways", echoes_stay_between_gateways),
@@ -406,6 +408,53 @@ fn lldp_over_a_switch_speaks() {
     association.members[0].machine.send(&lldp).expect("it is sent");
     until_warned(&association, 0, "not-carried", true);
     assert_eq!(association.next(1, Duration::from_millis(200)), None);
+}
+
+fn lldp_is_carried_over_a_switch() {
+    for express in ["", "[express]\ntraffic = [\"profinet-rt\"]\nrate_mbit = 1000\n"] {
+        let mut association = Association::switched();
+        for carries in [true, true, false] {
+            association.add_configured(
+                &format!(
+                    "[field]\ninterface = \"field\"\n\
+                     [uplink]\ninterface = \"uplink\"\ncarry_link_local = {carries}\n\
+                     [macsec]\ncak_file = \"CAK\"\n{express}[policy]\nallow = [\"all\"]\n\
+                     [run]\npoll = \"block\"\nmax_age_cyclic_ms = 1000\n"
+                ),
+                CAK,
+            );
+        }
+        let wire = association.on_the_wire();
+        association.start_all();
+        association.until_agreed(&[0, 1, 2]);
+        let refused = |association: &Association, number: usize| {
+            let status = association.members[number].gateway.status();
+            [&status.out, &status.inward].map(|way| way.refused.get("policy:malformed").copied().unwrap_or(0))
+        };
+        let mut lldp = frame(0, 1, 1);
+        lldp[..6].copy_from_slice(&[0x01, 0x80, 0xc2, 0, 0, 0x0e]);
+        let tagged = [&lldp[..12], &[0x81, 0, 0xe0, 0], &lldp[12..]].concat();
+        for (count, sent) in [(1, &lldp), (2, &tagged)] {
+            association.members[0].machine.send(sent).expect("it is sent");
+            let came = association.next(1, Duration::from_secs(3));
+            // The tag is beside the frame.
+            assert_eq!(came.as_deref(), Some(&lldp[..]));
+            assert_eq!(association.next(2, Duration::from_millis(200)), None, "it does not take them");
+            assert_eq!(refused(&association, 2), [0, count]);
+        }
+        // A machine cannot speak in this form.
+        let mut carried = vec![0; 2000];
+        let len = link_local::carry(&lldp, &mut carried).expect("it fits");
+        association.members[0].machine.send(&carried[..len]).expect("it is sent");
+        assert_eq!(association.next(1, Duration::from_millis(200)), None);
+        assert_eq!(refused(&association, 0), [1, 0]);
+        let (mut buffer, mut on_the_way) = ([0; 2048], 0);
+        while let Ok(Some(length)) = wire.receive(&mut buffer, false) {
+            assert!(length < 14 || buffer[..5] != [0x01, 0x80, 0xc2, 0, 0] || buffer[12..14] != [0x88, 0xe5]);
+            on_the_way += u32::from(buffer[..6] == link_local::GROUP.0);
+        }
+        assert_eq!(on_the_way, 2);
+    }
 }
 
 fn short_path_is_found_and_followed() {

@@ -49,6 +49,7 @@ pub mod ip;
 pub mod ipv4;
 pub mod ipv6;
 pub mod json;
+pub mod link_local;
 pub mod lldp;
 pub mod macsec;
 pub mod mka;

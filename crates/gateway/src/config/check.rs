@@ -409,6 +409,9 @@ pub(super) fn without_macsec(draft: &Draft, faults: &mut Vec<Fault>) {
     if draft.uplink.outer.as_ref().is_some_and(Option::is_some) {
         fault("uplink.vlan", "remove the line");
     }
+    if draft.uplink.carries_link_local == Some(true) {
+        fault("uplink.carry_link_local", "remove the line");
+    }
     if draft.flows.as_ref().is_some_and(Option::is_some) {
         fault("flows", "remove tables and [[flows.shape]]");
     }

@@ -119,6 +119,8 @@ pub struct UplinkPort {
     pub mtu: Option<u16>,
     /// The VLAN tag in front of the SecTAG, if any.
     pub outer: Option<OuterTag>,
+    /// Whether frames to link-local groups pass the switches between gateways.
+    pub carries_link_local: bool,
 }
 
 impl UplinkPort {

@@ -173,6 +173,11 @@ impl Changed<'_> {
         keep("field.interface", field.interface == new.field.interface, PORTS);
         keep("uplink.interface", uplink.interface == new.uplink.interface, PORTS);
         keep("uplink.mtu", uplink.mtu == new.uplink.mtu, "the path's length is set at the start");
+        keep(
+            "uplink.carry_link_local",
+            uplink.carries_link_local == new.uplink.carries_link_local,
+            "the other gateways expect the same",
+        );
         keep("uplink.vlan", uplink.outer == new.uplink.outer, "the other gateways expect the tag");
         let Run { threads, poll: _, priority, prepare, qdisc_bypass, max_age: _ } = run;
         const THREADS: &str = "the threads are started with it, and have given up the right to change it";
@@ -331,6 +336,7 @@ mod tests {
             (MACSEC, "\"a\"", "\"c\"", &[], &["field.interface"]),
             (MACSEC, "\"b\"", "\"c\"\nmtu = 1400", &[], &["uplink.interface", "uplink.mtu"]),
             (MACSEC, "\"b\"", "\"b\"\nvlan = \"copy\"", &[], &["uplink.vlan"]),
+            (MACSEC, "\"b\"", "\"b\"\ncarry_link_local = true", &[], &["uplink.carry_link_local"]),
             (MACSEC, "[express]\ntraffic = [\"ptcp\"]\nrate_mbit = 100\n", "", &["express"], &["express"]),
             (MACSEC, "\"cak\"", "\"other\"", &[], &["macsec.cak_file"]),
             (MACSEC, "cak_file = \"cak\"", "key_file = \"keys\"", &[], &["macsec.key_file"]),

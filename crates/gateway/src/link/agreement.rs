@@ -98,6 +98,8 @@ pub struct Around {
     pub uplink: Interface,
     /// The VLAN tag of protected frames there, which MKPDUs have too.
     pub outer: Option<OuterTag>,
+    /// Whether frames to link-local groups pass switches.
+    pub carries_link_local: bool,
     /// The port on which no MKPDU may arrive.
     pub field: Interface,
     /// The mailboxes of the forwarding threads: out first, in last.
@@ -344,7 +346,7 @@ impl Speaker {
             field.take_error();
         }
         let status = self.kay.status(self.start.elapsed());
-        if self.config.destinations.len() > 1 {
+        if self.config.destinations.len() > 1 && !self.around.carries_link_local {
             let Around { out, watch, .. } = &self.around;
             let passed =
                 |traffic: Traffic| out.passed.get(Class::Named(traffic).index()).map_or(0, Counter::get);

@@ -167,6 +167,9 @@ impl<'a> Supervisor<'a> {
         if let Some(outer) = &config.uplink.outer {
             outbound.tag_outside(outer);
         }
+        if config.uplink.carries_link_local {
+            outbound.carry_link_local();
+        }
         let mut link_rate = None;
         if let (Some(settings), Some(transmit)) = (&config.express, installed.express) {
             let mbit = channels::rate(checked, settings.rate);
@@ -183,6 +186,9 @@ impl<'a> Supervisor<'a> {
         inbound.desk.clone_from(&desk);
         if let Some(outer) = &config.uplink.outer {
             inbound.compare_outside(outer);
+        }
+        if config.uplink.carries_link_local {
+            inbound.take_link_local();
         }
         if let Keyed::Macsec { own, .. } | Keyed::Agreed { own, .. } = &checked.protection {
             inbound.watch_for(*own);
@@ -247,6 +253,7 @@ impl<'a> Supervisor<'a> {
                 let around = Around {
                     uplink: checked.uplink.clone(),
                     outer: config.uplink.outer.clone(),
+                    carries_link_local: config.uplink.carries_link_local,
                     field: checked.field.clone(),
                     threads: mailboxes.clone(),
                     channels: own_channels,

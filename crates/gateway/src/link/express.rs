@@ -21,7 +21,6 @@ use antedate_wire::{EtherType, VlanTag, VlanTagStack};
 
 use crate::config::Express as Settings;
 use crate::config::policy::Policy;
-use crate::config::uplink::OuterTag;
 use crate::frames::gate::{Gate, Way};
 use crate::sys::age::Bounds;
 
@@ -122,8 +121,8 @@ pub struct Express {
     pub transmit: Box<Transmit>,
     selector: Selector,
     pacer: Pacer,
-    /// Whole frames with their arrival, and their total octets.
-    queue: VecDeque<(u64, Vec<u8>)>,
+    /// Whole frames with their arrival and the tag in front of their SecTAG, and their total octets.
+    queue: VecDeque<(u64, Option<VlanTag>, Vec<u8>)>,
     octets: usize,
     /// Buffers for reuse.
     spare: Vec<Vec<u8>>,
@@ -152,8 +151,6 @@ pub struct Bulk<'a> {
     pub fragments: Option<Marks>,
     /// Octets of the longest frame on the uplink.
     pub longest: usize,
-    /// The VLAN tags in front of SecTAGs.
-    pub outer: Option<&'a OuterTag>,
     /// The output buffer of the cipher.
     pub scratch: &'a mut [u8],
 }
@@ -214,7 +211,7 @@ impl Express {
     }
 
     /// Queues a frame of bulk. False if the queue is full.
-    pub fn enqueue(&mut self, now: u64, frame: &[u8]) -> bool {
+    pub fn enqueue(&mut self, now: u64, tag: Option<VlanTag>, frame: &[u8]) -> bool {
         if self.octets + frame.len() > QUEUE || self.queue.len() >= QUEUE_FRAMES {
             return false;
         }
@@ -222,7 +219,7 @@ impl Express {
         copy.clear();
         copy.extend_from_slice(frame);
         self.octets += copy.len();
-        self.queue.push_back((now, copy));
+        self.queue.push_back((now, tag, copy));
         true
     }
 
@@ -270,10 +267,10 @@ impl Express {
     /// sent between them.
     fn cut(&mut self, now: u64, bulk: Bulk<'_>) -> Result<(), ProtectError> {
         let frame = loop {
-            let Some((since, frame)) = self.queue.pop_front() else { return Ok(()) };
+            let Some((since, tag, frame)) = self.queue.pop_front() else { return Ok(()) };
             self.octets -= frame.len();
             if !self.max_age.is_stale(now.saturating_sub(since)) {
-                self.since = since;
+                (self.since, self.tag) = (since, tag);
                 break frame;
             }
             self.stale += 1;
@@ -282,8 +279,7 @@ impl Express {
         let Self { fragments, lengths, .. } = self;
         fragments.clear();
         self.at = 0;
-        let Bulk { transmit, fragments: marks, longest, outer, scratch } = bulk;
-        self.tag = outer.and_then(|outer| outer.of(&frame));
+        let Bulk { transmit, fragments: marks, longest, scratch } = bulk;
         let mut each = |fragment: &[u8]| {
             fragments.extend_from_slice(fragment);
             lengths.push_back(fragment.len());
@@ -395,7 +391,6 @@ mod tests {
                 transmit: &mut bulk,
                 fragments: Some(Marks::More),
                 longest: 1514,
-                outer: None,
                 scratch: &mut scratch,
             };
             express.pump(now, bulk, |_, fragment| sent.push((now, fragment.to_vec()))).unwrap();
@@ -407,7 +402,7 @@ mod tests {
     fn express_frame_waits_for_one_fragment() {
         let mut number = 0;
         let sent = run(20_000_000, |now, express, sent| {
-            while express.enqueue(0, &frame(number, 1514)) {
+            while express.enqueue(0, None, &frame(number, 1514)) {
                 number = number.wrapping_add(1);
             }
             if now % 1_000_000 == 500_000 {
@@ -441,7 +436,7 @@ mod tests {
                 express.set_rate(100);
                 slow = sent.len();
             }
-            while express.enqueue(0, &frame(1, 1514)) {}
+            while express.enqueue(0, None, &frame(1, 1514)) {}
         });
         let fast = sent.len() - slow;
         assert!(slow > 40 && (slow * 8..slow * 11).contains(&fast), "{slow} and {fast} fragments in 10 ms");
@@ -450,7 +445,7 @@ mod tests {
     #[test]
     fn express_frames_do_not_starve_bulk() {
         let sent = run(20_000_000, |now, express, sent| {
-            let _ = express.enqueue(0, &frame(1, 1514));
+            let _ = express.enqueue(0, None, &frame(1, 1514));
             sent.push((now, vec![0; 64]));
             express.sent(now, 64);
         });
@@ -462,7 +457,7 @@ mod tests {
     fn bulk_does_not_exceed_the_wire_rate() {
         for mbit in [1, 2] {
             let sent =
-                run_at(mbit, 500_000_000, |_, express, _| while express.enqueue(0, &frame(1, 1514)) {});
+                run_at(mbit, 500_000_000, |_, express, _| while express.enqueue(0, None, &frame(1, 1514)) {});
             let used: u64 = sent.iter().map(|(_, frame)| (frame.len() + MEDIUM) as u64 * 8_000 / mbit).sum();
             assert!((480_000_000..503_000_000).contains(&used), "{used} ns of 500 ms at {mbit} Mbit/s");
         }
@@ -472,7 +467,7 @@ mod tests {
     fn bulk_resumes_after_express_overload() {
         let mut before = 0;
         let sent = run(1_400_000_000, |now, express, sent| {
-            let _ = express.enqueue(0, &frame(1, 1514));
+            let _ = express.enqueue(0, None, &frame(1, 1514));
             if now < 1_200_000_000 {
                 // Ten times the rate, which a wire without a link accepts too.
                 express.sent(now, 101);
@@ -487,9 +482,9 @@ mod tests {
     #[test]
     fn bulk_queue_is_bounded() {
         let mut express = Express::new(channel(express_sci(SCI)), settings(), 100, Bounds::NONE);
-        let queued = (0..10_000).filter(|_| express.enqueue(0, &frame(1, 1514))).count();
+        let queued = (0..10_000).filter(|_| express.enqueue(0, None, &frame(1, 1514))).count();
         assert_eq!(queued, QUEUE / 1514);
         let mut express = Express::new(channel(express_sci(SCI)), settings(), 100, Bounds::NONE);
-        assert_eq!((0..10_000).filter(|_| express.enqueue(0, &frame(1, 60))).count(), QUEUE_FRAMES);
+        assert_eq!((0..10_000).filter(|_| express.enqueue(0, None, &frame(1, 60))).count(), QUEUE_FRAMES);
     }
 }

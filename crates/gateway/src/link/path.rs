@@ -13,6 +13,7 @@ use antedate_channel::macsec::{An, ProtectError, Receive, Transmit};
 use antedate_wire::Sci;
 use antedate_wire::echo::is_echo;
 use antedate_wire::ethernet::HEADER_LEN as HEADER;
+use antedate_wire::link_local::{self, is_carried, is_for_carriage};
 use antedate_wire::macsec::TAG_LEN_LONG;
 use antedate_wire::vlan::{Tag, Tci};
 
@@ -28,7 +29,7 @@ use crate::link::echo::Desk;
 use crate::link::express::{Bulk, Express};
 use crate::link::message::Ports;
 use crate::run::counters::PathCounters;
-use crate::sys::packet::{Next, Received, Sender};
+use crate::sys::packet::{Next, Offload, Received, Sender};
 use crate::sys::thread;
 use crate::sys::warm::hot;
 
@@ -107,6 +108,8 @@ struct Exit {
     own: Option<Sci>,
     /// The VLAN tags in front of SecTAGs.
     outer: Option<Box<OuterTag>>,
+    /// A frame to a link-local group in its form on the way. `None`: they have no other.
+    carried: Option<Box<[u8]>>,
 }
 
 fn buffer() -> Box<[u8]> {
@@ -132,6 +135,7 @@ impl Outbound {
             at: 0,
             own: None,
             outer: None,
+            carried: None,
         };
         let uplink_mtu = ports.mtu;
         Self { ports, protector, fragments: None, express: None, exit, uplink_mtu, path_mtu: None }
@@ -159,6 +163,11 @@ impl Outbound {
     /// Sends protected frames with these VLAN tags in front of the SecTAG.
     pub fn tag_outside(&mut self, outer: &OuterTag) {
         self.exit.outer = Some(Box::new(outer.clone()));
+    }
+
+    /// Sends frames to link-local groups in a form that switches forward.
+    pub fn carry_link_local(&mut self) {
+        self.exit.carried = Some(buffer());
     }
 
     /// Protects and sends an echo as one frame. With an express channel it leaves there: the packet
@@ -218,9 +227,8 @@ impl Outbound {
             exit.finished(received, |exit, frame| exit.sorted(frame.into_frame(), express, to, longest))
         });
         let now = thread::now();
-        let Exit { built, counters, outer, .. } = exit;
-        let outer = outer.as_deref();
-        let bulk = Bulk { transmit, fragments: *fragments, longest, outer, scratch: &mut built[..] };
+        let Exit { built, counters, .. } = exit;
+        let bulk = Bulk { transmit, fragments: *fragments, longest, scratch: &mut built[..] };
         let pumped = express.pump(now, bulk, |tag, fragment| put_tagged(counters, &ports.to, tag, fragment));
         counters.stale.add(express.take_stale());
         match pumped {
@@ -305,6 +313,7 @@ impl Inbound {
             at: 0,
             own: None,
             outer: None,
+            carried: None,
         };
         Self { ports, validator, desk: None, exit }
     }
@@ -339,6 +348,11 @@ impl Inbound {
     /// Counts frames whose outer VLAN tag has another priority than these.
     pub fn compare_outside(&mut self, outer: &OuterTag) {
         self.exit.outer = Some(Box::new(outer.clone()));
+    }
+
+    /// Accepts frames to link-local groups in the form that switches forward.
+    pub fn take_link_local(&mut self) {
+        self.exit.carried = Some(Box::default());
     }
 
     /// Counts frames with this SCI, the gateway's own.
@@ -437,7 +451,7 @@ impl Exit {
     #[inline]
     fn class(&self, frame: &[u8]) -> Option<Class> {
         // Without authentication none is an echo, and a machine is no gateway.
-        if is_echo(frame) {
+        if is_echo(frame) || is_carried(frame) {
             self.counters.refused[Class::Malformed.index()].count();
             return None;
         }
@@ -449,13 +463,31 @@ impl Exit {
         if !self.passes(frame) {
             return;
         }
-        if !express.picks(frame, longest) {
-            if !express.enqueue(thread::now(), frame) {
+        let tag = self.tag(frame);
+        let is_express = express.picks(frame, longest);
+        let mut carried = self.carried.take();
+        let frame = carry(carried.as_deref_mut(), frame);
+        self.sorted_as(is_express, tag, frame, express, to, longest);
+        self.carried = carried;
+    }
+
+    /// As [`Self::sorted`], in the form on the way.
+    #[inline]
+    fn sorted_as(
+        &mut self,
+        is_express: bool,
+        tag: Option<Tag>,
+        frame: &[u8],
+        express: &mut Express,
+        to: &Sender,
+        longest: usize,
+    ) {
+        if !is_express || express.transmit.protected_len(frame.len()) > longest {
+            if !express.enqueue(thread::now(), tag, frame) {
                 self.counters.bulk_full.count();
             }
             return;
         }
-        let tag = self.tag(frame);
         match express.transmit.protect(frame, &mut self.built[..]) {
             Ok(length) => {
                 if let Some(sealed) = self.built.get(..length) {
@@ -485,15 +517,56 @@ impl Exit {
             Protector::Plain => return self.send(to, mtu, frame),
             Protector::Macsec(transmit) => transmit,
         };
+        let tag = self.tag(frame);
+        if self.carried.is_some() && is_for_carriage(frame) {
+            return self.outbound_carried(frame, tag, transmit, fragments, to, mtu);
+        }
+        self.protected(received, tag, transmit, fragments, to, mtu);
+    }
+
+    /// Sends a frame to a link-local group in its form on the way.
+    #[inline(never)]
+    fn outbound_carried(
+        &mut self,
+        frame: &[u8],
+        tag: Option<Tag>,
+        transmit: &mut Transmit,
+        fragments: Option<Marks>,
+        to: &Sender,
+        mtu: usize,
+    ) {
+        // Taken out, so that the rest can be borrowed.
+        let Some(mut carried) = self.carried.take() else { return };
+        match link_local::carry(frame, &mut carried) {
+            Ok(len) => {
+                let frame = carried.get_mut(..len).unwrap_or_default();
+                self.protected(Received::alone(frame, Offload::default()), tag, transmit, fragments, to, mtu);
+            }
+            Err(_) => self.counters.too_long.count(),
+        }
+        self.carried = Some(carried);
+    }
+
+    /// Protects a frame that the policy passed, and sends it.
+    #[inline]
+    fn protected(
+        &mut self,
+        received: Received<'_>,
+        tag: Option<Tag>,
+        transmit: &mut Transmit,
+        fragments: Option<Marks>,
+        to: &Sender,
+        mtu: usize,
+    ) {
+        let frame = received.frame();
         // Checked before a packet number is spent.
         if transmit.protected_len(frame.len()) > mtu + HEADER {
             if let Some(marks) = fragments {
-                return self.fragmented(frame, transmit, marks, to, mtu + HEADER);
+                return self.fragmented(frame, tag, transmit, marks, to, mtu + HEADER);
             }
             self.counters.too_long.count();
             return transmit.count_too_long();
         }
-        let tag = self.tag(frame);
         // In place, if there is space around the frame: the cipher then touches no further memory.
         let around = transmit.protected_len(frame.len()) - frame.len();
         let Received { space, place, .. } = received;
@@ -516,12 +589,12 @@ impl Exit {
     fn fragmented(
         &mut self,
         frame: &[u8],
+        tag: Option<Tag>,
         transmit: &mut Transmit,
         marks: Marks,
         to: &Sender,
         longest: usize,
     ) {
-        let tag = self.tag(frame);
         let Self { built, counters, .. } = self;
         let send = |fragment: &[u8]| put_tagged(counters, to, tag, fragment);
         match transmit.protect_split(frame, longest, marks, &mut built[..], send) {
@@ -541,10 +614,17 @@ impl Exit {
         mtu: usize,
     ) {
         let (frame, hint) = without_outer_tags(frame);
-        let Self { gate, counters, way, built, late, at, own, outer, .. } = self;
+        let Self { gate, counters, way, built, late, at, own, outer, carried, .. } = self;
         // The channel counts refused frames by reason.
         let Some(opened) = accept(receive, frame, &mut built[..]) else {
             return note_source(counters, receive, *own, frame);
+        };
+        let opened = match is_carried(opened) {
+            false => opened,
+            true => match restored(carried.is_some(), opened) {
+                Some(frame) => frame,
+                None => return counters.refused[Class::Malformed.index()].count(),
+            },
         };
         if is_echo(opened) {
             return desk.map_or((), |desk| desk.heard(opened));
@@ -566,6 +646,22 @@ impl Exit {
     #[inline]
     fn send(&self, to: &Sender, mtu: usize, frame: &[u8]) {
         send(&self.counters, to, mtu, frame);
+    }
+}
+
+/// A frame of another gateway to a link-local group. `None` if this one does not take them.
+#[inline(never)]
+fn restored(takes: bool, carried: &mut [u8]) -> Option<&mut [u8]> {
+    link_local::restore(carried).ok().filter(|_| takes)
+}
+
+/// The form of a frame on the way to other gateways.
+fn carry<'a>(space: Option<&'a mut [u8]>, frame: &'a [u8]) -> &'a [u8] {
+    let Some(space) = space.filter(|_| is_for_carriage(frame)) else { return frame };
+    match link_local::carry(frame, space) {
+        Ok(len) => space.get(..len).unwrap_or_default(),
+        // Longer than any protected frame.
+        Err(_) => frame,
     }
 }
 

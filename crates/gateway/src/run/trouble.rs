@@ -203,7 +203,7 @@ impl Trouble {
             Self::NotCarried => words(
                 "not-carried",
                 "the policy passes traffic that the switches between the gateways do not forward",
-                "connect the gateways by a cable or [overlay], or refuse the traffic: remove its name from policy.allow; if a bundle such as profinet passes it, write a [[policy.rule]] with action = \"deny\"",
+                "write carry_link_local = true in [uplink] of all gateways, connect them by a cable or [overlay], or refuse the traffic: remove its name from policy.allow; if a bundle such as profinet passes it, write a [[policy.rule]] with action = \"deny\"",
                 "no switch is between the gateways, or the policy does not pass the traffic",
             ),
             Self::ShortPath => words(

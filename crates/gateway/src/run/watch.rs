@@ -81,7 +81,7 @@ pub fn watch_storms(watch: &Watch, [out, inward]: [&PathCounters; 2]) {
     }
 }
 
-/// The address of a number, see [`crate::frames::port::source_bits`].
+/// The address of a number, which has its octets.
 pub fn address_of(bits: u64) -> EthernetAddress {
     let [_, _, octets @ ..] = bits.to_be_bytes();
     EthernetAddress(octets)

@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use antedate_gateway::run::control::{Reply, Request};
-use antedate_gateway::run::status::{Agreement, Macsec};
+use antedate_gateway::run::status::{Agreement, Macsec, Status};
 use antedate_lab::ns::Namespace;
 use antedate_lab::sys::packet::{Options, PacketSocket};
 
@@ -303,9 +303,12 @@ impl Gateway {
             .unwrap_or_default()
     }
 
+    pub(crate) fn status(&self) -> Status {
+        *self.daemon.ask(Request::Status {}).status.expect("a status")
+    }
+
     pub(crate) fn macsec(&self) -> Macsec {
-        let reply = self.daemon.ask(Request::Status {});
-        reply.status.and_then(|status| status.macsec).expect("MACsec is in use")
+        self.status().macsec.expect("MACsec is in use")
     }
 
     pub(crate) fn agreement(&self) -> Agreement {

@@ -144,7 +144,7 @@ pub(super) fn kept_by_switches(config: &Config, protection: &Keyed) -> Option<Fa
         .iter()
         .flat_map(|traffic| [*traffic].into_iter().chain(traffic.parts().iter().copied()));
     let kept: Vec<_> = named.filter(|traffic| traffic.ends_at_switches()).collect();
-    if destination.is_link_local() || kept.is_empty() {
+    if destination.is_link_local() || kept.is_empty() || config.uplink.carries_link_local {
         return None;
     }
     let names: Vec<_> = kept.iter().map(|traffic| traffic.name()).collect();
@@ -152,6 +152,6 @@ pub(super) fn kept_by_switches(config: &Config, protection: &Keyed) -> Option<Fa
         "{} ends at the first switch, whatever protects it, and mka_destination = \"{destination}\" means switches between",
         names.join(", ")
     );
-    let remedy = "remove it from allow, connect the gateways by a cable, or use [overlay]";
+    let remedy = "write carry_link_local = true in [uplink] of all gateways, connect them by a cable, use [overlay], or remove it from allow";
     Some(config.lines.fault(&config.file, "policy", what, remedy))
 }

@@ -78,6 +78,7 @@ pub(super) struct UplinkDraft {
     pub(super) interface: Option<InterfaceName>,
     pub(super) mtu: Option<Option<u16>>,
     pub(super) outer: Option<Option<OuterTag>>,
+    pub(super) carries_link_local: Option<bool>,
 }
 
 /// The paths of the key files of `[macsec]` or `[overlay]`.
@@ -97,6 +98,7 @@ impl Draft {
                 interface: self.uplink.interface?,
                 mtu: self.uplink.mtu?,
                 outer: self.uplink.outer?,
+                carries_link_local: self.uplink.carries_link_local?,
             },
             protection: self.protection?,
             express: self.express?,
@@ -193,8 +195,13 @@ fn uplink_port(mut section: Section<'_, '_>, lines: &mut Lines) -> UplinkDraft {
         number(&field, 128..=U16_MAX)
     });
     let outer = outer_tag(&mut section, lines);
+    let carries = section.get("carry_link_local").map(|field| {
+        lines.note("uplink.carry_link_local", Some(field.line()));
+        field.boolean()
+    });
     section.finish();
-    UplinkDraft { interface, mtu: all(mtu), outer }
+    let carries_link_local = all(carries).map(Option::unwrap_or_default);
+    UplinkDraft { interface, mtu: all(mtu), outer, carries_link_local }
 }
 
 /// `Some(None)`: tags stay behind the SecTAG.

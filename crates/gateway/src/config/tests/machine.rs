@@ -345,7 +345,12 @@ fn passing_faults_are_marked() {
 
 #[test]
 fn uplink_mtu_is_capped_by_interface() {
-    let port = |mtu| UplinkPort { interface: InterfaceName::new("eth0").unwrap(), mtu, outer: None };
+    let port = |mtu| UplinkPort {
+        interface: InterfaceName::new("eth0").unwrap(),
+        mtu,
+        outer: None,
+        carries_link_local: false,
+    };
     assert_eq!(port(None).carries(1500), 1500);
     assert_eq!((port(Some(1300)).carries(1500), port(Some(1300)).carries(700)), (1300, 700));
 }

@@ -40,7 +40,10 @@ fn defaults_are_as_documented() {
     let config = parse(SMALLEST).unwrap();
     assert_eq!(config.field.interface.as_str(), "eth1");
     let eth0 = InterfaceName::new("eth0").unwrap();
-    assert_eq!(config.uplink, UplinkPort { interface: eth0, mtu: None, outer: None });
+    assert_eq!(
+        config.uplink,
+        UplinkPort { interface: eth0, mtu: None, outer: None, carries_link_local: false }
+    );
     assert_eq!(
         config.protection,
         Protection::Macsec(Macsec {
@@ -73,7 +76,7 @@ fn defaults_are_as_documented() {
 fn every_key_is_read() {
     let config = parse(
         "[field]\ninterface = \"eth1\"\n[uplink]\ninterface = \"eth0\"\nmtu = 1550\n\
-         vlan = \"outside\"\nvlan_id = 100\nvlan_priorities = [1, 1, 2, 3, 4, 5, 6, 7]\n\
+         carry_link_local = true\nvlan = \"outside\"\nvlan_id = 100\nvlan_priorities = [1, 1, 2, 3, 4, 5, 6, 7]\n\
          [macsec]\ncipher = \"aes-256-gcm\"\nkey_file = \"/k\"\nsci = \"02:00:00:00:00:01/7\"\nconfidentiality = false\n\
          include_sci = false\nreplay_window = 64\nvalidate = \"strict\"\n\
          [policy]\nallow = [\"profinet-rt\", \"lldp\"]\n\
@@ -87,6 +90,7 @@ fn every_key_is_read() {
     assert_eq!(config.uplink.mtu, Some(1550));
     let outer = OuterTag { vlan: VlanId::new(100), priorities: [1, 1, 2, 3, 4, 5, 6, 7] };
     assert_eq!(config.uplink.outer, Some(outer));
+    assert!(config.uplink.carries_link_local);
     let Protection::Macsec(macsec) = &config.protection else { panic!("{:?}", config.protection) };
     assert_eq!(macsec.cipher, Cipher::Named(CipherSuite::GcmAes256));
     assert_eq!(macsec.identity, Identity::Explicit(Sci([2, 0, 0, 0, 0, 1, 0, 7])));
@@ -99,7 +103,7 @@ fn every_key_is_read() {
     assert_eq!(
         *deny,
         Rule {
-            line: 19,
+            line: 20,
             direction: Direction::In,
             conditions: Conditions {
                 source: vec![AddressMatch { address: EthernetAddress([1, 0x0e, 0xcf, 0, 0, 0]), prefix: 24 }],
@@ -112,7 +116,7 @@ fn every_key_is_read() {
         }
     );
     let Conditions { ethertype, vlan, .. } = &allow.conditions;
-    assert_eq!((ethertype, vlan, allow.line), (&Ranges::one(0x88b8), &Ranges::one(7), 25));
+    assert_eq!((ethertype, vlan, allow.line), (&Ranges::one(0x88b8), &Ranges::one(7), 26));
     assert_eq!(config.run.threads, Threads::Two([Some(0), Some(1)]));
     assert_eq!((config.run.poll, config.run.priority), (Poll::Block, Some(20)));
     assert_eq!(config.state.directory, Path::new("/etc/antedate/s"));

@@ -342,3 +342,28 @@ fn igmp_is_narrowed_to_its_protocol() {
     let v6 = [0x60, 0, 0, 0, 0, 40, 2, 1].into_iter().chain([0xfe; 32]).collect::<Vec<_>>();
     assert!(matches!(kind(0x88cc, &v6), narrowest::Kind::Named(Traffic::Lldp)));
 }
+
+#[test]
+fn blocks_of_a_set_are_its_subjects() {
+    // Option, suboption, length and value of each block; Start and Stop enclose the others.
+    const START: &[u8] = &[5, 1, 0, 2, 0, 0];
+    const STOP: &[u8] = &[5, 2, 0, 2, 0, 0];
+    const NAME: &[u8] = &[2, 2, 0, 4, 0, 1, b'i', b'o'];
+    let set = |blocks: &[&[u8]]| {
+        let blocks = blocks.concat();
+        let head = [0xfe, 0xfd, 4, 0, 0, 0, 0, 1, 0, 0, 0, blocks.len() as u8];
+        frame(&[], 0x8892, &[&head[..], &blocks].concat())
+    };
+    let name = Conditions { dcp: Some(Dcp::SET_NAME), ..Conditions::default() };
+    let gate = gate(&[], vec![allow(name)]);
+    for (blocks, passes) in [
+        (&[NAME][..], true),
+        (&[START, NAME, STOP], true),
+        (&[START, START, START, NAME], false),
+        (&[START, NAME, STOP, STOP], false),
+        // The result of a name, in a request.
+        (&[&[5, 4, 0, 4, 2, 2, 0, 0]], false),
+    ] {
+        assert_eq!(gate.decide(Way::Out, &set(blocks)).passes, passes, "{blocks:02x?}");
+    }
+}

@@ -27,6 +27,7 @@ fn speaker() -> (Speaker, UdpSocket) {
         field: None,
         around: Around {
             outer: None,
+            carries_link_local: false,
             uplink: none(),
             field: none(),
             threads: Vec::new(),
