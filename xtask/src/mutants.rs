@@ -54,8 +54,8 @@ const MODULES: [Module; 10] = [
     },
     Module {
         package: "antedate-gateway",
-        tests: &["--lib", "gate::"],
-        paths: &["crates/gateway/src/frames/gate"],
+        tests: &["--lib", "frames::"],
+        paths: &["crates/gateway/src/frames/gate", "crates/gateway/src/frames/bound.rs"],
     },
     Module {
         package: "antedate-mqtt",
