@@ -1,5 +1,5 @@
 //! The two receive rings of a port. Frames with deadlines have one of their own, which is looked at
-//! before each other frame: a flood of the others fills their ring alone.
+//! before nearly each other frame: a flood of the others fills their ring alone.
 
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
@@ -12,14 +12,35 @@ use super::packet::{Next, Receiver, SLOTS};
 /// Slots of the ring of frames with deadlines: 16 ms of the 32 frames each millisecond of a dense
 /// cell.
 const URGENT_SLOTS: usize = SLOTS / 2;
+/// Frames with deadlines in a row while another waits. Who floods that ring, as anybody on the uplink
+/// can, does not silence the rest.
+const IN_A_ROW: u32 = 8;
 
 /// A port's rings.
 #[derive(Debug)]
 pub struct Lanes {
     urgent: Receiver,
     rest: Receiver,
-    /// Whether the last [`Self::peek`] was of the first.
-    took_urgent: bool,
+    turns: Turns,
+}
+
+/// Whose turn it is.
+#[derive(Debug, Default)]
+struct Turns {
+    /// Whether the last frame was urgent.
+    urgent: bool,
+    /// Urgent frames since the last other one.
+    in_a_row: u32,
+}
+
+impl Turns {
+    /// Whether the next frame is an urgent one, if there are some, and others.
+    #[inline]
+    fn next(&mut self, urgent: bool, rest: impl FnOnce() -> bool) -> bool {
+        self.urgent = urgent && (self.in_a_row < IN_A_ROW || !rest());
+        self.in_a_row = if self.urgent { self.in_a_row.saturating_add(1) } else { 0 };
+        self.urgent
+    }
 }
 
 impl Lanes {
@@ -35,7 +56,7 @@ impl Lanes {
         Ok(Self {
             urgent: open(Lane::Urgent, URGENT_SLOTS)?,
             rest: open(Lane::Rest, SLOTS)?,
-            took_urgent: false,
+            turns: Turns::default(),
         })
     }
 
@@ -60,14 +81,14 @@ impl Lanes {
     #[inline]
     #[cfg_attr(target_os = "linux", unsafe(link_section = ".text.antedate.near"))]
     pub fn peek(&mut self) -> Next<'_> {
-        self.took_urgent = self.urgent.ready();
-        if self.took_urgent { self.urgent.peek() } else { self.rest.peek() }
+        let urgent = self.urgent.ready();
+        if self.turns.next(urgent, || self.rest.ready()) { self.urgent.peek() } else { self.rest.peek() }
     }
 
     /// Returns the slot of the last [`Self::peek`] to the kernel.
     #[inline]
     pub fn release(&mut self) {
-        if self.took_urgent { self.urgent.release() } else { self.rest.release() }
+        if self.turns.urgent { self.urgent.release() } else { self.rest.release() }
     }
 
     /// Drops all frames in the rings.
@@ -101,5 +122,22 @@ impl Lanes {
                 let _ = ring.take_error();
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neither_lane_starves() {
+        let mut turns = Turns::default();
+        let taken: Vec<_> = (0..27).map(|_| turns.next(true, || true)).collect();
+        assert_eq!(taken.iter().filter(|urgent| !**urgent).count(), 3);
+        assert!(taken.chunks(9).all(|nine| nine[..8].iter().all(|urgent| *urgent)));
+        // Alone, each has all turns.
+        assert!((0..100).all(|_| turns.next(true, || false)));
+        assert!((0..100).all(|_| !turns.next(false, || true)));
+        assert!(turns.next(true, || true), "an urgent one waits for one frame at most");
     }
 }
