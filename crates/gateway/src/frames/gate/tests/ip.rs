@@ -116,8 +116,11 @@ fn extension_headers_are_followed() {
     for next in [0, 43, 60, 135] {
         assert_eq!(both(&port, &ipv6(next, &options, &inner)), (true, true), "{next}");
     }
-    let authentication = [17, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
-    assert_eq!(both(&port, &ipv6(51, &authentication, &inner)), (true, true));
+    for words in [2u8, 4] {
+        let mut authentication = vec![17, words];
+        authentication.resize((usize::from(words) + 2) * 4, 0);
+        assert_eq!(both(&port, &ipv6(51, &authentication, &inner)), (true, true));
+    }
     let first = [17, 0, 0, 1, 0, 0, 0, 9];
     assert_eq!(both(&port, &ipv6(44, &first, &inner)), (true, true), "first fragment");
     let chain = [&[60, 0, 1, 4, 0, 0, 0, 0][..], &[44, 0, 1, 4, 0, 0, 0, 0], &first].concat();
@@ -140,7 +143,10 @@ fn later_fragments_have_no_ports() {
     let later = ipv4(17, 0x0001, &datagram(4840, 1, &[]));
     let last6 = ipv6(44, &[17, 0, 0, 8, 0, 0, 0, 9], &datagram(4840, 1, &[]));
     assert_eq!(both(&port, &first), (true, true));
-    for later in [&later, &last6] {
+    let far6 = ipv6(44, &[17, 0, 1, 0, 0, 0, 0, 9], &datagram(4840, 1, &[]));
+    let cut = ipv6(44, &[17, 0, 0, 8], &[]);
+    assert_eq!(both(&udp(Conditions::default()), &cut), (false, true), "a cut header is malformed");
+    for later in [&later, &last6, &far6] {
         assert_eq!(both(&port, later), (false, true), "an allow misses it, a deny stops it");
         let protocol = udp(Conditions::default());
         assert_eq!(both(&protocol, later), (true, true));
