@@ -335,7 +335,9 @@ impl Inbound {
                 }
             }),
         });
-        ports.to.flush(&exit.counters);
+        if done > 0 {
+            ports.to.flush(&exit.counters);
+        }
         done
     }
 
