@@ -72,6 +72,8 @@ pub(crate) struct Options {
     pub(crate) keys: Option<Keys>,
     /// In place of static keys: the lines of the pre-shared key's file, for key agreement.
     pub(crate) cak: Option<String>,
+    /// More lines for `[uplink]`.
+    pub(crate) uplink: &'static str,
     /// More lines for `[macsec]`.
     pub(crate) macsec: String,
     /// The traffic that may pass.
@@ -109,7 +111,8 @@ impl Gateway {
         let _ = fs::remove_dir_all(&dir);
         fs::create_dir_all(dir.join("state")).map_err(|e| format!("{}: {e}", dir.display()))?;
         let file = dir.join("gateway.toml");
-        let mut config = String::from("[field]\ninterface = \"field\"\n[uplink]\ninterface = \"uplink\"\n");
+        let mut config =
+            format!("[field]\ninterface = \"field\"\n[uplink]\ninterface = \"uplink\"\n{}\n", options.uplink);
         let secret = |name: &str, text: &str| {
             let file = dir.join(name);
             fs::write(&file, text).map_err(|e| e.to_string())?;

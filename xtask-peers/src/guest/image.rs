@@ -28,7 +28,7 @@ const APPLETS: [&str; 12] =
     ["mount", "insmod", "cat", "stty", "poweroff", "sleep", "mkdir", "sed", "echo", "grep", "kill", "tail"];
 /// Modules for MACsec. The kernel requests `ctr` and `ghash-generic` by name at run time, so no
 /// dependency lists them. Modules for one CPU's instructions are absent from the other's kernel.
-const MODULES: [&str; 10] = [
+const MODULES: [&str; 11] = [
     "virtio_pci",
     "virtio_net",
     "ctr",
@@ -39,6 +39,7 @@ const MODULES: [&str; 10] = [
     "aes-ce-blk",
     "ghash-ce",
     "macsec",
+    "8021q",
 ];
 
 /// Modules for IEEE 802.15.4, loaded by [`load_radios`](super::Guest::load_radios) alone: two

@@ -40,6 +40,11 @@ enum Naming {
     BothEndStations,
 }
 
+/// VLAN tags in front of the SecTAG: the gateway's setting, and the guest's interface.
+const UNTAGGED: (&str, &str) = ("", "eth0");
+const TAGGED: [(&str, &str); 2] =
+    [("vlan = \"outside\"", "eth0"), ("vlan = \"outside\"\nvlan_id = 100", "eth0.100")];
+
 pub(crate) fn prepare() -> Result<(), Stop> {
     let tun = OpenOptions::new().read(true).write(true).open("/dev/net/tun");
     tun.map_err(|e| {
@@ -77,7 +82,7 @@ pub(crate) fn run() -> StepResult {
     for suite in SUITES {
         for encrypt in [true, false] {
             for naming in [Naming::Explicit, Naming::EndStation, Naming::BothEndStations] {
-                let case = Case { keys: keys(suite, naming), encrypt, naming };
+                let case = Case { keys: keys(suite, naming), encrypt, naming, tags: UNTAGGED };
                 case.run(&mut guest).map_err(|e| format!("{}: {e}", case.name()))?;
                 println!("   {}: pings of {SIZES:?} octets both ways, counters clean", case.name());
                 cases += 1;
@@ -86,8 +91,20 @@ pub(crate) fn run() -> StepResult {
         foreign_key(&mut guest, suite)?;
         println!("   {}: a foreign key gets nothing through, and both sides count InPktsNotValid", suite.0);
     }
+    // The kernel strips the tags, as a switch does at the port of a far end without VLANs.
+    guest.run("ip link add link eth0 name eth0.100 type vlan id 100")?;
+    guest.run(&format!("ip link set eth0.100 mtu {} up", net::WIRE_MTU - 4))?;
+    for tags in TAGGED {
+        let naming = Naming::Explicit;
+        let case = Case { keys: keys(SUITES[0], naming), encrypt: true, naming, tags };
+        case.run(&mut guest).map_err(|e| format!("a tag outside to {}: {e}", tags.1))?;
+        println!(
+            "   a VLAN tag in front of the SecTAG, to the kernel's {}: pings both ways, counters clean",
+            tags.1
+        );
+    }
     Ok(format!(
-        "{cases} combinations of suite, encryption and naming both ways; foreign keys refused by both"
+        "{cases} combinations of suite, encryption and naming both ways, and tags outside; foreign keys refused by both"
     ))
 }
 
@@ -100,6 +117,7 @@ struct Case {
     keys: Keys,
     encrypt: bool,
     naming: Naming,
+    tags: (&'static str, &'static str),
 }
 
 impl Case {
@@ -146,6 +164,7 @@ impl Case {
         }
         let options = Options {
             keys: Some(self.keys.clone()),
+            uplink: self.tags.0,
             macsec,
             allow: vec!["arp", "ipv4"],
             ..Options::default()
@@ -162,13 +181,13 @@ impl Case {
             Naming::EndStation | Naming::BothEndStations => "send_sci off end_station on",
         };
         let suite = self.keys.suite;
-        let gateway = self.keys.sci(0);
+        let (gateway, interface) = (self.keys.sci(0), self.tags.1);
         let numbers = |ssci: u32| {
             if self.keys.is_xpn() { format!("xpn 1 salt {SALT} ssci {ssci}") } else { "pn 1".to_string() }
         };
         for command in [
             format!(
-                "ip link add link eth0 macsec0 type macsec port 1 cipher {suite} encrypt {encrypt} {naming} protect on replay on window 0 validate strict"
+                "ip link add link {interface} macsec0 type macsec port 1 cipher {suite} encrypt {encrypt} {naming} protect on replay on window 0 validate strict"
             ),
             format!("ip macsec add macsec0 tx sa 0 {} on key 01 {key}", numbers(2)),
             format!("ip macsec add macsec0 rx sci {gateway}"),
@@ -214,7 +233,8 @@ fn connect(guest: &mut Guest) -> Result<(), String> {
 }
 
 fn foreign_key(guest: &mut Guest, suite: (&'static str, usize)) -> Result<(), String> {
-    let case = Case { keys: keys(suite, Naming::Explicit), encrypt: true, naming: Naming::Explicit };
+    let naming = Naming::Explicit;
+    let case = Case { keys: keys(suite, naming), encrypt: true, naming, tags: UNTAGGED };
     let foreign = Keys::new(suite, 0x33, case.keys.members.clone());
     let gateway = case.start()?;
     case.configure(guest, &foreign.key)?;
