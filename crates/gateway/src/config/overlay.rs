@@ -128,11 +128,17 @@ pub enum Clamp {
 }
 
 /// The DSCP of the datagrams (RFC 2474).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dscp {
-    /// The class selector of the VLAN priority, otherwise the DSCP of the inner IP packet.
-    #[default]
-    Copy,
+    /// That of the VLAN priority; without a tag the DSCP of the inner IP packet, if it is one.
+    ByPriority([u8; 8]),
     /// A fixed value.
     Fixed(u8),
+}
+
+impl Default for Dscp {
+    /// The class selectors.
+    fn default() -> Self {
+        Self::ByPriority([0, 8, 16, 24, 32, 40, 48, 56])
+    }
 }

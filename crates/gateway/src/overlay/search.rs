@@ -131,7 +131,7 @@ mod tests {
             port: 4789,
             fragmentation: LongFrames::Auto,
             tcp_mss: config::overlay::Clamp::Auto,
-            dscp: config::overlay::Dscp::Copy,
+            dscp: config::overlay::Dscp::default(),
             relay: false,
             storm_limit: 0,
             release_clock_us: 0,

@@ -229,22 +229,22 @@ fn outer_tag(section: &mut Section<'_, '_>, lines: &mut Lines) -> Option<Option<
         return None;
     }
     let id = id.map(|field| number(&field, 0..=0xffe).and_then(VlanId::new));
-    let priorities = priorities.map(|field| {
-        let table: Vec<u8> = field.array()?.iter().map(|one| number(one, 0..=7)).collect::<Option<_>>()?;
-        let count = table.len();
-        let table = <[u8; 8]>::try_from(table).ok();
-        if table.is_none() {
-            field.fault(
-                format!("has {count} priorities"),
-                "give eight: the outer priority for each of 0 to 7, as vlan_priorities = [0, 1, 2, 3, 4, 5, 6, 7]",
-            );
-        }
-        table
-    });
+    let priorities = priorities.map(|field| by_priority(&field, 7));
     let (id, priorities) = (all(id), all(priorities));
     let priorities = priorities?.unwrap_or([0, 1, 2, 3, 4, 5, 6, 7]);
     let vlan = (place == Place::Outside).then_some(id?.unwrap_or(VlanId::PRIORITY));
     Some((place != Place::Inside).then_some(OuterTag { vlan, priorities }))
+}
+
+/// A table with a value for each VLAN priority.
+fn by_priority(field: &Field<'_, '_>, most: u64) -> Option<[u8; 8]> {
+    let table: Vec<u8> = field.array()?.iter().map(|one| number(one, 0..=most)).collect::<Option<_>>()?;
+    let count = table.len();
+    let table = <[u8; 8]>::try_from(table).ok();
+    if table.is_none() {
+        field.fault(format!("has {count} values"), "give eight, for the priorities 0 to 7");
+    }
+    table
 }
 
 fn interface(

@@ -8,7 +8,7 @@ use antedate_wire::EthernetAddress;
 use antedate_wire::vxlan::{self, Vni};
 
 use super::endpoint::{self, Endpoint};
-use super::{U16_MAX, all, number, path};
+use super::{U16_MAX, all, by_priority, number, path};
 use crate::config::Lines;
 use crate::config::keys::is_member_name;
 use crate::config::overlay::{
@@ -69,7 +69,8 @@ pub(super) fn overlay(
         None => number(&field, 536..=9000).map(Clamp::At),
     });
     let dscp = section.get("dscp").map(|field| match field.as_string() {
-        Some(_) => field.one_of("a class", &[("copy", Dscp::Copy), ("off", Dscp::Fixed(0))]),
+        Some(_) => field.one_of("a class", &[("copy", Dscp::default()), ("off", Dscp::Fixed(0))]),
+        None if field.is_array() => by_priority(&field, 63).map(Dscp::ByPriority),
         None => number(&field, 0..=63).map(Dscp::Fixed),
     });
     let relay = section.get("relay").map(|field| field.boolean());

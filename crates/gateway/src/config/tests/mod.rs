@@ -155,6 +155,38 @@ fn bounds_belong_to_what_passes() {
 }
 
 #[test]
+fn classes_follow_the_priority() {
+    let read = |dscp: &str| {
+        let text = format!(
+            "[field]\ninterface = \"a\"\n[uplink]\ninterface = \"b\"\n[overlay]\nprivate_key_file = \"k\"\n\
+             address = \"10.66.0.1\"\nvni = 42\n{dscp}\n[[overlay.peer]]\nname = \"p\"\naddress = \"10.66.0.2\"\n\
+             public_key = \"AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE=\"\n"
+        );
+        parse(&text).map(|config| match config.protection {
+            Protection::Overlay(overlay) => overlay.dscp,
+            other => panic!("{other:?}"),
+        })
+    };
+    let selectors = [0, 8, 16, 24, 32, 40, 48, 56];
+    for (line, dscp) in [
+        ("", overlay::Dscp::ByPriority(selectors)),
+        ("dscp = \"copy\"", overlay::Dscp::ByPriority(selectors)),
+        ("dscp = \"off\"", overlay::Dscp::Fixed(0)),
+        ("dscp = 46", overlay::Dscp::Fixed(46)),
+        ("dscp = [0, 8, 16, 24, 32, 40, 46, 48]", overlay::Dscp::ByPriority([0, 8, 16, 24, 32, 40, 46, 48])),
+    ] {
+        assert_eq!(read(line), Ok(dscp), "{line}");
+    }
+    for (line, fault) in [
+        ("dscp = [0, 8]", "g.toml:9: overlay.dscp: has 2 values"),
+        ("dscp = [0, 8, 16, 24, 32, 40, 46, 64]", "64 is out of range"),
+    ] {
+        let found = read(line).unwrap_err();
+        assert!(found.contains(fault), "{line}: {found}");
+    }
+}
+
+#[test]
 fn outer_tags_have_a_place() {
     const HEAD: &str = "[field]\ninterface = \"eth1\"\n[uplink]\ninterface = \"eth0\"\n";
     let read = |lines: &str| parse(&format!("{HEAD}{lines}\n[macsec]\nkey_file = \"k\"\n"));
@@ -172,7 +204,7 @@ fn outer_tags_have_a_place() {
         ("vlan = \"copy\"\nvlan_id = 7", "g.toml:6: uplink.vlan_id: belongs to vlan = \"outside\""),
         ("vlan = \"outside\"\nvlan_id = 4095", "g.toml:6: uplink.vlan_id: 4095 is out of range"),
         ("vlan_priorities = [0]", "g.toml:5: uplink.vlan_priorities: belongs to a tag outside"),
-        ("vlan = \"copy\"\nvlan_priorities = [0]", "g.toml:6: uplink.vlan_priorities: has 1 priorities"),
+        ("vlan = \"copy\"\nvlan_priorities = [0]", "g.toml:6: uplink.vlan_priorities: has 1 values"),
         ("vlan = \"copy\"\nvlan_priorities = [0, 1, 2, 3, 4, 5, 6, 8]", "8 is out of range"),
     ] {
         let found = read(lines).unwrap_err();
