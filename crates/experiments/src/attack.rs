@@ -77,7 +77,7 @@ const ALL: [Attack; 27] = [
         &["InPktsNotUsingSA", "InPktsUnusedSA", "InPktsNotValid"],
     ),
     frames("channels", forge::channels, &["InPktsUnknownSCI", "InPktsNoSCI"]),
-    frames("vlan-hopping", forge::stacked_tags, &["InPktsNoTag", "InPktsBadTag"]),
+    frames("vlan-hopping", forge::stacked_tags, &["InPktsNoTag", "InPktsLate"]),
     frames("llc-snap", forge::llc_snap, &["InPktsNoTag"]),
     frames("nested", forge::nested, &["InPktsNotValid", "InPktsBadTag"]),
     frames("dcp-set", forge::dcp, &["InPktsNoTag"]),
