@@ -363,6 +363,7 @@ fn blocks_of_a_set_are_its_subjects() {
         (&[START, NAME, STOP, STOP], false),
         // The result of a name, in a request.
         (&[&[5, 4, 0, 4, 2, 2, 0, 0]], false),
+        (&[&[5, 4, 0, 6, 0, 0, 2, 2, 0, 0]], false),
     ] {
         assert_eq!(gate.decide(Way::Out, &set(blocks)).passes, passes, "{blocks:02x?}");
     }
