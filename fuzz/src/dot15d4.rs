@@ -1,5 +1,7 @@
 //! IEEE 802.15.4: the parser, and frames that a device receives.
 
+use std::hash::{DefaultHasher, Hasher};
+
 use antedate_channel::dot15d4::tsch::{
     Action, Cell, CellKind, Heard, Node, NodeConfig, Outcome, Schedule, Slotframe,
 };
@@ -37,13 +39,13 @@ const PAN: PanId = PanId(0xabcd);
 const SENDER: ExtendedAddress = ExtendedAddress([2, 0, 0, 0, 0, 0, 0, 1]);
 const RECEIVER: ExtendedAddress = ExtendedAddress([2, 0, 0, 0, 0, 0, 0, 2]);
 
-fn device(own: ExtendedAddress, peer: ExtendedAddress, nonces: NonceKind, octet: u8) -> Security {
+fn device(own: ExtendedAddress, peer: ExtendedAddress, nonces: NonceKind, key: [u8; 16]) -> Security {
     let policy = Policy::uniform(Levels::AUTHENTICATED);
     let mut security =
         Security::new(Config { extended: own, pan: PAN, short: None, policy, enc_without_mic: false });
     security.add_device(Device { pan: PAN, extended: peer, short: None, exempt: false });
     let lookup = KeyLookup::Identified(KeyIdentifier::Index(1));
-    let key = KeyConfig::fresh(lookup, LinkKey::new([octet; 16]), nonces);
+    let key = KeyConfig::fresh(lookup, LinkKey::new(key), nonces);
     security.install_key(key).expect("a first key");
     security
 }
@@ -57,12 +59,12 @@ pub fn dot15d4_unsecure(data: &[u8]) {
     let asn = Asn::new(u64::from(*head) << 8);
     let mut out = vec![0; data.len() + 256];
     // Nothing is ever secured under this receiver's key.
-    let mut foreign = device(RECEIVER, SENDER, nonces, 8);
+    let mut foreign = device(RECEIVER, SENDER, nonces, [8; 16]);
     assert!(foreign.unsecure(data, asn, Some(SENDER), &mut out).is_err(), "a forgery came out");
     assert_eq!(foreign.received().refused(), 1);
 
-    let mut sender = device(SENDER, RECEIVER, nonces, 9);
-    let mut receiver = device(RECEIVER, SENDER, nonces, 9);
+    let mut sender = device(SENDER, RECEIVER, nonces, [9; 16]);
+    let mut receiver = device(RECEIVER, SENDER, nonces, [9; 16]);
     let addressing = Addressing::within(PAN, Address::Extended(RECEIVER), Address::Extended(SENDER));
     let payload: Vec<u8> = (0..head >> 3).collect();
     let protection = Protection { level: SecurityLevel::from_bits(level), key: KeyIdentifier::Index(1) };
@@ -90,12 +92,29 @@ pub fn dot15d4_unsecure(data: &[u8]) {
 }
 
 /// A node with a dedicated cell in every slot.
-fn node(own: ExtendedAddress, peer: ExtendedAddress, kind: CellKind, level: SecurityLevel) -> Node {
+/// A key that no other input has.
+fn key_of(data: &[u8]) -> [u8; 16] {
+    let half = |begin: u8| {
+        let mut hasher = DefaultHasher::new();
+        hasher.write_u8(begin);
+        hasher.write(data);
+        hasher.finish().to_ne_bytes()
+    };
+    std::array::from_fn(|at| [half(0), half(1)][at / 8][at % 8])
+}
+
+fn node(
+    own: ExtendedAddress,
+    peer: ExtendedAddress,
+    kind: CellKind,
+    level: SecurityLevel,
+    key: [u8; 16],
+) -> Node {
     let cell = Cell { slot: 0, channel_offset: 0, kind, neighbour: Some(peer) };
     let schedule = Schedule::new(vec![Slotframe { length: 1, cells: vec![cell] }], vec![11, 26]);
     let protection = Protection { level, key: KeyIdentifier::Index(1) };
     let asn = Asn::new(99).expect("a small number");
-    let security = device(own, peer, NonceKind::Asn, 9);
+    let security = device(own, peer, NonceKind::Asn, key);
     Node::new(security, schedule.expect("a schedule"), NodeConfig::new(protection), asn, 1)
 }
 
@@ -105,8 +124,10 @@ fn node(own: ExtendedAddress, peer: ExtendedAddress, kind: CellKind, level: Secu
 pub fn dot15d4_node(data: &[u8]) {
     let [head, data @ ..] = data else { return };
     let level = SecurityLevel::from_bits([1, 2, 3, 5, 6, 7, 5, 6][usize::from(head & 7)]);
-    let mut sender = node(SENDER, RECEIVER, CellKind::Transmit, level);
-    let mut receiver = node(RECEIVER, SENDER, CellKind::Receive, level);
+    // A key of this input alone: the fuzzer learns the frames of others from comparisons.
+    let key = key_of(data);
+    let mut sender = node(SENDER, RECEIVER, CellKind::Transmit, level, key);
+    let mut receiver = node(RECEIVER, SENDER, CellKind::Receive, level, key);
     let (mut queued, mut delivered, mut old_ack) = (0u8, Vec::new(), Vec::new());
     let (rounds, _) = data.as_chunks::<4>();
     for (slot, [what, at, change, extra]) in rounds.iter().take(24).enumerate() {

@@ -368,3 +368,29 @@ fn blocks_of_a_set_are_its_subjects() {
         assert_eq!(gate.decide(Way::Out, &set(blocks)).passes, passes, "{blocks:02x?}");
     }
 }
+
+#[test]
+fn narrowest_rule_has_all_that_tells() {
+    let rule = |frame: &[u8]| match narrowest::Narrowest::default().of(frame) {
+        narrowest::Kind::Rule(conditions) => *conditions,
+        _ => panic!("{frame:02x?}"),
+    };
+    let llc = rule(&frame(&[], 3, &[0x36, 0x37, 3]));
+    assert_eq!((llc.dsap, llc.ssap), (Ranges::one(0x36), Ranges::one(0x37)));
+    // Neither a length nor an EtherType.
+    let between = frame(&[], 0x05ee, &[]);
+    assert!(matches!(narrowest::Narrowest::default().of(&between), narrowest::Kind::Nothing));
+    // A later fragment, first of UDP, then of what its first fragment tells.
+    let fragment = |next: u8| {
+        let mut packet = vec![0x60, 0, 0, 0, 0, 16, 44, 64];
+        packet.extend([&[0xfd; 16][..], &[0xfe; 16], &[next, 0, 0, 8, 0, 0, 0, 9], &[0; 8]].concat());
+        frame(&[], 0x86dd, &packet)
+    };
+    let later = rule(&fragment(17));
+    assert_eq!((&later.ethertype, later.later_fragment), (&Ranges::one(0x86dd), Some(true)));
+    assert_eq!(later.ip_protocol, Ranges::one(17));
+    let whole =
+        |octet: u8| vec![IpPrefix { address: std::net::Ipv6Addr::from([octet; 16]).into(), prefix: 128 }];
+    assert_eq!((later.source_ip, later.destination_ip), (whole(0xfd), whole(0xfe)));
+    assert_eq!(rule(&fragment(60)).ip_protocol, Ranges::default());
+}
