@@ -12,7 +12,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// A shorter connection probably ended for a lasting reason; this many in a row are an error without
 /// `--keep-trying`.
 const SHORT: Duration = Duration::from_secs(5);
-const SHORT_MAX: u32 = 8;
+const SHORT_MAX: u32 = 5;
 /// Pause between two lines of the log on the same outage or on connections that end again and again.
 const SILENCE: Duration = Duration::from_secs(60);
 
@@ -21,7 +21,9 @@ const SILENCE: Duration = Duration::from_secs(60);
 pub(super) enum GivenUp {
     #[error("no connection to {broker}: {why}")]
     Absent { broker: String, why: String },
-    #[error("the connection ends again and again: {why}")]
+    #[error(
+        "the connection ends again and again: {why} (remedy: read the broker's log: an access list, a message that is too long, or a second client of the same name)"
+    )]
     Short { why: String },
     #[error("no connection to {broker} for {seconds} s: {why}")]
     Long { broker: String, seconds: u64, why: String },
@@ -139,10 +141,12 @@ mod tests {
         let (mut patient, mut hasty) = (Outage::new(true), Outage::new(false));
         let short = Some(Duration::from_millis(1));
         for _ in 1..SHORT_MAX {
-            patient.over("b");
             hasty.over("b");
-            patient.lost("b", "closed", short).expect("another attempt");
             hasty.lost("b", "closed", short).expect("another attempt");
+        }
+        for _ in 0..7 {
+            patient.over("b");
+            patient.lost("b", "closed", short).expect("another attempt");
         }
         assert!(hasty.lost("b", "closed", short).is_err_and(|why| matches!(why, GivenUp::Short { .. })));
         assert!(patient.lost("b", "closed", short).expect("patience") >= LONGEST);
