@@ -55,7 +55,7 @@ pub fn mka(data: &[u8]) {
     }
 }
 
-/// The echo of Antedate gateways, and their form of frames to link-local groups.
+/// The echo and the hello of Antedate gateways, and their form of frames to link-local groups.
 pub fn echo(data: &[u8]) {
     let mut carried = data.to_vec();
     if let Ok(frame) = link_local::restore(&mut carried) {
@@ -68,6 +68,13 @@ pub fn echo(data: &[u8]) {
         let mut out = [0xff; antedate_wire::echo::ECHO_LEN];
         repr.emit(&mut out).expect("an echo fits");
         assert_eq!(out[..48], data[..48]);
+    }
+    if let Ok(hello) = antedate_wire::hello::Repr::parse(data) {
+        let mut out = [0xff; antedate_wire::hello::HELLO_LEN];
+        hello.emit(&mut out);
+        // Destination and the unused bits of the state are not compared.
+        assert_eq!(out[6..38], data[6..38]);
+        assert_eq!(out[38], data[38] & 1);
     }
 }
 

@@ -20,7 +20,8 @@ use crate::mka::OUI_ANTEDATE;
 use crate::{Error, Result};
 
 /// The EtherType and the protocol identifier.
-const PROTOCOL: [u8; 7] = [0x88, 0xb7, OUI_ANTEDATE[0], OUI_ANTEDATE[1], OUI_ANTEDATE[2], 0x00, 0x01];
+pub(crate) const PROTOCOL: [u8; 7] =
+    [0x88, 0xb7, OUI_ANTEDATE[0], OUI_ANTEDATE[1], OUI_ANTEDATE[2], 0x00, 0x01];
 
 /// Octets of the shortest echo, which is also the shortest frame on the wire.
 pub const ECHO_LEN: usize = MIN_FRAME_LEN;
@@ -51,7 +52,8 @@ mod field {
     pub(super) const END: usize = 48;
 }
 
-/// Whether a frame is an echo. Such a frame never passes between a gateway's ports.
+/// Whether a frame is an echo, or a [hello](crate::hello). Such a frame never passes between a
+/// gateway's ports.
 #[inline]
 pub fn is_echo(frame: &[u8]) -> bool {
     frame.get(field::PROTOCOL) == Some(&PROTOCOL)

@@ -45,6 +45,7 @@ pub mod dtls;
 pub mod echo;
 pub mod ethernet;
 pub mod goose;
+pub mod hello;
 pub mod ip;
 pub mod ipv4;
 pub mod ipv6;

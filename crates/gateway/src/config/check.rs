@@ -412,6 +412,9 @@ pub(super) fn without_macsec(draft: &Draft, faults: &mut Vec<Fault>) {
     if draft.uplink.carries_link_local == Some(true) {
         fault("uplink.carry_link_local", "remove the line");
     }
+    if draft.link_loss.is_some_and(|settings| settings.is_some()) {
+        fault("link_loss", "remove [link_loss]");
+    }
     if draft.flows.as_ref().is_some_and(Option::is_some) {
         fault("flows", "remove tables and [[flows.shape]]");
     }

@@ -3,8 +3,8 @@
 //! - this file: the types of a configuration. They hold legal settings only.
 //! - [`policy`]: the types of `[policy]`
 //! - [`macsec`], [`overlay`]: the types of `[macsec]` and `[overlay]`
-//! - [`agreement`], [`express`], [`uplink`], [`sci`], [`state`]: settings and names that other
-//!   folders use
+//! - [`agreement`], [`express`], [`link_loss`], [`uplink`], [`sci`], [`state`]: settings and names
+//!   that other folders use
 //! - [`keys`], [`cak`], [`tunnel_keys`]: key files
 //! - `read`: parses the text, and reports all faults together
 //! - [`host`]: the host around a gateway
@@ -18,6 +18,7 @@ pub mod check;
 pub mod express;
 pub mod host;
 pub mod keys;
+pub mod link_loss;
 pub mod machine;
 pub mod macsec;
 pub mod overlay;
@@ -41,6 +42,7 @@ use antedate_channel::macsec::FlowShape;
 use antedate_wire::EtherType;
 
 pub use check::{Checked, Keyed, check};
+use link_loss::LinkLoss;
 pub use macsec::{Cipher, Fragmentation, Identity, Keys, Macsec, SciMode};
 pub use overlay::Overlay;
 pub use policy::Policy;
@@ -83,6 +85,8 @@ pub struct Config {
     pub uplink: UplinkPort,
     /// The protection of frames on the uplink.
     pub protection: Protection,
+    /// Link loss forwarding, if any.
+    pub link_loss: Option<LinkLoss>,
     /// The express channel, if any.
     pub express: Option<Express>,
     /// Flows with a fixed shape, if any.

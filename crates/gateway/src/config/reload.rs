@@ -158,6 +158,7 @@ impl Changed<'_> {
             field,
             uplink,
             protection,
+            link_loss,
             express,
             flows: _,
             watchdog_cycles: _,
@@ -179,6 +180,7 @@ impl Changed<'_> {
             "the other gateways expect the same",
         );
         keep("uplink.vlan", uplink.outer == new.uplink.outer, "the other gateways expect the tag");
+        keep("link_loss", *link_loss == new.link_loss, "its thread is started with it");
         let Run { threads, poll: _, priority, prepare, qdisc_bypass, max_age: _ } = run;
         const THREADS: &str = "the threads are started with it, and have given up the right to change it";
         keep(threads_key(self.old, new), *threads == new.run.threads, THREADS);

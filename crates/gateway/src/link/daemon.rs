@@ -5,6 +5,7 @@
 //! handles frames.
 
 mod interfaces;
+pub mod link_loss;
 mod path_mtu;
 mod reload;
 
@@ -93,6 +94,7 @@ pub fn run(checked: &Checked, stop: &AtomicBool, hangup: &Hangup) -> Result<(), 
                 life.sign();
             }
             supervisor.follow();
+            supervisor.tell_members();
         }
         if every(SUMMARY, round) {
             supervisor.summary();
@@ -134,6 +136,7 @@ struct Supervisor<'a> {
     surroundings: Surroundings,
     probes: Probes,
     metrics: Metrics,
+    link_loss: Option<link_loss::Runs>,
     _server: Server,
 }
 
@@ -241,6 +244,7 @@ impl<'a> Supervisor<'a> {
             desk,
             overhead: path_mtu::overhead(checked),
             path: Mutex::default(),
+            link_loss: Arc::default(),
         });
         let agreement = match &checked.protection {
             Keyed::Agreed { macsec, settings, cak, own } => {
@@ -267,6 +271,13 @@ impl<'a> Supervisor<'a> {
             }
             _ => None,
         };
+        let link_loss = match &answers.desk {
+            Some(desk) => {
+                let (desk, view) = (Arc::clone(desk), Arc::clone(&answers.link_loss));
+                link_loss::start(checked, desk, view, Arc::clone(&watch))?
+            }
+            None => None,
+        };
         let server = control::serve(socket, &config.control.socket, answers.clone())?;
         metrics.apply(shows, answers.clone());
         let watched = |interface: &Interface| Watched { interface: interface.clone(), up: is_up(interface) };
@@ -290,6 +301,7 @@ impl<'a> Supervisor<'a> {
             surroundings: Surroundings::new(&checked.field, &checked.uplink, true),
             probes: Probes::default(),
             metrics,
+            link_loss,
             _server: server,
             config,
         };
@@ -400,6 +412,14 @@ impl<'a> Supervisor<'a> {
         }
     }
 
+    /// Tells link loss forwarding which members key agreement knows to be live.
+    fn tell_members(&self) {
+        if self.link_loss.is_some() && self.agreement.is_some() {
+            let members = self.answers.members().into_iter().map(|(sci, ..)| sci).collect();
+            *lock(&self.answers.link_loss.members) = members;
+        }
+    }
+
     /// Logs an error, at most once a minute.
     fn complain(&mut self, what: &str) {
         let now = Instant::now();
@@ -423,6 +443,7 @@ impl<'a> Supervisor<'a> {
     }
 
     fn stop(mut self) -> Result<(), Fault> {
+        drop(self.link_loss.take());
         // Its thread may wait for answers of the forwarding threads, which still run.
         drop(self.agreement.take());
         self.post(|| Message::Stop);

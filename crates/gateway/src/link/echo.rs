@@ -10,8 +10,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use antedate_wire::echo::{ECHO_LEN, Kind, Repr};
+use antedate_wire::hello::{self, HELLO_LEN, is_hello};
 use antedate_wire::{EthernetAddress, Sci};
 
+use crate::link::hello::Hellos;
 use crate::link::message::Message;
 use crate::run::lock;
 use crate::run::mailbox::Mailbox;
@@ -65,6 +67,8 @@ pub struct Desk {
     waiting: Mutex<Vec<Waiting>>,
     /// The current second and the answers in it.
     answered: Mutex<(u64, u32)>,
+    /// The gateways that say hello.
+    pub hellos: Hellos,
 }
 
 #[derive(Debug)]
@@ -89,6 +93,7 @@ impl Desk {
             next: AtomicU32::new(1),
             waiting: Mutex::default(),
             answered: Mutex::default(),
+            hellos: Hellos::default(),
         }
     }
 
@@ -140,10 +145,28 @@ impl Desk {
         }
     }
 
-    /// Takes an authenticated echo from the uplink.
+    /// Says hello to the other gateways.
+    pub fn say_hello(&self, interval: Duration, field_down: bool) {
+        let hello = hello::Repr {
+            source: self.source,
+            id: self.id,
+            sequence: self.next.fetch_add(1, Ordering::Relaxed),
+            from: self.own,
+            interval_ms: interval.as_millis() as u16,
+            field_down,
+        };
+        let mut frame = [0; HELLO_LEN];
+        hello.emit(&mut frame);
+        self.out.post(Message::Echo(frame.to_vec()));
+    }
+
+    /// Takes an authenticated echo or hello from the uplink.
     #[cold]
     #[inline(never)]
     pub fn heard(&self, frame: &[u8]) {
+        if is_hello(frame) {
+            return self.hellos.heard(frame);
+        }
         let Ok(echo) = Repr::parse(frame) else { return };
         match echo.kind {
             Kind::Request
@@ -191,6 +214,7 @@ impl Desk {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::link::hello::Far;
 
     fn desk(number: u8) -> (Desk, Arc<Mailbox<Message>>) {
         let out = Arc::new(Mailbox::new().unwrap());
@@ -221,6 +245,18 @@ mod tests {
         a.heard(&answer);
         let got = answers.try_recv().unwrap();
         assert_eq!((got.sequence, got.from, got.heard, got.len), (sequence, b.own, 1000, 200));
+    }
+
+    #[test]
+    fn hello_is_noted_and_not_answered() {
+        let ((a, from_a), (b, from_b)) = (desk(1), desk(2));
+        assert_eq!(b.hellos.far(&[], thread::now()), Far::Unknown);
+        for field_down in [true, false] {
+            a.say_hello(Duration::from_secs(1), field_down);
+            b.heard(&sent(&from_a));
+            assert_eq!(b.hellos.far(&[], thread::now()), Far::There { field_down });
+        }
+        assert!(from_b.take().is_none());
     }
 
     #[test]

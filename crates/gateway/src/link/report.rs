@@ -13,6 +13,7 @@ use antedate_wire::{EthernetAddress, Sci};
 use crate::config::express::express_sci;
 use crate::frames::gate::{Gate, Way};
 use crate::link::agreement;
+use crate::link::daemon::link_loss;
 use crate::link::echo::{Ask, Desk, LONGEST};
 use crate::link::message::Message;
 use crate::link::snapshot::Snapshot;
@@ -65,6 +66,8 @@ pub struct Answers {
     pub overhead: usize,
     /// The path MTU, and when it changed.
     pub path: Mutex<Option<(usize, Instant)>>,
+    /// Link loss forwarding.
+    pub link_loss: Arc<link_loss::View>,
 }
 
 /// The reason for not changing the association.
@@ -189,6 +192,7 @@ impl StatusSource for Answers {
             flows: document([&self.out.flows, &self.inward.flows]),
             threads: self.shares.threads(&self.about, &snapshot.waits, &self.places),
             macsec: self.macsec(&snapshot),
+            link_loss: self.about.link_loss.then(|| self.link_loss.document()),
             ..self.about.head()
         }
     }

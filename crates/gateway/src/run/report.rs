@@ -42,6 +42,8 @@ pub struct About {
     pub protection: &'static str,
     poll: Mutex<Poll>,
     pub(crate) macsec: Option<(String, Sci, BTreeMap<Sci, String>)>,
+    /// Whether links are forwarded.
+    pub(crate) link_loss: bool,
 }
 
 impl About {
@@ -68,6 +70,7 @@ impl About {
             },
             poll: Mutex::new(checked.config.run.poll),
             macsec,
+            link_loss: checked.config.link_loss.is_some(),
         }
     }
 

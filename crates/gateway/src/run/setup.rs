@@ -114,6 +114,14 @@ pub fn sockets_only() {
     }
 }
 
+/// Gives up the calling thread's capabilities but the one that sets interfaces up and down. Logs a
+/// refusal at the level `debug`, as [`sockets_only`] does.
+pub fn interfaces_only() {
+    if let Err(error) = confine::keep(&[Capability::NetAdmin]) {
+        tracing::debug!(%error, "a thread keeps capabilities that it does not need");
+    }
+}
+
 /// Locks all memory of the gateway, whose threads and rings are there, and gives up the main
 /// thread's capabilities. Logs a refusal.
 pub fn settle() {

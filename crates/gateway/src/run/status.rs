@@ -36,6 +36,9 @@ pub struct Status {
     /// The cyclic flows, if they are watched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flows: Option<Flows>,
+    /// Link loss forwarding, if configured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub link_loss: Option<LinkLoss>,
     /// The forwarding threads.
     pub threads: Vec<Thread>,
     /// MACsec, if in use.
@@ -62,6 +65,17 @@ pub struct Warning {
     pub count: u64,
     /// Whether it may last in a healthy network.
     pub notice: bool,
+}
+
+/// Link loss forwarding.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct LinkLoss {
+    /// Whether the field port is taken down.
+    pub lowered: bool,
+    /// The cause, or empty.
+    pub cause: String,
+    /// How often it was taken down.
+    pub times: u64,
 }
 
 /// A port.

@@ -44,6 +44,8 @@ pub enum Trouble {
     StaleFrames,
     /// More frames come than the policy bounds.
     Storm,
+    /// The field port was taken down, since frames cannot reach the far machines.
+    FieldLowered,
     /// A cyclic flow stopped, although the link of its port is up.
     FlowStopped,
     /// A setting of the host takes frames of a port, or carries them past the gateway.
@@ -81,7 +83,7 @@ const fn words(name: &'static str, warning: &'static str, remedy: &'static str, 
 
 impl Trouble {
     /// All conditions.
-    pub const ALL: [Self; 28] = [
+    pub const ALL: [Self; 29] = [
         Self::Alone,
         Self::Unheard,
         Self::OtherCak,
@@ -102,6 +104,7 @@ impl Trouble {
         Self::OwnSci,
         Self::StaleFrames,
         Self::Storm,
+        Self::FieldLowered,
         Self::FlowStopped,
         Self::Host,
         Self::NoSession,
@@ -235,6 +238,12 @@ impl Trouble {
                 "more frames come than the policy bounds, and the rest is dropped",
                 "look at the machine with this address, and for a loop behind this port; if the traffic is wanted, raise the bound in [policy]",
                 "frames stay within the bounds",
+            ),
+            Self::FieldLowered => words(
+                "field-lowered",
+                "the field port is taken down, so that the machines see that the way is interrupted",
+                "restore the link that is named: the uplink, the other gateway or the cable behind it; the field port then comes back by itself",
+                "the field port is set up again",
             ),
             Self::FlowStopped => words(
                 "flow-stopped",

@@ -140,6 +140,22 @@ pub fn link_up(name: &str) -> Option<bool> {
     Some(flags & wanted == wanted)
 }
 
+/// Sets an interface up or down, as `ip link set` does. Needs `CAP_NET_ADMIN`.
+///
+/// # Errors
+/// When there is no such interface, or the capability is missing.
+pub fn set_up(name: &str, up: bool) -> io::Result<()> {
+    let request = Request::new(name)?;
+    let mut ifreq = request.ask(libc::SIOCGIFFLAGS)?;
+    // SAFETY: a successful call of this request fills this member of the union.
+    let flags = unsafe { ifreq.ifr_ifru.ifru_flags };
+    let mask = libc::IFF_UP as i16;
+    ifreq.ifr_ifru.ifru_flags = if up { flags | mask } else { flags & !mask };
+    // SAFETY: the request reads the one ifreq at the pointer.
+    check(unsafe { libc::ioctl(request.socket.as_raw_fd(), libc::SIOCSIFFLAGS as libc::Ioctl, &mut ifreq) })
+        .map(drop)
+}
+
 /// The current MTU of an interface. `None` when there is no such interface.
 #[must_use]
 pub fn mtu(name: &str) -> Option<usize> {
@@ -257,6 +273,7 @@ mod tests {
         for name in ["antedate-none", "", "../lo", "a\0b", "a-name-that-is-longer-than-any-name"] {
             assert_eq!(Interface::find(name).unwrap_err().kind(), io::ErrorKind::NotFound, "{name:?}");
             assert_eq!(link_up(name), None);
+            assert!(set_up(name, true).is_err());
         }
     }
 }

@@ -9,6 +9,7 @@ use std::ptr;
 use super::route::find;
 use super::{check, set_option};
 
+const REQUEST: u16 = 1;
 const REQUEST_DUMP: u16 = 0x301;
 const DONE: u16 = 3;
 const ERROR: u16 = 2;
@@ -20,6 +21,9 @@ const GET_ADDRESS: u16 = 22;
 const HEADER: usize = 16;
 const LINK_HEAD: usize = 16;
 const ADDRESS_HEAD: usize = 8;
+/// The flags of an interface that is up, and has a carrier.
+const UP: u32 = libc::IFF_UP as u32;
+const LOWER_UP: u32 = 1 << 16;
 /// Attributes of a link.
 const NAME: u16 = 3;
 const LOWER: u16 = 5;
@@ -71,6 +75,24 @@ pub fn links() -> io::Result<Vec<Link>> {
     Ok(links)
 }
 
+/// Whether the interface with this index is up and has a carrier at this moment. The flag that
+/// `netdevice(7)` shows may follow a second later.
+///
+/// # Errors
+/// As for [`links`], and when there is no such interface.
+pub fn carrier(index: i32) -> io::Result<bool> {
+    let mut body = [0; LINK_HEAD];
+    body[4..8].copy_from_slice(&index.to_ne_bytes());
+    let mut flags = None;
+    ask(REQUEST, GET_LINK, &body, |kind, body| {
+        if let (NEW_LINK, Some(octets)) = (kind, body.get(8..).and_then(<[u8]>::first_chunk)) {
+            flags = Some(u32::from_ne_bytes(*octets));
+        }
+    })?;
+    let flags = flags.ok_or(io::ErrorKind::NotFound)?;
+    Ok(flags & (UP | LOWER_UP) == UP | LOWER_UP)
+}
+
 /// All addresses, with the indices of their interfaces.
 ///
 /// # Errors
@@ -118,12 +140,17 @@ fn address(body: &[u8]) -> Option<(i32, IpAddr)> {
     Some((number(head.get(4..))?, address))
 }
 
+/// As [`ask`], for all of a kind.
+fn dump(question: u16, body: &[u8], each: impl FnMut(u16, &[u8])) -> io::Result<()> {
+    ask(REQUEST_DUMP, question, body, each)
+}
+
 /// Passes each message of an answer to `each`, without its header.
-fn dump(question: u16, body: &[u8], mut each: impl FnMut(u16, &[u8])) -> io::Result<()> {
+fn ask(flags: u16, question: u16, body: &[u8], mut each: impl FnMut(u16, &[u8])) -> io::Result<()> {
     let socket = socket(0)?;
     let mut message = ((HEADER + body.len()) as u32).to_ne_bytes().to_vec();
     message.extend(question.to_ne_bytes());
-    message.extend(REQUEST_DUMP.to_ne_bytes());
+    message.extend(flags.to_ne_bytes());
     message.extend([0; 8]);
     message.extend(body);
     // SAFETY: pointer and length describe `message`, which the kernel only reads.
@@ -153,7 +180,7 @@ fn dump(question: u16, body: &[u8], mut each: impl FnMut(u16, &[u8])) -> io::Res
             }
             rest = rest.get(end.next_multiple_of(4)..).unwrap_or_default();
         }
-        if length == 0 {
+        if length == 0 || flags == REQUEST {
             return Ok(());
         }
     }
@@ -223,5 +250,7 @@ mod tests {
         // A new network namespace has a loopback that is down, without an address.
         assert!(addresses().unwrap().iter().all(|(index, _)| links.iter().any(|link| link.index == *index)));
         assert!(!Changes::open().unwrap().any());
+        assert!(carrier(lo.index).is_ok());
+        assert!(carrier(i32::MAX).is_err());
     }
 }

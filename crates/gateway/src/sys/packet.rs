@@ -587,10 +587,10 @@ impl Sender {
     #[inline]
     pub fn send(&self, frame: &[u8]) -> io::Result<()> {
         // SAFETY: pointer and length describe `frame`; the kernel only reads it.
-        let sent = unsafe {
+        let send = || unsafe {
             libc::send(self.socket.as_raw_fd(), frame.as_ptr().cast(), frame.len(), libc::MSG_DONTWAIT)
         };
-        if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+        if send() < 0 { again(send) } else { Ok(()) }
     }
 
     /// As [`Self::send`], with a VLAN tag behind the addresses.
@@ -609,9 +609,17 @@ impl Sender {
         (message.msg_iov, message.msg_iovlen) = (parts.as_mut_ptr(), parts.len());
         // SAFETY: the message has three parts, each of them borrowed by this call; the kernel only
         // reads them.
-        let sent = unsafe { libc::sendmsg(self.socket.as_raw_fd(), &message, libc::MSG_DONTWAIT) };
-        if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+        let send = || unsafe { libc::sendmsg(self.socket.as_raw_fd(), &message, libc::MSG_DONTWAIT) };
+        if send() < 0 { again(send) } else { Ok(()) }
     }
+}
+
+/// After a failed send: the kernel reports a link that was down once, at the first send after it,
+/// even if the link is back.
+#[cold]
+fn again(send: impl Fn() -> isize) -> io::Result<()> {
+    let error = io::Error::last_os_error();
+    if error.raw_os_error() == Some(libc::ENETDOWN) && send() >= 0 { Ok(()) } else { Err(error) }
 }
 
 impl AsRawFd for Sender {

@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -20,11 +21,16 @@ const EACH: Duration = Duration::from_millis(500);
 /// The default CAK.
 pub(crate) const CAK: &str = "000102030405060708090a0b0c0d0e0f";
 
+/// Associations of this process: each has files of its own.
+static COUNT: AtomicU32 = AtomicU32::new(0);
+
 /// A gateway and its machine.
 pub(crate) struct Member {
     pub(crate) machine: PacketSocket,
     pub(crate) gateway: Gateway,
-    _spaces: [Namespace; 1],
+    /// The namespace of the machine, whose port is `eth0`.
+    #[allow(dead_code, reason = "each test program compiles this module; one alone reads it")]
+    pub(crate) place: Namespace,
 }
 
 /// All members.
@@ -32,6 +38,8 @@ pub(crate) struct Association {
     pub(crate) members: Vec<Member>,
     pub(crate) wire: Namespace,
     files: PathBuf,
+    /// Its number in this process.
+    id: u32,
 }
 
 impl Association {
@@ -52,11 +60,12 @@ impl Association {
     }
 
     fn with_bridge(mask: &str) -> Self {
-        let files = std::env::temp_dir().join(format!("antedate-members-{}", std::process::id()));
+        let id = COUNT.fetch_add(1, Ordering::Relaxed);
+        let files = std::env::temp_dir().join(format!("antedate-members-{}-{id}", std::process::id()));
         let _ = fs::remove_dir_all(&files);
         fs::create_dir_all(&files).expect("a directory for the files");
         fs::set_permissions(&files, fs::Permissions::from_mode(0o700)).expect("its mode");
-        let wire = Namespace::create("wire").expect("a namespace");
+        let wire = Namespace::create(&format!("wire{id}")).expect("a namespace");
         wire.batch(&[
             format!(
                 "link add br0 type bridge stp_state 0 forward_delay 0 mcast_snooping 0 group_fwd_mask {mask}"
@@ -64,7 +73,7 @@ impl Association {
             "link set dev br0 up".into(),
         ])
         .expect("a bridge");
-        Self { members: Vec::new(), wire, files }
+        Self { members: Vec::new(), wire, files, id }
     }
 
     /// Adds a stopped gateway. A busy machine may stop it for more than the usual 100 ms.
@@ -80,8 +89,8 @@ impl Association {
     /// Adds a stopped gateway with this configuration, whose `CAK` stands for the file of the key.
     pub(crate) fn add_configured(&mut self, text: &str, cak: &str) {
         let number = self.members.len();
-        let gateway = Namespace::create(&format!("g{number}")).expect("a namespace");
-        let machine = Namespace::create(&format!("m{number}")).expect("a namespace");
+        let [gateway, machine] = ["g", "m"]
+            .map(|role| Namespace::create(&format!("{role}{number}-{}", self.id)).expect("a namespace"));
         gateway
             .batch(&[
                 format!(
@@ -105,7 +114,7 @@ impl Association {
         let socket =
             machine.run(|| PacketSocket::open("eth0", options)).expect("a thread").expect("a socket");
         let gateway = Gateway::new(gateway, &self.files, number, text, cak);
-        self.members.push(Member { machine: socket, gateway, _spaces: [machine] });
+        self.members.push(Member { machine: socket, gateway, place: machine });
     }
 
     pub(crate) fn start_all(&mut self) {
@@ -136,7 +145,9 @@ impl Association {
     /// Sends a frame from one machine and expects it at another.
     pub(crate) fn crosses(&self, from: usize, to: usize, mark: u8) {
         let frame = frame(from, to, u32::from(mark));
-        self.members[from].machine.send(&frame).expect("the frame is sent");
+        // A port that was down has an error for the first send.
+        let machine = &self.members[from].machine;
+        machine.send(&frame).or_else(|_| machine.send(&frame)).expect("the frame is sent");
         let came = self.next(to, Duration::from_secs(3));
         assert_eq!(came.as_deref(), Some(&frame[..]), "{from} to {to}");
     }
@@ -265,6 +276,12 @@ impl Gateway {
     /// Stops it without notice: MKA has no farewell.
     pub(crate) fn stop(&mut self) {
         self.daemon.stop();
+    }
+
+    /// Sets one of its ports up or down.
+    #[allow(dead_code, reason = "each test program compiles this module; one alone calls it")]
+    pub(crate) fn set_link(&self, port: &str, up: bool) {
+        self.space.set_link(port, up).expect("a link");
     }
 
     /// Writes its file of CAKs.

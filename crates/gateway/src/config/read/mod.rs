@@ -16,6 +16,7 @@ use std::io::Read;
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use antedate_channel::macsec::CipherSuite;
 use antedate_host::control::LONGEST_PATH;
@@ -23,6 +24,7 @@ use antedate_host::document::{Document, Field, Section};
 use antedate_host::fault::Fault;
 use antedate_wire::vlan::VlanId;
 
+use super::link_loss::LinkLoss;
 use super::policy::Policy;
 use super::uplink::OuterTag;
 use super::{
@@ -60,6 +62,7 @@ pub(super) struct Draft {
     pub(super) protection: Option<Protection>,
     /// The key files, even if other settings of the section are wrong.
     pub(super) keys: Option<KeyPath>,
+    pub(super) link_loss: Option<Option<LinkLoss>>,
     pub(super) express: Option<Option<Express>>,
     pub(super) flows: Option<Option<Flows>>,
     pub(super) watchdog_cycles: Option<u64>,
@@ -101,6 +104,7 @@ impl Draft {
                 carries_link_local: self.uplink.carries_link_local?,
             },
             protection: self.protection?,
+            link_loss: self.link_loss?,
             express: self.express?,
             flows: self.flows?,
             watchdog_cycles: self.watchdog_cycles?,
@@ -162,6 +166,7 @@ pub(super) fn read(file: &Path, text: &str) -> (Draft, Vec<Fault>) {
         uplink,
         protection,
         keys,
+        link_loss: link_loss(root.section("link_loss"), &mut lines),
         express: express::express(root.section("express"), &mut lines),
         flows,
         watchdog_cycles,
@@ -304,6 +309,25 @@ fn protection(
         _ => None,
     };
     (named.or(has_overlay.then_some(KeyPath::Tunnel(tunnel_keys))), protection)
+}
+
+/// `Some(None)`: there is no section.
+fn link_loss(mut section: Section<'_, '_>, lines: &mut Lines) -> Option<Option<LinkLoss>> {
+    lines.note("link_loss", section.line());
+    let mut time = |key, range: RangeInclusive<u64>| {
+        let written = section.get(key).map(|field| number::<u64>(&field, range));
+        all(written).map(|written| written.map(Duration::from_millis))
+    };
+    let (hello, hold, recovery) =
+        (time("hello_ms", 5..=1_000), time("hold_ms", 0..=10_000), time("recovery_ms", 0..=60_000));
+    let there = section.is_present();
+    section.finish();
+    let settings = LinkLoss {
+        hello: hello?,
+        hold: hold?.unwrap_or_default(),
+        recovery: recovery?.unwrap_or(Duration::from_secs(1)),
+    };
+    Some(there.then_some(settings))
 }
 
 /// The directory, and the whole section.

@@ -286,7 +286,7 @@ fn unknown_link_rate_is_warned_of() {
 #[test]
 fn macsec_sections_need_macsec() {
     let lines = "[policy]\nallow = [\"arp\"]\n[express]\ntraffic = [\"arp\"]\nrate_mbit = 100\n\
-                 [flows]\n[[flows.shape]]\nbegins = \"8892\"\nvaries = []\n";
+                 [flows]\n[[flows.shape]]\nbegins = \"8892\"\nvaries = []\n[link_loss]\n";
     let site = Site::new(lines);
     assert!(site.check().is_ok());
     let text = fs::read_to_string(site.path("g.toml")).unwrap();
@@ -294,7 +294,8 @@ fn macsec_sections_need_macsec() {
     assert_eq!(
         site.check().unwrap_err(),
         "g.toml:8: express: belongs to [macsec]\n    remedy: remove [express]\n\
-         g.toml:11: flows: belongs to [macsec]\n    remedy: remove tables and [[flows.shape]]"
+         g.toml:11: flows: belongs to [macsec]\n    remedy: remove tables and [[flows.shape]]\n\
+         g.toml:15: link_loss: belongs to [macsec]\n    remedy: remove [link_loss]"
     );
 }
 

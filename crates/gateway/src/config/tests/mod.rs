@@ -36,6 +36,27 @@ fn faults_with(lines: &str) -> String {
 }
 
 #[test]
+fn link_loss_has_times() {
+    let read = |lines: &str| parse(&format!("{SMALLEST}{lines}")).map(|config| config.link_loss);
+    let ms = Duration::from_millis;
+    assert_eq!(read(""), Ok(None));
+    let defaults = LinkLoss { hello: None, hold: ms(0), recovery: ms(1000) };
+    assert_eq!([None, Some(1)].map(|priority| defaults.hello(priority)), [ms(100), ms(10)]);
+    assert_eq!(read("[link_loss]\n"), Ok(Some(defaults)));
+    let others = LinkLoss { hello: Some(ms(5)), hold: ms(10_000), recovery: ms(0) };
+    assert_eq!(read("[link_loss]\nhello_ms = 5\nhold_ms = 10_000\nrecovery_ms = 0\n"), Ok(Some(others)));
+    for (line, range) in [
+        ("hello_ms = 4", "5 to 1000"),
+        ("hello_ms = 1001", "5 to 1000"),
+        ("hold_ms = 10_001", "0 to 10000"),
+        ("recovery_ms = 60_001", "0 to 60000"),
+    ] {
+        let faults = faults_with(&format!("[link_loss]\n{line}\n"));
+        assert!(faults.contains(range), "{faults}");
+    }
+}
+
+#[test]
 fn defaults_are_as_documented() {
     let config = parse(SMALLEST).unwrap();
     assert_eq!(config.field.interface.as_str(), "eth1");

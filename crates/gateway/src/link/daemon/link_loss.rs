@@ -1,0 +1,184 @@
+//! The threads of link loss forwarding. One says hello. The other looks at the ports, and takes the
+//! field port down or sets it up, where it waits for the kernel for tens of milliseconds.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use antedate_host::fault::Fault;
+use antedate_host::helper;
+use antedate_wire::Sci;
+
+use crate::config::Checked;
+use crate::link::echo::Desk;
+use crate::link::loss::{Cause, Loss, Seen, Step};
+use crate::run::lock;
+use crate::run::setup;
+use crate::run::status;
+use crate::run::trouble::Trouble;
+use crate::run::watch::Watch;
+use crate::sys::interface::{Interface, set_up};
+use crate::sys::links::carrier;
+use crate::sys::thread::now;
+
+/// What the threads share with others.
+#[derive(Debug, Default)]
+pub struct View {
+    lowered: Mutex<Option<Cause>>,
+    times: AtomicU64,
+    /// Whether to tell the others that the field port has no link.
+    tells_field_down: AtomicBool,
+    /// The live members, which the main thread tells.
+    pub members: Mutex<Vec<Sci>>,
+}
+
+impl View {
+    /// Its part of the status.
+    #[must_use]
+    pub fn document(&self) -> status::LinkLoss {
+        let lowered = *lock(&self.lowered);
+        status::LinkLoss {
+            lowered: lowered.is_some(),
+            cause: lowered.map(|cause| cause.words().to_owned()).unwrap_or_default(),
+            times: self.times.load(Ordering::Relaxed),
+        }
+    }
+}
+
+/// The running threads. They end, and the field port is up, once this is dropped.
+pub(super) struct Runs {
+    stop: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+/// Starts the threads.
+pub(super) fn start(
+    checked: &Checked,
+    desk: Arc<Desk>,
+    view: Arc<View>,
+    watch: Arc<Watch>,
+) -> Result<Option<Runs>, Fault> {
+    let Some(settings) = checked.config.link_loss else { return Ok(None) };
+    let (file, priority) = (&checked.config.file, checked.config.run.priority);
+    let interval = settings.hello(priority);
+    // An earlier process may have left it down.
+    set_up(&checked.field.name, true).map_err(|error| {
+        let remedy = "run as root, or give the program the capability CAP_NET_ADMIN";
+        checked.config.at("link_loss", Fault::of_io(file, "set the field port up and down", &error, remedy))
+    })?;
+    let port = Port {
+        interval,
+        loss: Loss::new(&settings, now()),
+        field: checked.field.clone(),
+        uplink: checked.uplink.clone(),
+        desk: Arc::clone(&desk),
+        view: Arc::clone(&view),
+        watch,
+        refused: false,
+    };
+    let mut runs = Runs { stop: Arc::default(), threads: Vec::new() };
+    let says = move |stop: &AtomicBool| {
+        setup::frames_only();
+        while !stop.load(Ordering::Acquire) {
+            desk.say_hello(interval, view.tells_field_down.load(Ordering::Relaxed));
+            thread::sleep(interval);
+        }
+    };
+    let looks = move |stop: &AtomicBool| {
+        setup::interfaces_only();
+        port.run(stop);
+    };
+    let begun = runs.add("hello", priority, says).and_then(|()| runs.add("link-loss", priority, looks));
+    begun.map_err(|error| Fault::of_thread(file, &error))?;
+    Ok(Some(runs))
+}
+
+impl Runs {
+    fn add(
+        &mut self,
+        name: &str,
+        priority: Option<u8>,
+        work: impl FnOnce(&AtomicBool) + Send + 'static,
+    ) -> io::Result<()> {
+        let stop = Arc::clone(&self.stop);
+        let work = move || {
+            let _ = setup::place(None, priority);
+            work(&stop);
+        };
+        self.threads.push(helper::thread(name).spawn(work)?);
+        Ok(())
+    }
+}
+
+impl Drop for Runs {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Release);
+        for thread in self.threads.drain(..) {
+            // A panic was logged, and there is nothing else to end.
+            let _ = thread.join();
+        }
+    }
+}
+
+struct Port {
+    /// Time between two looks.
+    interval: Duration,
+    loss: Loss,
+    field: Interface,
+    uplink: Interface,
+    desk: Arc<Desk>,
+    view: Arc<View>,
+    watch: Arc<Watch>,
+    /// Whether the last change was refused, so that a lasting refusal is one line.
+    refused: bool,
+}
+
+impl Port {
+    fn run(mut self, stop: &AtomicBool) {
+        while !stop.load(Ordering::Acquire) {
+            self.round();
+            thread::sleep(self.interval);
+        }
+        if self.loss.lowered().is_some() {
+            self.set(true);
+        }
+    }
+
+    fn round(&mut self) {
+        // They keep their index under a new name.
+        self.field.still_there();
+        self.uplink.still_there();
+        // One that is gone has no link.
+        let is_up = |port: &Interface| carrier(port.index).unwrap_or(false);
+        let now = now();
+        let far = self.desk.hellos.far(&lock(&self.view.members), now);
+        let seen = Seen { uplink: is_up(&self.uplink), field: is_up(&self.field), far };
+        match self.loss.step(seen, now) {
+            Some(Step::Lower(_)) => {
+                self.set(false);
+                self.view.times.fetch_add(1, Ordering::Relaxed);
+            }
+            Some(Step::Raise) => self.set(true),
+            None => {}
+        }
+        let lowered = self.loss.lowered();
+        let before = std::mem::replace(&mut *lock(&self.view.lowered), lowered);
+        if before.is_some() || lowered.is_some() {
+            self.watch.holds(Trouble::FieldLowered, "", lowered.map(Cause::words));
+        }
+        let seen = Seen { field: is_up(&self.field), ..seen };
+        let tells = self.loss.tells_field_down(seen, now);
+        self.view.tells_field_down.store(tells, Ordering::Relaxed);
+    }
+
+    fn set(&mut self, up: bool) {
+        let set = set_up(&self.field.name, up);
+        let before = std::mem::replace(&mut self.refused, set.is_err());
+        if let (Err(error), false) = (set, before) {
+            let (name, direction) = (&self.field.name, if up { "up" } else { "down" });
+            tracing::error!(interface = %name, %error, "the field port cannot be set {direction}");
+        }
+    }
+}

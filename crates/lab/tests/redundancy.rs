@@ -1,0 +1,202 @@
+//! What follows the loss of a link: gateways in network namespaces whose cables are cut.
+
+mod daemon;
+mod harness;
+#[allow(dead_code, reason = "this program uses a part of the members")]
+mod members;
+
+use std::process::ExitCode;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use antedate_gateway::sys::interface::Interface;
+use antedate_gateway::sys::links::carrier;
+use harness::Test;
+use members::{Association, CAK, frame};
+
+const TESTS: &[Test] = &[
+    ("field_port_follows_the_way_behind_it", field_port_follows_the_way_behind_it),
+    ("stopped_gateway_is_seen_and_sets_its_port_up", stopped_gateway_is_seen_and_sets_its_port_up),
+    ("ring_behind_heals", ring_behind_heals),
+];
+
+fn main() -> ExitCode {
+    harness::run("redundancy", TESTS)
+}
+
+/// Gateways on a switch, with link loss forwarding.
+fn forwarding(hello_ms: u32, recovery_ms: u32) -> Association {
+    let mut association = Association::switched();
+    for _ in 0..2 {
+        association.add_configured(
+            &format!(
+                "[field]\ninterface = \"field\"\n[uplink]\ninterface = \"uplink\"\n[macsec]\ncak_file = \"CAK\"\n\
+                 [link_loss]\nhello_ms = {hello_ms}\nrecovery_ms = {recovery_ms}\n\
+                 [policy]\nallow = [\"profinet-rt\"]\n[run]\npoll = \"block\"\nmax_age_cyclic_ms = 1000\n"
+            ),
+            CAK,
+        );
+    }
+    association.start_all();
+    association.until_agreed(&[0, 1]);
+    association
+}
+
+/// Whether a machine's port has a link.
+fn has_link(association: &Association, number: usize) -> bool {
+    let place = &association.members[number].place;
+    let look = || Interface::find("eth0").and_then(|port| carrier(port.index));
+    place.run(look).expect("a thread").expect("an interface")
+}
+
+/// Waits until the ports of both machines have these links.
+fn until_links(association: &Association, links: [bool; 2]) {
+    let end = Instant::now() + Duration::from_secs(10);
+    while [0, 1].map(|number| has_link(association, number)) != links {
+        assert!(Instant::now() < end, "not {links:?}: {:#?}", association.members[0].gateway.status());
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// The cause at a gateway.
+fn cause(association: &Association, number: usize) -> String {
+    association.members[number].gateway.status().link_loss.expect("it is configured").cause
+}
+
+fn set_machine(association: &Association, number: usize, up: bool) {
+    association.members[number].place.set_link("eth0", up).expect("a link");
+}
+
+/// Sets the switch's port of a gateway.
+fn set_wire(association: &Association, number: usize, up: bool) {
+    association.wire.set_link(&format!("p{number}"), up).expect("a link");
+}
+
+/// Two isolated ports of the switch do not hear each other.
+fn isolate(association: &Association, number: usize) {
+    let line = format!("link set dev p{number} type bridge_slave isolated on");
+    association.wire.batch(&[line]).expect("an isolated port");
+}
+
+fn field_port_follows_the_way_behind_it() {
+    let association = forwarding(100, 200);
+    let both = || until_links(&association, [true; 2]);
+    both();
+    association.crosses(0, 1, 1);
+
+    // The cable of a machine.
+    set_machine(&association, 1, false);
+    until_links(&association, [false; 2]);
+    assert_eq!(cause(&association, 0), "the field port of the other gateway has no link");
+    assert_eq!(cause(&association, 1), "", "its own port is up");
+    assert!(association.members[0].gateway.warnings().contains(&"field-lowered".to_owned()));
+    set_machine(&association, 1, true);
+    both();
+    association.crosses(1, 0, 2);
+
+    // Both cables, one after the other.
+    set_machine(&association, 0, false);
+    until_links(&association, [false; 2]);
+    set_machine(&association, 1, false);
+    set_machine(&association, 0, true);
+    thread::sleep(Duration::from_secs(1));
+    until_links(&association, [false; 2]);
+    set_machine(&association, 1, true);
+    both();
+
+    // The uplink of one: the other hears nothing more.
+    set_wire(&association, 0, false);
+    until_links(&association, [false; 2]);
+    let causes = [0, 1].map(|number| cause(&association, number));
+    assert_eq!(causes, ["the uplink has no link", "no other gateway answers"]);
+    set_wire(&association, 0, true);
+    both();
+    association.crosses(0, 1, 3);
+    assert!(association.members.iter().all(|member| {
+        let told = member.gateway.status().link_loss.expect("it is configured");
+        told.times >= 2 && !told.lowered
+    }));
+    assert!(!association.members[0].gateway.warnings().contains(&"field-lowered".to_owned()));
+}
+
+fn stopped_gateway_is_seen_and_sets_its_port_up() {
+    let mut association = forwarding(100, 200);
+    until_links(&association, [true; 2]);
+    association.members[1].gateway.stop();
+    until_links(&association, [false, true]);
+    // The remaining gateway took its port down, and leaves it up.
+    association.members[0].gateway.stop();
+    until_links(&association, [true; 2]);
+    // A killed one would leave it down.
+    association.members[0].gateway.set_link("field", false);
+    association.start_all();
+    association.until_agreed(&[0, 1]);
+    until_links(&association, [true; 2]);
+    association.crosses(0, 1, 1);
+}
+
+/// Two pairs in parallel between two machines with two ports each, as a ring has it: each machine
+/// sends by the first port with a link.
+fn ring_behind_heals() {
+    let pairs = [(); 2].map(|()| forwarding(100, 500));
+    pairs.iter().for_each(|pair| until_links(pair, [true; 2]));
+    pairs.iter().for_each(|pair| pair.crosses(0, 1, 1));
+    let collect = |came: &mut Vec<u32>, patience| {
+        for pair in &pairs {
+            while let Some(frame) = pair.next(1, patience) {
+                if let Some(number) = frame.get(16..20).and_then(<[u8]>::first_chunk) {
+                    came.push(u32::from_be_bytes(*number));
+                }
+            }
+        }
+    };
+    isolate(&pairs[0], 0);
+    const CUT: u32 = 300;
+    const FRAMES: u32 = 2000;
+    let (mut came, start, mut switched) = (Vec::new(), Instant::now(), None::<(u32, Instant)>);
+    let cut_at = Mutex::new(None::<Instant>);
+    let (first, done) = (AtomicBool::new(true), AtomicBool::new(false));
+    thread::scope(|scope| {
+        // As a port's interrupt tells it. The question may wait for the kernel.
+        scope.spawn(|| {
+            while !done.load(Ordering::Relaxed) {
+                first.store(has_link(&pairs[0], 0), Ordering::Relaxed);
+                thread::sleep(Duration::from_millis(1));
+            }
+        });
+        for number in 0..FRAMES {
+            let due = start + Duration::from_millis(number.into());
+            thread::sleep(due.saturating_duration_since(Instant::now()));
+            if number == CUT {
+                // The switch forwards no more between the two, and no link goes down.
+                scope.spawn(|| {
+                    isolate(&pairs[0], 1);
+                    *cut_at.lock().expect("no panic") = Some(Instant::now());
+                });
+            }
+            let way = usize::from(!first.load(Ordering::Relaxed));
+            if way == 1 && switched.is_none() {
+                switched = Some((number, Instant::now()));
+            }
+            // A port that just lost its link refuses frames.
+            let _ = pairs[way].members[0].machine.send(&frame(0, 1, number));
+            collect(&mut came, Duration::ZERO);
+        }
+        done.store(true, Ordering::Relaxed);
+    });
+    collect(&mut came, Duration::from_millis(300));
+    came.sort_unstable();
+    came.dedup();
+    let (at, seen) = switched.expect("the near machine sees the loss");
+    let lost: Vec<u32> = (0..FRAMES).filter(|number| came.binary_search(number).is_err()).collect();
+    let cut_at = cut_at.into_inner().expect("no panic").expect("it was cut");
+    println!(
+        "   {:?} from the cut to the other way: {} of {FRAMES} frames lost",
+        seen.saturating_duration_since(cut_at),
+        lost.len()
+    );
+    assert!(lost.iter().all(|number| (CUT..=at).contains(number)), "{lost:?}");
+    assert!(!has_link(&pairs[0], 1), "the far machine sees it too");
+}
