@@ -14,12 +14,14 @@ use std::time::{Duration, Instant};
 use antedate_gateway::sys::interface::Interface;
 use antedate_gateway::sys::links::carrier;
 use harness::Test;
-use members::{Association, CAK, frame};
+use members::{Association, CAK, frame, load};
 
 const TESTS: &[Test] = &[
     ("field_port_follows_the_way_behind_it", field_port_follows_the_way_behind_it),
     ("stopped_gateway_is_seen_and_sets_its_port_up", stopped_gateway_is_seen_and_sets_its_port_up),
     ("ring_behind_heals", ring_behind_heals),
+    ("cut_of_one_of_two_uplinks_loses_no_frame", cut_of_one_of_two_uplinks_loses_no_frame),
+    ("uplinks_bring_frames_once", uplinks_bring_frames_once),
 ];
 
 fn main() -> ExitCode {
@@ -199,4 +201,86 @@ fn ring_behind_heals() {
     );
     assert!(lost.iter().all(|number| (CUT..=at).contains(number)), "{lost:?}");
     assert!(!has_link(&pairs[0], 1), "the far machine sees it too");
+}
+
+/// Gateways with two uplinks.
+fn with_two_uplinks(more: &str) -> Association {
+    let mut association = Association::with_two_ways();
+    for _ in 0..2 {
+        association.add_configured(
+            &format!(
+                "[field]\ninterface = \"field\"\n[uplink]\ninterface = \"uplink\"\n\
+                 [second_uplink]\ninterface = \"second\"\n[macsec]\ncak_file = \"CAK\"\n{more}\
+                 [policy]\nallow = [\"profinet-rt\"]\n[run]\npoll = \"block\"\nmax_age_cyclic_ms = 1000\n"
+            ),
+            CAK,
+        );
+    }
+    association.start_all();
+    association.until_agreed(&[0, 1]);
+    association
+}
+
+/// Each cable is pulled, at either end, and plugged in again, while frames pass each millisecond.
+fn cut_of_one_of_two_uplinks_loses_no_frame() {
+    let mut association = with_two_uplinks("");
+    let cut = |association: &Association, second: bool, port: u8, up: bool| {
+        let wire = if second { association.second.as_ref().expect("two ways") } else { &association.wire };
+        wire.set_link(&format!("p{port}"), up).expect("a link");
+    };
+    let (sent, lost) = load(&mut association, (0, 1), 12, |second, association| match second {
+        1 => cut(association, false, 0, false),
+        2 => cut(association, false, 0, true),
+        4 => cut(association, true, 1, false),
+        5 => cut(association, true, 1, true),
+        7 => cut(association, false, 1, false),
+        8 => cut(association, false, 1, true),
+        10 => cut(association, true, 0, false),
+        11 => cut(association, true, 0, true),
+        _ => {}
+    });
+    println!("   {} of {sent} frames lost by four cuts", lost.len());
+    assert!(lost.is_empty(), "{lost:?} of {sent}");
+    let counters = association.members[1].gateway.macsec().counters;
+    assert_eq!(counters["InPktsLate"], 0, "{counters:?}");
+    let copies = counters["InPktsCopies"];
+    assert!(copies > u64::from(sent) / 2 && copies < u64::from(sent), "{copies} of {sent}");
+}
+
+fn uplinks_bring_frames_once() {
+    for more in ["", "[express]\ntraffic = [\"profinet-rt\"]\nrate_mbit = 1000\n", "[link_loss]\n"] {
+        let association = with_two_uplinks(more);
+        for mark in 1..=20 {
+            association.crosses(0, 1, mark);
+            association.crosses(1, 0, mark);
+        }
+        for number in [0, 1] {
+            assert_eq!(association.next(number, Duration::from_millis(100)), None, "a copy");
+            let gateway = &association.members[number].gateway;
+            let macsec = gateway.macsec();
+            let second = macsec.second_uplink.expect("it is configured");
+            assert!(second.link && second.received >= 20 && second.first_received >= 20, "{second:?}");
+            assert!(macsec.counters["InPktsCopies"] >= 20, "{:?}", macsec.counters);
+            assert_eq!((macsec.counters["InPktsLate"], macsec.counters["InPktsNotValid"]), (0, 0));
+            let agreement = macsec.agreement.expect("agreed");
+            assert_eq!(agreement.refused.values().sum::<u64>(), 0, "{:?}", agreement.refused);
+        }
+        if more.is_empty() {
+            // Behind the switch, where no link goes down.
+            let second = association.second.as_ref().expect("two ways");
+            second.set_link("br0", false).expect("no switch");
+            let end = Instant::now() + Duration::from_secs(20);
+            let warned = || association.members[0].gateway.warnings().contains(&"silent-uplink".to_owned());
+            while !warned() {
+                assert!(Instant::now() < end, "no warning");
+                thread::sleep(Duration::from_millis(100));
+            }
+            association.crosses(0, 1, 99);
+            second.set_link("br0", true).expect("a switch");
+            while warned() {
+                assert!(Instant::now() < end + Duration::from_secs(20), "still a warning");
+                thread::sleep(Duration::from_millis(100));
+            }
+        }
+    }
 }

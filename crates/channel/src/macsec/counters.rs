@@ -84,6 +84,8 @@ counters! {
         in_pkts_unused_sa = "InPktsUnusedSA",
         /// frames below the lowest acceptable packet number, or received before, discarded
         in_pkts_late = "InPktsLate",
+        /// ours: frames received before, which the other of two paths brought, discarded
+        in_pkts_copies = "InPktsCopies",
         /// frames with a wrong ICV, discarded
         in_pkts_not_valid = "InPktsNotValid",
         /// frames with a wrong ICV, delivered
@@ -123,6 +125,7 @@ impl ReceiveCounters {
             + self.in_pkts_no_sci
             + self.in_pkts_not_using_sa
             + self.in_pkts_late
+            + self.in_pkts_copies
             + self.in_pkts_not_valid
             + self.in_discarded_too_long
     }

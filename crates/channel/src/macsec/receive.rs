@@ -619,6 +619,7 @@ impl Receive {
             }
             Discard::UnknownSci => &mut counters.in_pkts_no_sci,
             Discard::NotUsingSa => &mut counters.in_pkts_not_using_sa,
+            Discard::Duplicate if self.config.two_paths => &mut counters.in_pkts_copies,
             Discard::Late | Discard::Duplicate => &mut counters.in_pkts_late,
             Discard::NotValid => &mut counters.in_pkts_not_valid,
             Discard::OutputTooSmall => &mut counters.in_discarded_too_long,

@@ -36,6 +36,8 @@ pub struct Checked {
     pub field: Interface,
     /// The interface of the uplink.
     pub uplink: Interface,
+    /// That of the second uplink, if any.
+    pub second: Option<Interface>,
     /// The protection, with its keys.
     pub protection: Keyed,
     /// Legal settings that are probably not intended.
@@ -43,10 +45,12 @@ pub struct Checked {
 }
 
 impl Checked {
-    /// The longest payload that the uplink carries: the interface's MTU, or less if configured.
+    /// The longest payload that all uplinks carry: that of the interface with the lower MTU, or less
+    /// if configured.
     #[must_use]
     pub fn uplink_mtu(&self) -> usize {
-        self.config.uplink.carries(self.uplink.mtu)
+        let second = self.second.as_ref().map_or(usize::MAX, |second| second.mtu);
+        self.config.uplink.carries(self.uplink.mtu.min(second))
     }
 }
 
@@ -112,6 +116,9 @@ fn look(file: &Path, machine: &dyn Machine, with_state: bool) -> Result<Checked,
     let uplink = name(draft.uplink.interface.as_ref());
     let field = field.and_then(|name| port(&draft, "field.interface", &name, machine, &mut faults));
     let uplink = uplink.and_then(|name| port(&draft, "uplink.interface", &name, machine, &mut faults));
+    let second = name(draft.second_uplink.as_ref().and_then(Option::as_ref));
+    let has_second = second.is_some();
+    let second = second.and_then(|name| port(&draft, "second_uplink.interface", &name, machine, &mut faults));
     if let (Some(port), Some(mtu)) = (&uplink, draft.uplink.mtu.flatten())
         && usize::from(mtu) > port.mtu
     {
@@ -178,8 +185,11 @@ fn look(file: &Path, machine: &dyn Machine, with_state: bool) -> Result<Checked,
         faults.push(permission(file));
     }
     match (draft.finish(), field, uplink, protection) {
-        (Some(config), Some(field), Some(uplink), Some(protection)) if faults.is_empty() => {
-            let mut checked = Checked { warnings: config.warnings(), config, field, uplink, protection };
+        (Some(config), Some(field), Some(uplink), Some(protection))
+            if faults.is_empty() && second.is_some() == has_second =>
+        {
+            let mut checked =
+                Checked { warnings: config.warnings(), config, field, uplink, second, protection };
             let more = [
                 warnings::short_uplink(&checked),
                 warnings::mute_uplink(&checked),
@@ -411,6 +421,14 @@ pub(super) fn without_macsec(draft: &Draft, faults: &mut Vec<Fault>) {
     }
     if draft.uplink.carries_link_local == Some(true) {
         fault("uplink.carry_link_local", "remove the line");
+    }
+    if draft.second_uplink.as_ref().is_some_and(Option::is_some) {
+        let remedy = if matches!(draft.protection, Some(Protection::Overlay(_))) {
+            "write [overlay.second_uplink]"
+        } else {
+            "remove [second_uplink]"
+        };
+        fault("second_uplink", remedy);
     }
     if draft.link_loss.is_some_and(|settings| settings.is_some()) {
         fault("link_loss", "remove [link_loss]");

@@ -83,6 +83,8 @@ pub struct Config {
     pub field: FieldPort,
     /// The port to the untrusted network.
     pub uplink: UplinkPort,
+    /// The second port to the untrusted network, with the same frames, if any.
+    pub second_uplink: Option<InterfaceName>,
     /// The protection of frames on the uplink.
     pub protection: Protection,
     /// Link loss forwarding, if any.

@@ -157,6 +157,7 @@ impl Changed<'_> {
             file: _,
             field,
             uplink,
+            second_uplink,
             protection,
             link_loss,
             express,
@@ -173,6 +174,7 @@ impl Changed<'_> {
         const PORTS: &str = "the ports are opened at the start";
         keep("field.interface", field.interface == new.field.interface, PORTS);
         keep("uplink.interface", uplink.interface == new.uplink.interface, PORTS);
+        keep("second_uplink", *second_uplink == new.second_uplink, PORTS);
         keep("uplink.mtu", uplink.mtu == new.uplink.mtu, "the path's length is set at the start");
         keep(
             "uplink.carry_link_local",

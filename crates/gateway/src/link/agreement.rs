@@ -18,6 +18,7 @@ mod symptoms;
 #[cfg(test)]
 mod tests;
 
+use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -96,6 +97,8 @@ pub struct Seen {
 pub struct Around {
     /// The port of key agreement.
     pub uplink: Interface,
+    /// The second one, if any.
+    pub second: Option<Interface>,
     /// The VLAN tag of protected frames there, which MKPDUs have too.
     pub outer: Option<OuterTag>,
     /// Whether frames to link-local groups pass switches.
@@ -133,6 +136,12 @@ impl Agreement {
         let socket = listen(uplink, &config).map_err(|e| {
             refused(format!("cannot open a packet socket for key agreement on {}: {e}", uplink.name))
         })?;
+        let second = match &around.second {
+            Some(port) => Some(listen(port, &config).map_err(|e| {
+                refused(format!("cannot open a packet socket for key agreement on {}: {e}", port.name))
+            })?),
+            None => None,
+        };
         let kay = Kay::new(cak.list(), config.clone(), &mut random);
         let (reloader, reloads) = Reloader::new(file);
         let field = listen(&around.field, &config).ok();
@@ -143,6 +152,8 @@ impl Agreement {
             newer: Newer::new(file),
             config,
             socket: Some(socket),
+            second,
+            heard: Heard::default(),
             field,
             around,
             start: Moment::now(),
@@ -214,6 +225,9 @@ struct Speaker {
     newer: Newer,
     config: Config,
     socket: Option<Listener>,
+    second: Option<Listener>,
+    /// MKPDUs that may come again by the other uplink.
+    heard: Heard,
     /// Hears MKPDUs on the wrong port.
     field: Option<Listener>,
     around: Around,
@@ -267,14 +281,13 @@ impl Speaker {
                 self.look(&mut frame);
             }
             let pause = self.kay.wake_at(now).saturating_sub(now).min(ROUND);
-            match &self.socket {
-                // A pause of zero would be a busy loop while the clock does not advance.
-                Some(socket) => {
-                    if wait([socket.as_raw_fd()], Some(pause.max(Duration::from_millis(1)))) == [true] {
-                        socket.take_error();
-                    }
-                }
-                None => thread::sleep(pause.max(Duration::from_millis(1))),
+            // A pause of zero would be a busy loop while the clock does not advance.
+            let pause = pause.max(Duration::from_millis(1));
+            let sockets = [&self.socket, &self.second];
+            let woken =
+                wait(sockets.map(|socket| socket.as_ref().map_or(-1, AsRawFd::as_raw_fd)), Some(pause));
+            for (socket, _) in sockets.into_iter().zip(woken).filter(|(_, woken)| *woken) {
+                socket.iter().for_each(Listener::take_error);
             }
         }
     }
@@ -305,9 +318,12 @@ impl Speaker {
     /// Receives frames, but not all of a flood: sending, installing keys and stopping continue
     /// meanwhile. Returns their number.
     fn listen(&mut self, frame: &mut [u8]) -> usize {
-        let Some(socket) = &self.socket else { return 0 };
         for heard in 0..HEARD_AT_ONCE {
-            let Some(len) = socket.receive(frame) else { return heard };
+            let mut sockets = self.socket.iter().chain(&self.second);
+            let Some(len) = sockets.find_map(|socket| socket.receive(frame)) else { return heard };
+            if self.second.is_some() && self.heard.again(frame.get(..len).unwrap_or_default()) {
+                continue;
+            }
             let now = self.start.elapsed();
             let heard = self.kay.receive(now, frame.get(..len).unwrap_or_default());
             if let Err(reason) = heard {
@@ -378,7 +394,8 @@ impl Speaker {
                     if let Some(tag) = tag.filter(|_| frame.len() >= HEADER_LEN) {
                         frame.splice(12..12, tag.octets());
                     }
-                    if let Some(sent) = self.socket.as_ref().map(|socket| socket.send(&frame)) {
+                    let sockets = self.socket.iter().chain(&self.second);
+                    for sent in sockets.map(|socket| socket.send(&frame)).collect::<Vec<_>>() {
                         Symptoms::sent(&sent, frame.len(), &self.around.watch);
                         if let Err(error) = sent {
                             tracing::debug!(%error, "an MKPDU is not sent");
@@ -564,20 +581,49 @@ impl Speaker {
 
     /// Reopens the socket if the uplink was replaced.
     fn follow(&mut self) {
-        if self.around.uplink.still_there() && self.socket.is_some() {
-            return;
+        follow(&mut self.around.uplink, &mut self.socket, &self.config);
+        if let Some(second) = &mut self.around.second {
+            follow(second, &mut self.second, &self.config);
         }
-        let found = self.around.uplink.find_again();
-        self.socket = found
-            .and_then(|uplink| {
-                let socket = listen(&uplink, &self.config)?;
-                self.around.uplink = uplink;
-                Ok(socket)
-            })
-            .ok();
-        if self.socket.is_some() {
-            tracing::info!(uplink = %self.around.uplink.name, "key agreement goes on with the new interface");
+    }
+}
+
+/// Reopens the socket on a port that was replaced.
+fn follow(port: &mut Interface, socket: &mut Option<Listener>, config: &Config) {
+    if port.still_there() && socket.is_some() {
+        return;
+    }
+    let found = port.find_again();
+    *socket = found
+        .and_then(|found| {
+            let socket = listen(&found, config)?;
+            *port = found;
+            Ok(socket)
+        })
+        .ok();
+    if socket.is_some() {
+        tracing::info!(uplink = %port.name, "key agreement goes on with the new interface");
+    }
+}
+
+/// The last MKPDUs, as digests with a random key: a forged one is no copy of a genuine one.
+#[derive(Debug, Default)]
+struct Heard {
+    key: RandomState,
+    digests: [Option<u64>; 16],
+    next: usize,
+}
+
+impl Heard {
+    /// Whether this MKPDU is a copy of one of the last.
+    fn again(&mut self, frame: &[u8]) -> bool {
+        let digest = Some(self.key.hash_one(frame));
+        if self.digests.contains(&digest) {
+            return true;
         }
+        self.digests[self.next % self.digests.len()] = digest;
+        self.next += 1;
+        false
     }
 }
 

@@ -79,6 +79,7 @@ impl Channels {
         let express = config.express.as_ref().map(|_| Transmit::new(express)).transpose().map_err(refused)?;
         let receive = Receive::new(ReceiveConfig {
             replay_window: settings.replay_window,
+            two_paths: config.second_uplink.is_some(),
             // Each peer may have an express channel too.
             max_peers: 2 * mka::MAX_PEERS,
             ..ReceiveConfig::new(suite)
@@ -110,6 +111,7 @@ impl Channels {
         let mut transmit = Box::new(Transmit::new(transmit).map_err(|e| refused(&e))?);
         let mut receive = Box::new(Receive::new(ReceiveConfig {
             replay_window: settings.replay_window,
+            two_paths: config.second_uplink.is_some(),
             max_peers: keys.members.len(),
             ..ReceiveConfig::new(keys.suite)
         }));
@@ -197,13 +199,17 @@ fn sak(keys: &KeyFile, an: An) -> Result<Sak, macsec::SakError> {
 pub fn outward(
     config: &Path,
     field: &Interface,
-    uplink: &Interface,
+    (uplink, second): (&Interface, Option<&Interface>),
     mtu: usize,
     run: &Run,
 ) -> Result<Ports<Sender>, Fault> {
     let open = || {
         let from = Lanes::open(field, MACHINES_HEAD, run.max_age)?;
-        io::Result::Ok(Ports { from, to: Sender::open(uplink, run.qdisc_bypass)?, mtu })
+        let mut to = Sender::open(uplink, run.qdisc_bypass)?;
+        if let Some(second) = second {
+            to = to.and(second, run.qdisc_bypass)?;
+        }
+        io::Result::Ok(Ports { from, to, mtu })
     };
     open().map_err(|error| no_socket(config, [field, uplink], &error))
 }
@@ -214,12 +220,15 @@ pub fn outward(
 /// As [`outward`].
 pub fn inward(
     config: &Path,
-    uplink: &Interface,
+    (uplink, second): (&Interface, Option<&Interface>),
     field: &Interface,
     run: &Run,
 ) -> Result<Ports<Delivery>, Fault> {
     let open = || {
-        let from = Lanes::open(uplink, PROTECTED_HEAD, run.max_age)?;
+        let mut from = Lanes::open(uplink, PROTECTED_HEAD, run.max_age)?;
+        if let Some(second) = second {
+            from = from.and(second, PROTECTED_HEAD, run.max_age)?;
+        }
         let to = Delivery::open(field, run.qdisc_bypass, run.max_age)?;
         io::Result::Ok(Ports { from, to, mtu: field.mtu })
     };

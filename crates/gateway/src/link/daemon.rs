@@ -23,7 +23,8 @@ use antedate_host::notify::Life;
 use antedate_host::numbers::KeyLock;
 use antedate_wire::macsec::An;
 
-use self::interfaces::{Watched, is_up};
+use self::interfaces::Watched;
+pub(super) use self::interfaces::is_up;
 use self::path_mtu::Probes;
 use crate::config::express::express_sci;
 use crate::config::state;
@@ -36,7 +37,7 @@ use crate::link::fastest;
 use crate::link::ledger::Ledger;
 use crate::link::message::{Message, Shown};
 use crate::link::path::{Inbound, Outbound, Validator};
-use crate::link::report::Answers;
+use crate::link::report::{Answers, Second};
 use crate::link::snapshot::Snapshot;
 use crate::link::symptoms::Symptoms;
 use crate::link::vouch::Vouched;
@@ -125,6 +126,7 @@ struct Supervisor<'a> {
     answers: Arc<Answers>,
     field: Watched,
     uplink: Watched,
+    second: Option<Watched>,
     /// The rate of bulk in Mbit/s, if it follows the link's.
     link_rate: Option<u64>,
     out: Arc<PathCounters>,
@@ -152,8 +154,9 @@ impl<'a> Supervisor<'a> {
         let shown = Arc::new(Shown::default());
         let mtus = (checked.uplink_mtu(), checked.field.mtu);
         let (file, run) = (&config.file, &config.run);
-        let mut outbound = channels::outward(file, &checked.field, &checked.uplink, mtus.0, run)?;
-        let mut inbound = channels::inward(file, &checked.uplink, &checked.field, run)?;
+        let uplinks = (&checked.uplink, checked.second.as_ref());
+        let mut outbound = channels::outward(file, &checked.field, uplinks, mtus.0, run)?;
+        let mut inbound = channels::inward(file, uplinks, &checked.field, run)?;
         let cpus = setup::cpus(config.run.threads);
         let unmade = |error: std::io::Error| Fault::of_thread(&config.file, &error);
         let new = |_| Mailbox::new().map(Arc::new).map_err(unmade);
@@ -245,6 +248,7 @@ impl<'a> Supervisor<'a> {
             overhead: path_mtu::overhead(checked),
             path: Mutex::default(),
             link_loss: Arc::default(),
+            second: checked.second.as_ref().map(|port| Mutex::new(Second::of(port))),
         });
         let agreement = match &checked.protection {
             Keyed::Agreed { macsec, settings, cak, own } => {
@@ -256,6 +260,7 @@ impl<'a> Supervisor<'a> {
                 let participant = agreement::participant(settings, macsec, own, &checked.uplink, suites);
                 let around = Around {
                     uplink: checked.uplink.clone(),
+                    second: checked.second.clone(),
                     outer: config.uplink.outer.clone(),
                     carries_link_local: config.uplink.carries_link_local,
                     field: checked.field.clone(),
@@ -292,6 +297,7 @@ impl<'a> Supervisor<'a> {
             answers,
             field: watched(&checked.field),
             uplink: watched(&checked.uplink),
+            second: checked.second.as_ref().map(watched),
             link_rate,
             out,
             inward,
@@ -386,6 +392,8 @@ impl<'a> Supervisor<'a> {
         watch.count(Trouble::UnsupportedOffload, "", offloads, "");
         watch_stale(watch, [&self.out, &self.inward]);
         watch_storms(watch, [&self.out, &self.inward]);
+        self.watch_uplinks(snapshot);
+        let watch = &self.answers.watch;
         watch_flows(watch, [&self.out, &self.inward], [self.field.up, self.uplink.up]);
     }
 

@@ -13,7 +13,7 @@ use antedate_wire::{EthernetAddress, Sci};
 use crate::config::express::express_sci;
 use crate::frames::gate::{Gate, Way};
 use crate::link::agreement;
-use crate::link::daemon::link_loss;
+use crate::link::daemon::{is_up, link_loss};
 use crate::link::echo::{Ask, Desk, LONGEST};
 use crate::link::message::Message;
 use crate::link::snapshot::Snapshot;
@@ -24,8 +24,9 @@ use crate::run::lock;
 use crate::run::mailbox::Mailbox;
 use crate::run::reload::Door;
 use crate::run::report::{ANSWER_TIMEOUT, About, Carries, Place, Shares, forwarding, port};
-use crate::run::status::{Macsec, PathMtu, ReceiveSa, Status, TransmitSa};
+use crate::run::status::{self, Macsec, PathMtu, ReceiveSa, Status, TransmitSa};
 use crate::run::watch::Watch;
+use crate::sys::interface::Interface;
 
 /// The longest wait for an echo.
 const ECHO_PATIENCE: Duration = Duration::from_secs(1);
@@ -66,8 +67,65 @@ pub struct Answers {
     pub overhead: usize,
     /// The path MTU, and when it changed.
     pub path: Mutex<Option<(usize, Instant)>>,
+    /// The second uplink, if any.
+    pub second: Option<Mutex<Second>>,
     /// Link loss forwarding.
     pub link_loss: Arc<link_loss::View>,
+}
+
+/// The longest time in which one of two uplinks may be silent while the other brings frames. Key
+/// agreement speaks each two seconds.
+const SILENT: Duration = Duration::from_secs(7);
+
+/// The second of two uplinks, and the frames of both.
+#[derive(Debug)]
+pub struct Second {
+    /// Its present name.
+    pub interface: String,
+    link: bool,
+    link_downs: u64,
+    /// Frames of the first uplink and of the second.
+    frames: [u64; 2],
+    /// When they last rose.
+    rose: [Instant; 2],
+}
+
+impl Second {
+    /// A second uplink that starts now.
+    #[must_use]
+    pub fn of(port: &Interface) -> Self {
+        let (frames, rose) = ([0; 2], [Instant::now(); 2]);
+        Self { interface: port.name.clone(), link: is_up(port), link_downs: 0, frames, rose }
+    }
+
+    /// Notes name and link.
+    pub fn follow(&mut self, port: &Interface, up: bool) {
+        self.interface.clone_from(&port.name);
+        self.link_downs += u64::from(self.link && !up);
+        self.link = up;
+    }
+
+    /// Notes the frames of both uplinks. Returns which of them is silent while the other is not.
+    pub fn note(&mut self, frames: [u64; 2], now: Instant) -> [bool; 2] {
+        for (at, rose) in self.rose.iter_mut().enumerate() {
+            if frames[at] != self.frames[at] {
+                *rose = now;
+            }
+        }
+        self.frames = frames;
+        let [first, second] = self.rose;
+        [second > first + SILENT, first > second + SILENT]
+    }
+
+    fn document(&self, [first_received, received]: [u64; 2]) -> status::MacsecUplink {
+        status::MacsecUplink {
+            interface: self.interface.clone(),
+            link: self.link,
+            link_downs: self.link_downs,
+            received,
+            first_received,
+        }
+    }
 }
 
 /// The reason for not changing the association.
@@ -166,6 +224,7 @@ impl Answers {
                 source: "probe".into(),
                 seconds: since.elapsed().as_secs_f64(),
             }),
+            second_uplink: self.second.as_ref().map(|second| lock(second).document(snapshot.taken)),
             agreement,
             sealing: snapshot.sealing.clone(),
             opening: snapshot.opening.clone(),
@@ -274,5 +333,26 @@ impl StatusSource for Answers {
         let an = An::new(an).ok_or_else(|| refused(format!("{an} is no association number")))?;
         self.switch(an).map_err(|error| refused(error.to_string()))?;
         Ok(format!("frames are protected with association {an} from now on"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn silence_of_one_uplink_is_noticed() {
+        let start = Instant::now();
+        let at = |seconds: u64| start + Duration::from_secs(seconds);
+        let mut second =
+            Second { interface: "eth2".into(), link: true, link_downs: 0, frames: [0; 2], rose: [start; 2] };
+        let (first_alone, both) = ([5, 0], [false; 2]);
+        assert_eq!(second.note(first_alone, at(7)), both);
+        assert_eq!(second.note([6, 0], at(8)), [false, true]);
+        assert_eq!(second.note([6, 0], at(99)), [false, true], "it lasts");
+        assert_eq!(second.note([6, 1], at(100)), [true, false]);
+        assert_eq!(second.note([7, 1], at(101)), both);
+        // Both are silent: the wire has no traffic, or key agreement speaks of it.
+        assert_eq!(second.note([7, 1], at(999)), both);
     }
 }

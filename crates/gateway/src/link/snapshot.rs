@@ -25,6 +25,8 @@ pub struct Snapshot {
     pub opening: Preparation,
     /// MACsec's counters, with the standard's names.
     pub counters: BTreeMap<String, u64>,
+    /// Frames taken from each uplink.
+    pub taken: [u64; 2],
     /// How the threads waited.
     pub waits: Vec<Waits>,
 }
@@ -92,6 +94,9 @@ impl Snapshot {
             }
         }
         self.counters.extend(other.counters);
+        for (mine, theirs) in self.taken.iter_mut().zip(other.taken) {
+            *mine += theirs;
+        }
         self.waits.extend(other.waits);
     }
 }

@@ -114,9 +114,10 @@ impl Duty for Worker {
     fn sleep(&mut self, pause: std::time::Duration) {
         let field = self.outbound.as_ref().map(|outbound| &outbound.ports.from);
         let uplink = self.inbound.as_ref().map(|inbound| &inbound.ports.from);
-        let [[a, b], [c, d]] = [field, uplink].map(|port| port.map_or([-1; 2], Lanes::descriptors));
-        let woken = thread::wait([a, b, c, d, self.mailbox.as_raw_fd()], Some(pause));
-        for (port, woken) in [field, uplink].into_iter().zip(woken.chunks(2)) {
+        let [[a, b, ..], [c, d, e, f]] = [field, uplink].map(|port| port.map_or([-1; 4], Lanes::descriptors));
+        let woken = thread::wait([a, b, c, d, e, f, self.mailbox.as_raw_fd()], Some(pause));
+        let [a, b, uplink_woken @ ..] = woken;
+        for (port, woken) in [(field, &[a, b][..]), (uplink, &uplink_woken[..4])] {
             if let (Some(port), true) = (port, woken.contains(&true)) {
                 port.take_errors();
             }
@@ -228,6 +229,7 @@ impl Worker {
                 if let Some(express) = self.outbound.as_ref().and_then(|outbound| outbound.express.as_ref()) {
                     snapshot.express(&express.transmit);
                 }
+                snapshot.taken = self.inbound.as_ref().map_or([0; 2], |inbound| inbound.ports.from.taken());
                 let _ = answer.send(snapshot);
             }
             Message::InstallReceive(ready, answer) => {

@@ -129,7 +129,7 @@ impl Duty for Worker {
         let (field, uplink, second) = self.path.ports();
         let [ring, socket] = uplink.descriptors();
         let [ring_2, socket_2] = second.map_or([-1; 2], Inward::descriptors);
-        let [urgent, rest] = field.descriptors();
+        let [urgent, rest, ..] = field.descriptors();
         let fds = [urgent, rest, ring, socket, ring_2, socket_2, self.mailbox.as_raw_fd()];
         let [from_urgent, from_rest, from_uplink, _, from_second, ..] = thread::wait(fds, Some(pause));
         if from_urgent || from_rest {

@@ -78,6 +78,21 @@ pub struct LinkLoss {
     pub times: u64,
 }
 
+/// The second of two uplinks with the same frames.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct MacsecUplink {
+    /// Its interface.
+    pub interface: String,
+    /// Whether its link is up.
+    pub link: bool,
+    /// How often the link went down.
+    pub link_downs: u64,
+    /// Frames that came by it.
+    pub received: u64,
+    /// Frames that came by the first uplink.
+    pub first_received: u64,
+}
+
 /// A port.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Port {
@@ -255,6 +270,9 @@ pub struct Macsec {
     /// The path MTU to the other gateways, if it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<PathMtu>,
+    /// The second uplink, if any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub second_uplink: Option<MacsecUplink>,
     /// Key agreement, if in use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agreement: Option<Agreement>,

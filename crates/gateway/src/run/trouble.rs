@@ -46,6 +46,8 @@ pub enum Trouble {
     Storm,
     /// The field port was taken down, since frames cannot reach the far machines.
     FieldLowered,
+    /// Nothing comes by one of two uplinks.
+    SilentUplink,
     /// A cyclic flow stopped, although the link of its port is up.
     FlowStopped,
     /// A setting of the host takes frames of a port, or carries them past the gateway.
@@ -83,7 +85,7 @@ const fn words(name: &'static str, warning: &'static str, remedy: &'static str, 
 
 impl Trouble {
     /// All conditions.
-    pub const ALL: [Self; 29] = [
+    pub const ALL: [Self; 30] = [
         Self::Alone,
         Self::Unheard,
         Self::OtherCak,
@@ -105,6 +107,7 @@ impl Trouble {
         Self::StaleFrames,
         Self::Storm,
         Self::FieldLowered,
+        Self::SilentUplink,
         Self::FlowStopped,
         Self::Host,
         Self::NoSession,
@@ -244,6 +247,12 @@ impl Trouble {
                 "the field port is taken down, so that the machines see that the way is interrupted",
                 "restore the link that is named: the uplink, the other gateway or the cable behind it; the field port then comes back by itself",
                 "the field port is set up again",
+            ),
+            Self::SilentUplink => words(
+                "silent-uplink",
+                "nothing comes by one of two uplinks",
+                "see its cable, the switches of its way, and second_uplink.interface here and there; frames go on by the other uplink, and its loss would be an outage",
+                "both uplinks bring frames",
             ),
             Self::FlowStopped => words(
                 "flow-stopped",

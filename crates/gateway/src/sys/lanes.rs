@@ -1,4 +1,4 @@
-//! The two receive rings of a port. Frames with deadlines have one of their own, which is looked at
+//! The receive rings of a port. Frames with deadlines have one of their own, which is looked at
 //! before nearly each other frame: a flood of the others fills their ring alone.
 
 use std::io;
@@ -16,12 +16,18 @@ const URGENT_SLOTS: usize = SLOTS / 2;
 /// can, does not silence the rest.
 const IN_A_ROW: u32 = 8;
 
-/// A port's rings.
+/// A port's rings, or those of two ports with the same frames.
 #[derive(Debug)]
 pub struct Lanes {
     urgent: Receiver,
     rest: Receiver,
     turns: Turns,
+    /// The second port.
+    twin: Option<Box<Lanes>>,
+    /// Whether the last frame came by the second port.
+    by_twin: bool,
+    /// Frames taken from this port.
+    taken: u64,
 }
 
 /// Whose turn it is.
@@ -57,7 +63,19 @@ impl Lanes {
             urgent: open(Lane::Urgent, URGENT_SLOTS)?,
             rest: open(Lane::Rest, SLOTS)?,
             turns: Turns::default(),
+            twin: None,
+            by_twin: false,
+            taken: 0,
         })
+    }
+
+    /// Receives on this interface too.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn and(mut self, second: &Interface, head: usize, bounds: Bounds) -> io::Result<Self> {
+        self.twin = Some(Box::new(Self::open(second, head, bounds)?));
+        Ok(self)
     }
 
     fn both(&mut self) -> [&mut Receiver; 2] {
@@ -67,13 +85,22 @@ impl Lanes {
     /// Drops older frames from now on, see [`Receiver::bound`].
     pub fn bound(&mut self, bounds: Bounds) {
         self.both().into_iter().for_each(|ring| ring.bound(bounds));
+        if let Some(twin) = &mut self.twin {
+            twin.bound(bounds);
+        }
     }
 
-    /// Whether a frame is ready. Costs two memory reads.
+    /// Frames taken so far from each port.
+    #[must_use]
+    pub fn taken(&self) -> [u64; 2] {
+        [self.taken, self.twin.as_ref().map_or(0, |twin| twin.taken)]
+    }
+
+    /// Whether a frame is ready. Costs two memory reads a port.
     #[inline]
     #[must_use]
     pub fn ready(&self) -> bool {
-        self.urgent.ready() || self.rest.ready()
+        self.urgent.ready() || self.rest.ready() || self.twin.as_ref().is_some_and(|twin| twin.ready())
     }
 
     /// The next frame with a deadline, or else the next other one, to be returned with
@@ -81,37 +108,70 @@ impl Lanes {
     #[inline]
     #[cfg_attr(target_os = "linux", unsafe(link_section = ".text.antedate.near"))]
     pub fn peek(&mut self) -> Next<'_> {
+        if self.twin.is_some() {
+            return self.peek_by_turns();
+        }
+        self.peek_here()
+    }
+
+    #[inline]
+    fn peek_here(&mut self) -> Next<'_> {
         let urgent = self.urgent.ready();
         if self.turns.next(urgent, || self.rest.ready()) { self.urgent.peek() } else { self.rest.peek() }
+    }
+
+    /// The ports by turns, so that a flood of one does not silence the other.
+    #[inline(never)]
+    fn peek_by_turns(&mut self) -> Next<'_> {
+        let own = self.urgent.ready() || self.rest.ready();
+        let other = self.twin.as_ref().is_some_and(|twin| twin.ready());
+        self.by_twin = other && (!own || !self.by_twin);
+        if !self.by_twin {
+            return self.peek_here();
+        }
+        match &mut self.twin {
+            Some(twin) => twin.peek_here(),
+            None => Next::Empty,
+        }
     }
 
     /// Returns the slot of the last [`Self::peek`] to the kernel.
     #[inline]
     pub fn release(&mut self) {
+        if let Some(twin) = self.twin.as_mut().filter(|_| self.by_twin) {
+            return twin.release();
+        }
+        self.taken += 1;
         if self.turns.urgent { self.urgent.release() } else { self.rest.release() }
     }
 
     /// Drops all frames in the rings.
     pub fn discard(&mut self) {
         self.both().into_iter().for_each(Receiver::discard);
+        if let Some(twin) = &mut self.twin {
+            twin.discard();
+        }
     }
 
     /// Frames dropped for their age since the last call.
     pub fn take_stale(&mut self) -> u64 {
-        self.both().into_iter().map(|ring| ring.take_stale()).sum()
+        let own: u64 = self.both().into_iter().map(|ring| ring.take_stale()).sum();
+        own + self.twin.as_mut().map_or(0, |twin| twin.take_stale())
     }
 
     /// Frames that the kernel dropped since the last call because a ring was full: those with
     /// deadlines, and the others.
     #[must_use]
     pub fn overruns(&self) -> [u64; 2] {
-        [self.urgent.overruns(), self.rest.overruns()]
+        let [urgent, rest] = self.twin.as_ref().map_or([0; 2], |twin| twin.overruns());
+        [self.urgent.overruns() + urgent, self.rest.overruns() + rest]
     }
 
-    /// The descriptors to wait for.
+    /// The descriptors to wait for. -1: none.
     #[must_use]
-    pub fn descriptors(&self) -> [RawFd; 2] {
-        [self.urgent.as_raw_fd(), self.rest.as_raw_fd()]
+    pub fn descriptors(&self) -> [RawFd; 4] {
+        let [a, b, ..] = self.twin.as_ref().map_or([-1; 4], |twin| twin.descriptors());
+        [self.urgent.as_raw_fd(), self.rest.as_raw_fd(), a, b]
     }
 
     /// Clears errors of the sockets: a link that went down leaves one, which would end every wait at
@@ -121,6 +181,9 @@ impl Lanes {
             if !ring.ready() {
                 let _ = ring.take_error();
             }
+        }
+        if let Some(twin) = &self.twin {
+            twin.take_errors();
         }
     }
 }

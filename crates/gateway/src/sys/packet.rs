@@ -546,10 +546,12 @@ fn view(
     Received { space, place, offload, shifted, late: false }
 }
 
-/// Sends whole frames on an interface.
+/// Sends whole frames on an interface, or the same frames on two.
 #[derive(Debug)]
 pub struct Sender {
     socket: OwnedFd,
+    /// The second interface.
+    twin: Option<OwnedFd>,
     /// Whether the kernel refuses frames shorter than an Ethernet header.
     refuses: bool,
 }
@@ -564,9 +566,18 @@ impl Sender {
     /// # Errors
     /// Without `CAP_NET_RAW` (`PermissionDenied`).
     pub fn open(interface: &Interface, bypass: bool) -> io::Result<Self> {
-        let mut sender = Self { socket: sending_socket(interface, bypass)?, refuses: true };
+        let mut sender = Self { socket: sending_socket(interface, bypass)?, twin: None, refuses: true };
         sender.rehearse();
         Ok(sender)
+    }
+
+    /// Sends each frame on this interface too.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn and(mut self, second: &Interface, bypass: bool) -> io::Result<Self> {
+        self.twin = Some(sending_socket(second, bypass)?);
+        Ok(self)
     }
 
     /// Runs half of a send, so that a frame after a pause finds the kernel's code in the cache. The
@@ -579,7 +590,7 @@ impl Sender {
         self.refuses = self.refuses && self.send(&TOO_SHORT).is_err();
     }
 
-    /// Sends one frame.
+    /// Sends one frame. With two interfaces it is sent if one takes it.
     ///
     /// # Errors
     /// Those of `send(2)`: `ENETDOWN` without a link, `EMSGSIZE` over the MTU, `ENOBUFS` or
@@ -587,10 +598,21 @@ impl Sender {
     #[inline]
     pub fn send(&self, frame: &[u8]) -> io::Result<()> {
         // SAFETY: pointer and length describe `frame`; the kernel only reads it.
-        let send = || unsafe {
-            libc::send(self.socket.as_raw_fd(), frame.as_ptr().cast(), frame.len(), libc::MSG_DONTWAIT)
+        let send = |socket: &OwnedFd| unsafe {
+            libc::send(socket.as_raw_fd(), frame.as_ptr().cast(), frame.len(), libc::MSG_DONTWAIT)
         };
-        if send() < 0 { again(send) } else { Ok(()) }
+        self.by_each(send)
+    }
+
+    /// Sends by the socket of each interface.
+    #[inline]
+    fn by_each(&self, send: impl Fn(&OwnedFd) -> isize) -> io::Result<()> {
+        let by = |socket: &OwnedFd| if send(socket) < 0 { again(|| send(socket)) } else { Ok(()) };
+        let first = by(&self.socket);
+        match &self.twin {
+            None => first,
+            Some(twin) => by(twin).or(first),
+        }
     }
 
     /// As [`Self::send`], with a VLAN tag behind the addresses.
@@ -609,8 +631,9 @@ impl Sender {
         (message.msg_iov, message.msg_iovlen) = (parts.as_mut_ptr(), parts.len());
         // SAFETY: the message has three parts, each of them borrowed by this call; the kernel only
         // reads them.
-        let send = || unsafe { libc::sendmsg(self.socket.as_raw_fd(), &message, libc::MSG_DONTWAIT) };
-        if send() < 0 { again(send) } else { Ok(()) }
+        self.by_each(|socket| unsafe {
+            libc::sendmsg(socket.as_raw_fd(), &raw const message, libc::MSG_DONTWAIT)
+        })
     }
 }
 

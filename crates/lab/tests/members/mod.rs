@@ -37,6 +37,8 @@ pub(crate) struct Member {
 pub(crate) struct Association {
     pub(crate) members: Vec<Member>,
     pub(crate) wire: Namespace,
+    /// A second way between the gateways, if there is one.
+    pub(crate) second: Option<Namespace>,
     files: PathBuf,
     /// Its number in this process.
     id: u32,
@@ -54,6 +56,15 @@ impl Association {
         association
     }
 
+    /// No gateway yet, and two ordinary switches: each gateway gets a second port, `second`, to the
+    /// other one.
+    #[allow(dead_code, reason = "each test program compiles this module; one alone calls it")]
+    pub(crate) fn with_two_ways() -> Self {
+        let mut association = Self::with_bridge("0");
+        association.second = Some(switch(&format!("second{}", association.id), "0"));
+        association
+    }
+
     /// No gateway yet, and an ordinary switch.
     pub(crate) fn switched() -> Self {
         Self::with_bridge("0")
@@ -65,15 +76,8 @@ impl Association {
         let _ = fs::remove_dir_all(&files);
         fs::create_dir_all(&files).expect("a directory for the files");
         fs::set_permissions(&files, fs::Permissions::from_mode(0o700)).expect("its mode");
-        let wire = Namespace::create(&format!("wire{id}")).expect("a namespace");
-        wire.batch(&[
-            format!(
-                "link add br0 type bridge stp_state 0 forward_delay 0 mcast_snooping 0 group_fwd_mask {mask}"
-            ),
-            "link set dev br0 up".into(),
-        ])
-        .expect("a bridge");
-        Self { members: Vec::new(), wire, files, id }
+        let wire = switch(&format!("wire{id}"), mask);
+        Self { members: Vec::new(), wire, second: None, files, id }
     }
 
     /// Adds a stopped gateway. A busy machine may stop it for more than the usual 100 ms.
@@ -110,6 +114,20 @@ impl Association {
         self.wire
             .batch(&[format!("link set dev p{number} master br0"), format!("link set dev p{number} up")])
             .expect("a port of the bridge");
+        if let Some(second) = &self.second {
+            let name = second.name();
+            gateway
+                .batch(&[
+                    format!(
+                        "link add name second mtu 1550 address 02:00:5e:00:04:{number:02x} type veth peer name p{number} mtu 1550 netns {name}"
+                    ),
+                    "link set dev second up".into(),
+                ])
+                .expect("a second port");
+            second
+                .batch(&[format!("link set dev p{number} master br0"), format!("link set dev p{number} up")])
+                .expect("a port of the second switch");
+        }
         let options = Options { promiscuous: true, ..Options::default() };
         let socket =
             machine.run(|| PacketSocket::open("eth0", options)).expect("a thread").expect("a socket");
@@ -196,6 +214,19 @@ impl Association {
             let _ = self.members[number].machine.wait(left.as_nanos() as u64);
         }
     }
+}
+
+/// A namespace with a switch.
+fn switch(name: &str, mask: &str) -> Namespace {
+    let wire = Namespace::create(name).expect("a namespace");
+    wire.batch(&[
+        format!(
+            "link add br0 type bridge stp_state 0 forward_delay 0 mcast_snooping 0 group_fwd_mask {mask}"
+        ),
+        "link set dev br0 up".into(),
+    ])
+    .expect("a bridge");
+    wire
 }
 
 impl Drop for Association {

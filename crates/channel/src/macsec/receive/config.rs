@@ -36,6 +36,8 @@ pub struct ReceiveConfig {
     pub replay_window: u32,
     /// the most peers
     pub max_peers: usize,
+    /// whether each frame comes by two paths, so that its copy is no replay
+    pub two_paths: bool,
 }
 
 impl ReceiveConfig {
@@ -47,6 +49,7 @@ impl ReceiveConfig {
             replay_protect: true,
             replay_window: 0,
             max_peers: 16,
+            two_paths: false,
         }
     }
 }

@@ -237,6 +237,23 @@ fn lowest_packet_number_only_rises() {
 }
 
 #[test]
+fn copies_of_a_second_path_are_no_replays() {
+    let two = ReceiveConfig { replay_window: 4, two_paths: true, ..ReceiveConfig::new(SUITE) };
+    let mut receive = receive(two);
+    let mut transmit = transmit(transmit_config(SUITE));
+    let frames: std::vec::Vec<_> = (0..10).map(|_| protect(&mut transmit, &frame(60)).unwrap()).collect();
+    for frame in &frames {
+        assert!(validate(&mut receive, frame).is_ok());
+        assert_eq!(validate(&mut receive, frame), Err(Discard::Duplicate));
+    }
+    // Behind the window it is late.
+    assert_eq!(validate(&mut receive, &frames[0]), Err(Discard::Late));
+    let counters = receive.counters();
+    assert_eq!((counters.in_pkts_ok, counters.in_pkts_copies, counters.in_pkts_late), (10, 10, 1));
+    assert_eq!(counters.discarded(), 11);
+}
+
+#[test]
 fn forgery_leaves_window_and_preparation() {
     let (mut transmit, mut receive) = (transmit(transmit_config(SUITE)), receive(ReceiveConfig::new(SUITE)));
     receive.idle(10_000);

@@ -15,7 +15,12 @@ use super::{KeyPath, U16_MAX, all, number, path, suite};
 use crate::config::sci::parse_sci;
 use crate::config::{Cipher, Fragmentation, Identity, Keys, Lines, Macsec, SciMode, agreement};
 
-pub(super) fn macsec(mut section: Section<'_, '_>, keys: Option<Keys>, lines: &mut Lines) -> Option<Macsec> {
+pub(super) fn macsec(
+    mut section: Section<'_, '_>,
+    keys: Option<Keys>,
+    two_paths: bool,
+    lines: &mut Lines,
+) -> Option<Macsec> {
     let cipher = cipher(&mut section, lines);
     let port = section.get("port");
     let identity = match section.get("sci") {
@@ -42,7 +47,11 @@ pub(super) fn macsec(mut section: Section<'_, '_>, keys: Option<Keys>, lines: &m
         field.boolean()
     });
     let sci_mode = sci_mode(&mut section, lines);
-    let replay_window = section.get("replay_window").map(|field| number(&field, 0..=MAX_WINDOW.into()));
+    // Frames by two ways overtake each other.
+    let narrowest = if two_paths { 64 } else { 0 };
+    let replay_window =
+        section.get("replay_window").map(|field| number(&field, narrowest..=MAX_WINDOW.into()));
+    let usual = if two_paths { MAX_WINDOW } else { 0 };
     let validate = section.get("validate").map(|field| validate(&field));
     let fragmentation = section.get("fragmentation").map(|field| {
         lines.note("macsec.fragmentation", Some(field.line()));
@@ -57,7 +66,7 @@ pub(super) fn macsec(mut section: Section<'_, '_>, keys: Option<Keys>, lines: &m
         confidentiality: all(confidentiality)?.unwrap_or(true),
         sci_mode: sci_mode?,
         fragmentation: all(fragmentation)?.unwrap_or_default(),
-        replay_window: all(replay_window)?.unwrap_or(0),
+        replay_window: all(replay_window)?.unwrap_or(usual),
     })
 }
 

@@ -59,6 +59,7 @@ pub(super) struct Draft {
     pub(super) file: PathBuf,
     pub(super) field: Option<FieldPort>,
     pub(super) uplink: UplinkDraft,
+    pub(super) second_uplink: Option<Option<InterfaceName>>,
     pub(super) protection: Option<Protection>,
     /// The key files, even if other settings of the section are wrong.
     pub(super) keys: Option<KeyPath>,
@@ -103,6 +104,7 @@ impl Draft {
                 outer: self.uplink.outer?,
                 carries_link_local: self.uplink.carries_link_local?,
             },
+            second_uplink: self.second_uplink?,
             protection: self.protection?,
             link_loss: self.link_loss?,
             express: self.express?,
@@ -157,13 +159,29 @@ pub(super) fn read(file: &Path, text: &str) -> (Draft, Vec<Fault>) {
             "a gateway needs two interfaces: one to the machines, one to the untrusted side",
         );
     }
-    let (keys, protection) = protection(&mut root, base, &mut lines);
+    let second_uplink = second_uplink(root.section("second_uplink"), &mut lines);
+    if let Some(Some(second)) = &second_uplink {
+        let port = [
+            ("the field", field.as_ref().map(|port| &port.interface)),
+            ("the uplink", uplink.interface.as_ref()),
+        ];
+        if let Some((whose, _)) = port.into_iter().find(|(_, name)| *name == Some(second)) {
+            document.fault(
+                lines.0.get("second_uplink.interface").copied(),
+                "second_uplink.interface",
+                format!("\"{second}\" is {whose}'s interface already"),
+                "name an interface of its own, with another way to the other gateways",
+            );
+        }
+    }
+    let (keys, protection) = protection(&mut root, base, second_uplink != Some(None), &mut lines);
     let (state_directory, state) = state(root.section("state"), base, &mut lines);
     let (flows, watchdog_cycles) = flows::flows(root.section("flows"), &mut lines);
     let draft = Draft {
         file: file.to_owned(),
         field,
         uplink,
+        second_uplink,
         protection,
         keys,
         link_loss: link_loss(root.section("link_loss"), &mut lines),
@@ -207,6 +225,19 @@ fn uplink_port(mut section: Section<'_, '_>, lines: &mut Lines) -> UplinkDraft {
     section.finish();
     let carries_link_local = all(carries).map(Option::unwrap_or_default);
     UplinkDraft { interface, mtu: all(mtu), outer, carries_link_local }
+}
+
+/// `Some(None)`: there is no section.
+fn second_uplink(mut section: Section<'_, '_>, lines: &mut Lines) -> Option<Option<InterfaceName>> {
+    lines.note("second_uplink", section.line());
+    if !section.is_present() {
+        section.finish();
+        return Some(None);
+    }
+    let remedy = "name the interface of the second way to the other gateways";
+    let name = interface(&mut section, "second_uplink.interface", remedy, lines);
+    section.finish();
+    name.map(Some)
 }
 
 /// `Some(None)`: tags stay behind the SecTAG.
@@ -274,6 +305,7 @@ fn interface(
 fn protection(
     root: &mut Section<'_, '_>,
     base: &Path,
+    two_paths: bool,
     lines: &mut Lines,
 ) -> (Option<KeyPath>, Option<Protection>) {
     let mut secured = root.section("macsec");
@@ -300,7 +332,7 @@ fn protection(
     }
     plain.finish();
     let (named, keys) = macsec::keys(&mut secured, base, lines);
-    let secured = macsec::macsec(secured, keys, lines);
+    let secured = macsec::macsec(secured, keys, two_paths, lines);
     let (tunnel_keys, tunnels) = overlay::overlay(tunnels, base, lines);
     let protection = match (has_macsec, has_overlay, has_plain) {
         (true, false, false) => secured.map(Protection::Macsec),

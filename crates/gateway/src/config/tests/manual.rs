@@ -5,8 +5,8 @@ use serde_json::Value;
 use super::*;
 use crate::run::status::{
     Agreement, AgreementCak, AgreementKey, AgreementMember, DataStatus, Flow, Flows, Interval, LinkLoss,
-    Macsec, Overlay, OverlayPeer, PathMtu, ReceiveSa, ReleaseClock, SecondUplink, Status, Thread, TransmitSa,
-    Warning,
+    Macsec, MacsecUplink, Overlay, OverlayPeer, PathMtu, ReceiveSa, ReleaseClock, SecondUplink, Status,
+    Thread, TransmitSa, Warning,
 };
 
 const MANUAL: &str = concat!(
@@ -40,7 +40,7 @@ fn manual_examples_are_legal() {
 /// The parser lists its keys in the fault of an unknown key.
 #[test]
 fn manual_has_every_key() {
-    let text = "[field]\n[uplink]\n[macsec]\n[overlay]\n[overlay.second_uplink]\n[[overlay.peer]]\n[policy]\n[[policy.rule]]\n[run]\n[state]\n[control]\n[metrics]\n[link_loss]\n"
+    let text = "[field]\n[uplink]\n[macsec]\n[overlay]\n[overlay.second_uplink]\n[[overlay.peer]]\n[policy]\n[[policy.rule]]\n[run]\n[state]\n[control]\n[metrics]\n[link_loss]\n[second_uplink]\n"
         .replace("]\n", "]\nqqqqqqqqqqqqqqqq = 0\n");
     let found = parse(&text).unwrap_err();
     let mut known = 0;
@@ -114,6 +114,7 @@ fn manual_has_every_status_name() {
             ..Agreement::default()
         }),
         path: Some(PathMtu::default()),
+        second_uplink: Some(MacsecUplink::default()),
         ..Macsec::default()
     };
     let overlay = Overlay {

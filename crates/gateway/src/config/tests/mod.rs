@@ -36,6 +36,35 @@ fn faults_with(lines: &str) -> String {
 }
 
 #[test]
+fn second_uplink_has_a_window() {
+    let second = "[second_uplink]\ninterface = \"eth2\"\n";
+    let config = parse(&format!("{SMALLEST}{second}")).unwrap();
+    assert_eq!(config.second_uplink, InterfaceName::new("eth2"));
+    let Protection::Macsec(macsec) = &config.protection else { panic!("{config:?}") };
+    assert_eq!(macsec.replay_window, 1024);
+    for (lines, fault) in [
+        (
+            format!("replay_window = 63\n{second}"),
+            "g.toml:7: macsec.replay_window: 63 is out of range\n    remedy: give a whole number from 64 to 1024",
+        ),
+        (
+            second.replace("eth2", "eth0"),
+            "g.toml:8: second_uplink.interface: \"eth0\" is the uplink's interface",
+        ),
+        (
+            second.replace("eth2", "eth1"),
+            "g.toml:8: second_uplink.interface: \"eth1\" is the field's interface",
+        ),
+        ("[second_uplink]\n".into(), "second_uplink.interface"),
+    ] {
+        let faults = faults_with(&lines);
+        assert!(faults.contains(fault), "{faults}");
+    }
+    let whole = parse(&format!("{SMALLEST}replay_window = 64\n{second}"));
+    assert!(whole.is_ok(), "{whole:?}");
+}
+
+#[test]
 fn link_loss_has_times() {
     let read = |lines: &str| parse(&format!("{SMALLEST}{lines}")).map(|config| config.link_loss);
     let ms = Duration::from_millis;

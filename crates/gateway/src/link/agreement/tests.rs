@@ -24,11 +24,14 @@ fn speaker() -> (Speaker, UdpSocket) {
         newer: Newer::new(std::path::Path::new("cak")),
         config,
         socket: Some(Listener::of(own.into())),
+        second: None,
+        heard: Heard::default(),
         field: None,
         around: Around {
             outer: None,
             carries_link_local: false,
             uplink: none(),
+            second: None,
             field: none(),
             threads: Vec::new(),
             channels: Vec::new(),
@@ -49,6 +52,18 @@ fn speaker() -> (Speaker, UdpSocket) {
         sends_fragments: false,
     };
     (speaker, other)
+}
+
+#[test]
+fn copies_of_mkpdus_are_told() {
+    let mut heard = Heard::default();
+    let frames: Vec<_> = (0..20u8).map(|number| vec![number; 100]).collect();
+    assert!(frames.iter().all(|frame| !heard.again(frame) && heard.again(frame)));
+    assert!(!heard.again(&frames[0]), "it is long ago");
+    // The same ICV behind another body.
+    let mut forged = frames[19].clone();
+    forged[20] ^= 1;
+    assert!(!heard.again(&forged) && heard.again(&frames[19]));
 }
 
 /// A key to receive with, once there is another member.

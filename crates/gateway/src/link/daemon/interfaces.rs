@@ -1,13 +1,16 @@
 //! Follows links and interfaces, and reopens the ports of replaced ones.
 
 use std::path::Path;
+use std::time::Instant;
 
 use super::Supervisor;
 use crate::link::channels;
 use crate::link::message::Message;
+use crate::link::snapshot::Snapshot;
 use crate::run::lock;
 use crate::run::report::Carries;
 use crate::run::setup;
+use crate::run::trouble::Trouble;
 use crate::sys::interface::{self, Interface};
 
 /// An interface with the state of its link.
@@ -16,39 +19,62 @@ pub(super) struct Watched {
     pub(super) up: bool,
 }
 
-pub(super) fn is_up(interface: &Interface) -> bool {
+impl Watched {
+    /// Looks at it, and logs a change of its link. Returns whether the link is up, and whether the
+    /// port is as it was opened.
+    fn look(&mut self) -> (bool, bool) {
+        // First, as it follows a new name.
+        let there = self.interface.still_there();
+        let up = is_up(&self.interface);
+        if up != self.up {
+            self.up = up;
+            let name = &self.interface.name;
+            if up {
+                tracing::info!(interface = %name, "link up");
+            } else {
+                tracing::warn!(interface = %name, "link down");
+            }
+        }
+        let same = there && interface::mtu(&self.interface.name) == Some(self.interface.mtu);
+        (up, same)
+    }
+}
+
+pub(in crate::link) fn is_up(interface: &Interface) -> bool {
     interface::link_up(&interface.name) == Some(true)
 }
 
 impl Supervisor<'_> {
     /// Follows the links. Reopens the ports when an interface was replaced or has another MTU.
     pub(super) fn follow(&mut self) {
-        let names = [&mut self.field, &mut self.uplink].map(|port| {
-            // First, as it follows a new name.
-            let there = port.interface.still_there();
-            let up = is_up(&port.interface);
-            if up != port.up {
-                port.up = up;
-                let name = &port.interface.name;
-                if up {
-                    tracing::info!(interface = %name, "link up");
-                } else {
-                    tracing::warn!(interface = %name, "link down");
-                }
-            }
-            let same = there && interface::mtu(&port.interface.name) == Some(port.interface.mtu);
-            (up, same)
-        });
-        let [(field_up, field_same), (uplink_up, uplink_same)] = names;
+        let [(field_up, field_same), (uplink_up, uplink_same)] =
+            [&mut self.field, &mut self.uplink].map(Watched::look);
+        let mut second_same = true;
+        if let (Some(second), Some(shown)) = (&mut self.second, &self.answers.second) {
+            let (up, same) = second.look();
+            second_same = same;
+            lock(shown).follow(&second.interface, up);
+        }
         for (shown, port) in lock(&self.answers.ports).iter_mut().zip([&self.field, &self.uplink]) {
             shown.name.clone_from(&port.interface.name);
         }
         self.answers.link_changes([field_up, uplink_up]);
         self.follow_rate();
-        if !(field_same && uplink_same) {
+        if !(field_same && uplink_same && second_same) {
             self.reopen();
         }
         self.surroundings.follow(&self.field.interface, &self.uplink.interface, &self.answers.watch);
+    }
+
+    /// Watches whether each of two uplinks brings frames.
+    pub(super) fn watch_uplinks(&self, snapshot: &Snapshot) {
+        let Some(second) = &self.answers.second else { return };
+        let silent = lock(second).note(snapshot.taken, Instant::now());
+        let names = lock(&self.answers.ports)[1].name.clone();
+        for (name, silent) in [names, lock(second).interface.clone()].iter().zip(silent) {
+            let detail = silent.then_some("its frames come by the other one alone");
+            self.answers.watch.holds(Trouble::SilentUplink, name, detail);
+        }
     }
 
     /// Adapts the rate of bulk to the link. A link that is down reports none, and the last rate
@@ -68,11 +94,15 @@ impl Supervisor<'_> {
     fn reopen(&mut self) {
         let found = [&self.field, &self.uplink].map(|port| port.interface.find_again());
         let [Ok(field), Ok(uplink)] = found else { return };
-        let uplink_mtu = setup::uplink_mtu(&self.config, &uplink);
+        let second = self.second.as_ref().map(|port| port.interface.find_again());
+        let Ok(second) = second.transpose() else { return };
+        let narrower = second.as_ref().filter(|second| second.mtu < uplink.mtu).unwrap_or(&uplink);
+        let uplink_mtu = setup::uplink_mtu(&self.config, narrower);
+        let uplinks = (&uplink, second.as_ref());
         let run = &self.config.run;
         let file: &Path = &self.config.file;
-        let outbound = channels::outward(file, &field, &uplink, uplink_mtu, run);
-        let inbound = channels::inward(file, &uplink, &field, run);
+        let outbound = channels::outward(file, &field, uplinks, uplink_mtu, run);
+        let inbound = channels::inward(file, uplinks, &field, run);
         match (outbound, inbound) {
             (Ok(outbound), Ok(inbound)) => {
                 tracing::info!(
@@ -90,6 +120,9 @@ impl Supervisor<'_> {
                 }
                 self.field.interface = field;
                 self.uplink.interface = uplink;
+                if let (Some(watched), Some(found)) = (&mut self.second, second) {
+                    watched.interface = found;
+                }
             }
             (Err(fault), _) | (_, Err(fault)) => self.complain(&format!("{fault:#}")),
         }

@@ -72,7 +72,7 @@ pub(super) fn start(
         interval,
         loss: Loss::new(&settings, now()),
         field: checked.field.clone(),
-        uplink: checked.uplink.clone(),
+        uplinks: [Some(&checked.uplink), checked.second.as_ref()].into_iter().flatten().cloned().collect(),
         desk: Arc::clone(&desk),
         view: Arc::clone(&view),
         watch,
@@ -127,7 +127,7 @@ struct Port {
     interval: Duration,
     loss: Loss,
     field: Interface,
-    uplink: Interface,
+    uplinks: Vec<Interface>,
     desk: Arc<Desk>,
     view: Arc<View>,
     watch: Arc<Watch>,
@@ -149,12 +149,12 @@ impl Port {
     fn round(&mut self) {
         // They keep their index under a new name.
         self.field.still_there();
-        self.uplink.still_there();
+        self.uplinks.iter_mut().for_each(|uplink| _ = uplink.still_there());
         // One that is gone has no link.
         let is_up = |port: &Interface| carrier(port.index).unwrap_or(false);
         let now = now();
         let far = self.desk.hellos.far(&lock(&self.view.members), now);
-        let seen = Seen { uplink: is_up(&self.uplink), field: is_up(&self.field), far };
+        let seen = Seen { uplink: self.uplinks.iter().any(is_up), field: is_up(&self.field), far };
         match self.loss.step(seen, now) {
             Some(Step::Lower(_)) => {
                 self.set(false);
