@@ -15,6 +15,9 @@ use crate::file::{Device, GroupFile};
 use crate::manage;
 use crate::store::{Store, Stored};
 
+mod readers;
+pub use readers::Bound;
+
 /// All groups of a client.
 #[derive(Debug)]
 pub struct Guard {
@@ -296,8 +299,7 @@ impl Guard {
     pub fn open(&mut self, topic: &str, message: &[u8], out: &mut Vec<u8>) -> Verdict {
         out.clear();
         self.retire();
-        let listening = self.device.is_some();
-        if let Some(at) = self.groups.iter().position(|one| listening && one.file.rotation_topic == topic) {
+        if let Some(at) = self.rotates(topic) {
             return self.rotate(at, message);
         }
         let Some(one) = self.groups.iter_mut().find_map(|one| one.covers(topic).then_some(one)) else {
@@ -323,6 +325,12 @@ impl Guard {
             }
             Err(refusal) => Verdict::Refused(refusal),
         }
+    }
+
+    /// The group with this rotation topic.
+    fn rotates(&self, topic: &str) -> Option<usize> {
+        let listening = self.device.is_some();
+        self.groups.iter().position(|one| listening && one.file.rotation_topic == topic)
     }
 
     /// Checks whether [`open`](Self::open) would open a message. The message does not count as
@@ -499,6 +507,12 @@ impl Guard {
                 let _ = store.forget(over.iter().chain(epoch_keys.values()));
             }
         }
+    }
+
+    /// Whether there is a publisher's name.
+    #[must_use]
+    pub const fn has_name(&self) -> bool {
+        self.publisher.is_some()
     }
 
     /// Whether every group has a key.
