@@ -326,7 +326,7 @@ def managed(broker):
     members = [word for name, public in devices.items() for word in ("--member", f"{name}={public}")]
     run("keygen", "mqtt", "--group", "dock", "--topic", "dock/#", *members, "--out", "manager.toml")
     run("keygen", "mqtt", "--for-members", "manager.toml", "--out", "dock.toml")
-    rotate = ["mqtt", "rotate", "--group", "manager.toml", "-h", "127.0.0.1", "-p", str(broker.port), "-q"][:-1]
+    rotate = ["mqtt", "rotate", "--group", "manager.toml", "-h", "127.0.0.1", "-p", str(broker.port)]
     gate, hall = (Proxy(name, broker.port, "--keys", "dock.toml", "--device", f"{name}.device") for name in devices)
     run(*rotate)
     time.sleep(1)
