@@ -111,9 +111,10 @@ pub fn run(
     stop: &AtomicBool,
     ready: impl FnOnce(&[Listen]),
 ) -> Result<Counters, Fault> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| {
-        Fault::of_io("antedate".as_ref(), "make an event loop", &error, "see ulimit -n")
-    })?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Fault::of_io("antedate".as_ref(), "make an event loop", &error, "see ulimit -n"))?;
     let local = tokio::task::LocalSet::new();
     let shared = Rc::new(Shared::new(guard, options.plain.clone(), options.broker.login.clone()));
     let done = local.block_on(&runtime, serve(options, &shared, stop, ready));
@@ -158,7 +159,13 @@ async fn serve(
     ready(&places);
     let count = Rc::new(Cell::new(0));
     for listener in listeners {
-        spawn_local(accept(listener, options.clients, Rc::clone(&count), Rc::clone(shared), Rc::clone(&upstream)));
+        spawn_local(accept(
+            listener,
+            options.clients,
+            Rc::clone(&count),
+            Rc::clone(shared),
+            Rc::clone(&upstream),
+        ));
     }
     let (keys, settings) = (Rc::clone(shared), options.broker.clone());
     spawn_local(async move {
@@ -232,7 +239,12 @@ async fn accept(
         let stream = match accepted {
             Ok(stream) if count.get() < most => stream,
             Ok(_) => {
-                shared.refuse("", "not accepted", "", "too many connections (remedy: give --max-clients more)");
+                shared.refuse(
+                    "",
+                    "not accepted",
+                    "",
+                    "too many connections (remedy: give --max-clients more)",
+                );
                 continue;
             }
             Err(error) => {
@@ -282,7 +294,10 @@ async fn connection(stream: Box<dyn Stream>, shared: Rc<Shared>, upstream: &Upst
     match ended {
         Ended::Closed => tracing::debug!(client = session.client_id(), "ended"),
         Ended::StaleWill => {
-            tracing::info!(client = session.client_id(), "disconnected, so that its will is sealed with the new key");
+            tracing::info!(
+                client = session.client_id(),
+                "disconnected, so that its will is sealed with the new key"
+            );
             let mut goodbye = BytesMut::new();
             packet::put_disconnect(&mut goodbye);
             broker.last(&goodbye).await;
@@ -292,10 +307,20 @@ async fn connection(stream: Box<dyn Stream>, shared: Rc<Shared>, upstream: &Upst
         }
         Ended::Client(End::Fault(fault)) => shared.fail(fault),
         Ended::Client(end) => {
-            shared.refuse(session.client_id(), "disconnected", "", &format!("{end} (remedy: look what this client is)"));
+            shared.refuse(
+                session.client_id(),
+                "disconnected",
+                "",
+                &format!("{end} (remedy: look what this client is)"),
+            );
         }
         Ended::Broker(end) => {
-            shared.refuse(session.client_id(), "disconnected", "", &format!("the broker: {end} (remedy: look what answers at its address)"));
+            shared.refuse(
+                session.client_id(),
+                "disconnected",
+                "",
+                &format!("the broker: {end} (remedy: look what answers at its address)"),
+            );
         }
     }
     if let Err(fault) = shared.flush() {

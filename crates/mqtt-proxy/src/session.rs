@@ -143,9 +143,7 @@ impl Session {
         let client_id = connect.client_id().to_owned();
         let received = shared.clients.borrow_mut().connect(&client_id, connect.is_lasting());
         let (aliases, most) = connect.widen(LONGER);
-        connect
-            .write(to_broker)
-            .map_err(|_| refuse(Refusal::Forbidden, "its CONNECT is too long".into()))?;
+        connect.write(to_broker).map_err(|_| refuse(Refusal::Forbidden, "its CONNECT is too long".into()))?;
         Ok(Self {
             version,
             client_id,
@@ -410,7 +408,9 @@ fn told(refused: Refused, sequence: u64) -> String {
         Refused::Replay(ReplayError::Late) => ("late", "is older than what was received"),
         Refused::Crowded => ("crowded", "is of one pair of publisher and topic too many"),
     };
-    format!("{name}: sequence number {sequence} {text} (remedy: none, if the broker repeats messages; otherwise look who does)")
+    format!(
+        "{name}: sequence number {sequence} {text} (remedy: none, if the broker repeats messages; otherwise look who does)"
+    )
 }
 
 #[cfg(test)]

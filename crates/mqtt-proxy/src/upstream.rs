@@ -71,6 +71,10 @@ fn connector(config: Arc<rustls::ClientConfig>) -> TlsConnector {
 
 fn named(host: &str) -> Result<ServerName<'static>, Fault> {
     ServerName::try_from(host.to_owned()).map_err(|error| {
-        Fault::of_file(host.as_ref(), format!("is no name of a certificate: {error}"), "give the broker's name with -h")
+        Fault::of_file(
+            host.as_ref(),
+            format!("is no name of a certificate: {error}"),
+            "give the broker's name with -h",
+        )
     })
 }

@@ -72,12 +72,7 @@ impl Received {
             if self.lasting { guard.lowest(topic, &place(&self.client_id, topic), opened) } else { 1 };
         sender.insert(topic.to_owned(), self.streams.len());
         let window = ReplayWindow::new(lowest.max(1), MAX_WINDOW);
-        self.streams.push(Stream {
-            opened: opened.clone(),
-            topic: topic.to_owned(),
-            window,
-            dirty: false,
-        });
+        self.streams.push(Stream { opened: opened.clone(), topic: topic.to_owned(), window, dirty: false });
         Ok(self.streams.len() - 1)
     }
 
@@ -156,7 +151,11 @@ impl Clients {
     /// The messages of an application that connects.
     pub(crate) fn connect(&mut self, client_id: &str, lasting: bool) -> Rc<RefCell<Received>> {
         let fresh = || {
-            Rc::new(RefCell::new(Received { client_id: client_id.to_owned(), lasting, ..Received::default() }))
+            Rc::new(RefCell::new(Received {
+                client_id: client_id.to_owned(),
+                lasting,
+                ..Received::default()
+            }))
         };
         // The broker gives a new name to each client without one.
         if client_id.is_empty() {
@@ -171,7 +170,8 @@ impl Clients {
             tries -= 1;
             let Some(oldest) = self.order.pop_front() else { break };
             let idle = self.by_id.get(&oldest).is_some_and(|received| {
-                Rc::strong_count(received) == 1 && !received.borrow().streams.iter().any(|stream| stream.dirty)
+                Rc::strong_count(received) == 1
+                    && !received.borrow().streams.iter().any(|stream| stream.dirty)
             });
             if idle {
                 self.by_id.remove(&oldest);

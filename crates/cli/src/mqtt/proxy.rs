@@ -46,8 +46,11 @@ fn place(text: &str) -> Result<Listen, ValueError> {
     if text.contains('/') {
         return Ok(Listen::Unix(text.into()));
     }
-    let form = |why: String| ValueError::new(format!("{why}; write 127.0.0.1:PORT or the path of a socket with a /"));
-    let addresses: Vec<SocketAddr> = text.to_socket_addrs().map_err(|error| form(error.to_string()))?.collect();
+    let form = |why: String| {
+        ValueError::new(format!("{why}; write 127.0.0.1:PORT or the path of a socket with a /"))
+    };
+    let addresses: Vec<SocketAddr> =
+        text.to_socket_addrs().map_err(|error| form(error.to_string()))?.collect();
     match addresses.first() {
         Some(address) if address.ip().is_loopback() => Ok(Listen::Tcp(*address)),
         Some(address) => Err(form(format!(

@@ -78,7 +78,8 @@ fn rows(report: &mut Report, size: usize, relay: Summary, proxy: Summary, option
     }
     let (ratio, more) = (proxy.p50 / relay.p50, proxy.p50 - relay.p50);
     if !options.quick {
-        let what = format!("{case}: median {ratio:.3} of the relays', {more:+.1} us, goal {GOAL} or {GOAL_US} us");
+        let what =
+            format!("{case}: median {ratio:.3} of the relays', {more:+.1} us, goal {GOAL} or {GOAL_US} us");
         report.check(what, ratio <= GOAL || more <= GOAL_US);
     }
 }

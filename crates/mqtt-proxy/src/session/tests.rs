@@ -220,7 +220,9 @@ fn aliases_above_the_maximum_end_the_connection() {
         let mut packet = BytesMut::new();
         publish.write(&mut packet).expect("written");
         let mut to_client = BytesMut::new();
-        session.from_broker(&world.shared, packet, true, &mut BytesMut::new(), &mut to_client).map(|_| to_client)
+        session
+            .from_broker(&world.shared, packet, true, &mut BytesMut::new(), &mut to_client)
+            .map(|_| to_client)
     };
     assert!(matches!(aliased("", 1), Err(End::Protocol(_))), "an unknown alias");
     assert!(!aliased(TOPIC, 1).expect("passed").is_empty());

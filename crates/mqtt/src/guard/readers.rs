@@ -52,10 +52,7 @@ impl Guard {
         let Some(store) = &self.store else { return 1 };
         let one = self.groups.iter().find(|one| one.file.covers(topic));
         let known = one.and_then(|one| {
-            Some((
-                one.epoch_keys.get(&opened.epoch)?,
-                one.group.material(opened.epoch, &opened.publisher)?,
-            ))
+            Some((one.epoch_keys.get(&opened.epoch)?, one.group.material(opened.epoch, &opened.publisher)?))
         });
         known.map_or(1, |(epoch_key, material)| store.lowest(epoch_key, &material, place))
     }
