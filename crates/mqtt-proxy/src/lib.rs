@@ -305,7 +305,7 @@ async fn connection(stream: Box<dyn Stream>, shared: Rc<Shared>, upstream: &Upst
                 client.last(&packet::SERVER_BUSY).await;
             }
         }
-        Ended::Client(End::Fault(fault)) => shared.fail(fault),
+        Ended::Client(End::Fault(fault)) => shared.fail(*fault),
         Ended::Client(end) => {
             shared.refuse(
                 session.client_id(),

@@ -118,8 +118,8 @@ impl Refusal {
 /// A CONNECT.
 #[derive(Debug)]
 pub(crate) enum Connect {
-    Four(four::Connect),
-    Five(five::Connect, Option<five::LastWill>, five::ConnectAuth),
+    Four(Box<four::Connect>),
+    Five(Box<(five::Connect, Option<five::LastWill>, five::ConnectAuth)>),
 }
 
 /// The will in a CONNECT.
@@ -137,11 +137,13 @@ impl Connect {
     pub(crate) fn read(mut packet: BytesMut) -> Result<Self, MalformedError> {
         match Self::version(&packet) {
             Version::Four => match four::Packet::read(&mut packet, usize::MAX) {
-                Ok(four::Packet::Connect(connect)) => Ok(Self::Four(connect)),
+                Ok(four::Packet::Connect(connect)) => Ok(Self::Four(Box::new(connect))),
                 _ => Err(MalformedError),
             },
             Version::Five => match five::Packet::read(&mut packet, None) {
-                Ok(five::Packet::Connect(connect, will, login)) => Ok(Self::Five(connect, will, login)),
+                Ok(five::Packet::Connect(connect, will, login)) => {
+                    Ok(Self::Five(Box::new((connect, will, login))))
+                }
                 _ => Err(MalformedError),
             },
         }
@@ -150,7 +152,7 @@ impl Connect {
     pub(crate) fn client_id(&self) -> &str {
         match self {
             Self::Four(connect) => &connect.client_id,
-            Self::Five(connect, ..) => &connect.client_id,
+            Self::Five(five) => &five.0.client_id,
         }
     }
 
@@ -158,7 +160,8 @@ impl Connect {
     pub(crate) fn is_lasting(&self) -> bool {
         match self {
             Self::Four(connect) => !connect.clean_session,
-            Self::Five(connect, ..) => {
+            Self::Five(five) => {
+                let connect = &five.0;
                 let properties = connect.properties.as_ref();
                 let expiry = properties.and_then(|properties| properties.session_expiry_interval);
                 !connect.clean_start || expiry.is_some_and(|seconds| seconds > 0)
@@ -172,7 +175,7 @@ impl Connect {
                 .last_will
                 .as_mut()
                 .map(|will| Will { topic: will.topic.as_bytes(), payload: &mut will.message }),
-            Self::Five(_, will, _) => will.as_mut().map(|will| {
+            Self::Five(five) => five.1.as_mut().map(|will| {
                 // The payload is no text any more.
                 if let Some(properties) = &mut will.properties {
                     properties.payload_format_indicator = None;
@@ -188,8 +191,8 @@ impl Connect {
             Self::Four(connect) => {
                 connect.set_credentials(user, password.as_bytes().to_vec());
             }
-            Self::Five(_, _, login) => {
-                *login = five::ConnectAuth::UsernamePassword {
+            Self::Five(five) => {
+                five.2 = five::ConnectAuth::UsernamePassword {
                     username: user.into(),
                     password: password.as_bytes().to_vec().into(),
                 };
@@ -200,8 +203,8 @@ impl Connect {
     /// The highest topic alias, and the longest packet that the client takes. The broker may send
     /// packets that are longer by `longer`: they are shorter when opened.
     pub(crate) fn widen(&mut self, longer: u32) -> (u16, Option<u32>) {
-        let Self::Five(connect, ..) = self else { return (0, None) };
-        let Some(properties) = &mut connect.properties else { return (0, None) };
+        let Self::Five(five) = self else { return (0, None) };
+        let Some(properties) = &mut five.0.properties else { return (0, None) };
         let most = properties.max_packet_size;
         properties.max_packet_size = most.map(|most| most.saturating_add(longer));
         (properties.topic_alias_max.unwrap_or(0), most)
@@ -210,7 +213,7 @@ impl Connect {
     pub(crate) fn write(&self, out: &mut BytesMut) -> Result<(), MalformedError> {
         let written = match self {
             Self::Four(connect) => connect.write(out).is_ok(),
-            Self::Five(connect, will, login) => connect.write(will, login, out).is_ok(),
+            Self::Five(five) => five.0.write(&five.1, &five.2, out).is_ok(),
         };
         if written { Ok(()) } else { Err(MalformedError) }
     }

@@ -211,7 +211,7 @@ impl Relay {
             while let Some(packet) = self.client.packet().map_err(|error| Ended::Client(error.into()))? {
                 let (to_broker, to_client) = (&mut self.broker.output, &mut self.client.output);
                 self.session
-                    .from_client(&self.shared, packet, to_broker, to_client)
+                    .take_from_client(&self.shared, packet, to_broker, to_client)
                     .map_err(Ended::Client)?;
             }
         }
@@ -247,12 +247,12 @@ impl Relay {
     fn take(&mut self, packet: BytesMut, last: bool) -> Result<(), Ended> {
         let again = packet.clone();
         let (to_broker, to_client) = (&mut self.broker.output, &mut self.client.output);
-        let passed =
-            self.session.from_broker(&self.shared, packet, last, to_broker, to_client).map_err(|end| {
-                match end {
-                    End::Fault(_) => Ended::Client(end),
-                    end => Ended::Broker(end),
-                }
+        let passed = self
+            .session
+            .take_from_broker(&self.shared, packet, last, to_broker, to_client)
+            .map_err(|end| match end {
+                End::Fault(_) => Ended::Client(end),
+                end => Ended::Broker(end),
             })?;
         if passed == Passed::Held {
             self.held = Some((again, Box::pin(tokio::time::sleep(KEY_PATIENCE))));

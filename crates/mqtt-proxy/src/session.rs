@@ -31,10 +31,10 @@ pub(crate) enum End {
     #[error("it broke the protocol: {0}")]
     Protocol(&'static str),
     #[error("there is no key: {0}")]
-    NoKey(SealError),
+    NoKey(Box<SealError>),
     /// The proxy cannot go on.
     #[error("{0:#}")]
-    Fault(Fault),
+    Fault(Box<Fault>),
 }
 
 /// A refused CONNECT, with its answer.
@@ -171,7 +171,7 @@ impl Session {
     }
 
     /// Takes a packet of the application.
-    pub(crate) fn from_client(
+    pub(crate) fn take_from_client(
         &mut self,
         shared: &Shared,
         packet: BytesMut,
@@ -223,8 +223,8 @@ impl Session {
                 shared.count(|counters| counters.sealed += 1);
                 Ok(publish.write(to_broker)?)
             }
-            Err(SealError::State(fault)) => Err(End::Fault(fault)),
-            Err(error @ SealError::NoKey(_)) => Err(End::NoKey(error)),
+            Err(SealError::State(fault)) => Err(End::Fault(Box::new(fault))),
+            Err(error @ SealError::NoKey(_)) => Err(End::NoKey(Box::new(error))),
             Err(error) => {
                 let text = format!("{error} (remedy: {})", remedy(&error));
                 shared.refuse(&self.client_id, "not published", &topic, &text);
@@ -251,7 +251,7 @@ impl Session {
     }
 
     /// Takes a packet of the broker. With `last`, a message whose key has not come is refused.
-    pub(crate) fn from_broker(
+    pub(crate) fn take_from_broker(
         &mut self,
         shared: &Shared,
         packet: BytesMut,
@@ -295,7 +295,7 @@ impl Session {
         let mut guard = shared.guard.borrow_mut();
         self.scratch.clear();
         let verdict = guard.authenticate(&topic, publish.payload(), &mut self.scratch);
-        guard.check_store().map_err(End::Fault)?;
+        guard.check_store().map_err(|fault| End::Fault(Box::new(fault)))?;
         let (text, again) = match verdict {
             Verdict::Plain if shared.is_plain(&topic) => {
                 to_client.extend_from_slice(&raw);

@@ -16,6 +16,9 @@ const SILENCE: Duration = Duration::from_secs(60);
 /// The most kinds of refusals.
 const KINDS_MAX: usize = 256;
 
+/// An application, and a kind of refusal.
+type Kind = (String, &'static str);
+
 /// Counters since the start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counters {
@@ -39,7 +42,7 @@ pub(crate) struct Shared {
     plain: Vec<String>,
     counters: Cell<Counters>,
     /// Lines of the log: when the last one of a kind was, and events since.
-    told: RefCell<HashMap<(String, &'static str), (Instant, u64)>>,
+    told: RefCell<HashMap<Kind, (Instant, u64)>>,
     /// Counts rotations.
     rotations: watch::Sender<u64>,
     /// The reason to stop.

@@ -33,6 +33,9 @@ pub(crate) enum Refused {
 /// A pair of publisher, in an epoch, and topic.
 type Place = (u32, Arc<[u8]>, String);
 
+/// A publisher in an epoch.
+type Sender = (u32, Arc<[u8]>);
+
 struct Stream {
     opened: Opened,
     topic: String,
@@ -48,7 +51,7 @@ pub(crate) struct Received {
     /// Whether a session outlives its connections, so that the store has the numbers.
     lasting: bool,
     /// The index in `streams`.
-    known: HashMap<(u32, Arc<[u8]>), HashMap<String, usize>>,
+    known: HashMap<Sender, HashMap<String, usize>>,
     streams: Vec<Stream>,
 }
 

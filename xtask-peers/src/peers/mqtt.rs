@@ -2,6 +2,7 @@
 //! directions, forged, repeated, after kills. Then the Python package, in the programs of the book.
 
 mod brokers;
+mod node;
 
 use super::python;
 use std::ffi::OsStr;
@@ -25,6 +26,7 @@ pub(crate) fn prepare() -> Result<(), Stop> {
     install_wheel(&python)?;
     sparkplug()?;
     brokers::prepare()?;
+    node::prepare()?;
     // Checks the layouts that the plugin assumes against Mosquitto's own headers.
     program("cc")
         .args(["-std=c11", "-Wall", "-Werror", "-fsyntax-only"])
@@ -82,10 +84,14 @@ pub(crate) fn run() -> StepResult {
         "Mosquitto and {} other brokers, paho-mqtt over 3.1.1 and 5, pycose both ways; kills of all three; the Python package; the proxy with paho-mqtt and pysparkplug",
         others.len()
     );
-    match brokers::missing(&others)[..] {
-        [] => Ok(done),
+    let mut missing = brokers::missing(&others);
+    if !node::run()? {
+        missing.push("mqtt.js and Node-RED");
+    }
+    match missing[..] {
+        [] => Ok(format!("{done}; the Node package with mqtt.js and in Node-RED")),
         ref missing => Err(Stop::Skipped(format!(
-            "brokers that cannot be fetched here: {}; all else passed: {done}",
+            "partners that cannot be fetched here: {}; all else passed: {done}",
             missing.join(", ")
         ))),
     }

@@ -60,14 +60,14 @@ impl World {
     /// What the session writes to the broker and to the application for a packet of the broker.
     fn down(&self, session: &mut Session, packet: BytesMut) -> (BytesMut, BytesMut) {
         let (mut to_broker, mut to_client) = (BytesMut::new(), BytesMut::new());
-        let passed = session.from_broker(&self.shared, packet, true, &mut to_broker, &mut to_client);
+        let passed = session.take_from_broker(&self.shared, packet, true, &mut to_broker, &mut to_client);
         assert_eq!(passed.expect("passed"), Passed::Done);
         (to_broker, to_client)
     }
 
     fn up(&self, session: &mut Session, packet: BytesMut) -> (BytesMut, BytesMut) {
         let (mut to_broker, mut to_client) = (BytesMut::new(), BytesMut::new());
-        session.from_client(&self.shared, packet, &mut to_broker, &mut to_client).expect("passed");
+        session.take_from_client(&self.shared, packet, &mut to_broker, &mut to_client).expect("passed");
         (to_broker, to_client)
     }
 }
@@ -221,7 +221,7 @@ fn aliases_above_the_maximum_end_the_connection() {
         publish.write(&mut packet).expect("written");
         let mut to_client = BytesMut::new();
         session
-            .from_broker(&world.shared, packet, true, &mut BytesMut::new(), &mut to_client)
+            .take_from_broker(&world.shared, packet, true, &mut BytesMut::new(), &mut to_client)
             .map(|_| to_client)
     };
     assert!(matches!(aliased("", 1), Err(End::Protocol(_))), "an unknown alias");
@@ -250,8 +250,8 @@ fn damaged_packets_end_the_connection_alone() {
                 let (mut a, mut b) = (BytesMut::new(), BytesMut::new());
                 let mut session = world.session("app", true);
                 // Either is right; neither may panic, and no payload comes out twice.
-                let _ = session.from_broker(&world.shared, packet.clone(), true, &mut a, &mut b);
-                let _ = session.from_client(&world.shared, packet, &mut a, &mut b);
+                let _ = session.take_from_broker(&world.shared, packet.clone(), true, &mut a, &mut b);
+                let _ = session.take_from_client(&world.shared, packet, &mut a, &mut b);
             }
         }
     }
