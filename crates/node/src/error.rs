@@ -25,6 +25,7 @@ pub(crate) fn unsealed(error: &SealError) -> Error {
     let (code, remedy) = match error {
         SealError::NoGroup(_) => ("no-group", "name its group file in keys"),
         SealError::NoKey(_) => ("no-key", error.remedy()),
+        SealError::NoSigner(_) => ("configuration", "name the device file with device"),
         SealError::NoName => ("configuration", "name the publisher, or its device file"),
         SealError::NoState => ("configuration", "name the state, and make it once with createState"),
         SealError::State(fault) => return state(fault),

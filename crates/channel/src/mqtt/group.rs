@@ -246,6 +246,20 @@ impl Group {
         self.open_to(Replay::Check, topic, message, &mut Vec::new(), lowest)
     }
 
+    /// As [`check_from`](Self::check_from), with the payload in `out`.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn peek_from(
+        &mut self,
+        topic: &str,
+        message: &[u8],
+        out: &mut Vec<u8>,
+        lowest: impl FnOnce(&Material) -> u64,
+    ) -> Result<Opened, Dropped> {
+        self.open_to(Replay::Check, topic, message, out, lowest)
+    }
+
     /// Opens a message as [`open`](Self::open) does, whether its number is new or not. For callers
     /// with several readers, each of which receives a message once: they keep replay windows of
     /// their own.

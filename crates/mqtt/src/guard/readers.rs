@@ -6,7 +6,7 @@
 use antedate_channel::mqtt::Opened;
 use antedate_host::fault::Fault;
 
-use super::{Guard, Verdict, fresh};
+use super::{Guard, Verdict, fresh, verified};
 
 /// The lowest acceptable number of a reader.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,6 +34,7 @@ impl Guard {
             return Verdict::Plain;
         };
         let opened = one.group.authenticate(topic, message, out).and_then(|opened| {
+            verified(&one.file, topic, &opened, out)?;
             fresh(one.file.max_age(topic), opened.time)?;
             Ok(opened)
         });
