@@ -41,7 +41,7 @@ pub struct SignedPlace<'a> {
 
 impl SignedPlace<'_> {
     /// The Sig_structure (RFC 9052 section 4.4).
-    fn to_be_signed(&self, payload: &[u8]) -> Vec<u8> {
+    fn to_be_signed(self, payload: &[u8]) -> Vec<u8> {
         let mut external = Vec::new();
         // Writing to a vector cannot fail, here and below.
         let _ = Encoder::new(&mut external)
@@ -64,7 +64,7 @@ impl SignedPlace<'_> {
 
     /// Signs a payload with a [`signing_secret`].
     #[must_use]
-    pub fn sign(&self, secret: &[u8; 32], payload: &[u8]) -> Vec<u8> {
+    pub fn sign(self, secret: &[u8; 32], payload: &[u8]) -> Vec<u8> {
         let signature = SigningKey::from_bytes(secret).sign(&self.to_be_signed(payload));
         let mut message = Vec::with_capacity(payload.len() + LONGER);
         let _ = Encoder::new(&mut message)
@@ -79,7 +79,7 @@ impl SignedPlace<'_> {
     /// The place of the payload in a signed message. `None` if it is none, or the signature is not
     /// of this key.
     #[must_use]
-    pub fn verify(&self, public: &[u8; 32], message: &[u8]) -> Option<Range<usize>> {
+    pub fn verify(self, public: &[u8; 32], message: &[u8]) -> Option<Range<usize>> {
         let mut decoder = Decoder::new(message);
         if decoder.array().ok()? != Some(4)
             || decoder.bytes().ok()? != EDDSA
