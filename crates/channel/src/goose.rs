@@ -27,6 +27,9 @@
 //! the GMAC form the PDU is in the clear and `Length` ends with it, so a subscriber without this
 //! extension can read it. An [`AgeBound`] refuses events that were held back on the way.
 //!
+//! [`Layout::routed`] and [`RoutedSubscriber`] are the same over UDP, in the session protocol of IEC TR
+//! 61850-90-5, always encrypted.
+//!
 //! [`Pace`] says when a publisher repeats an event, and [`Supervision`] what is wrong with the
 //! publishers of a control block.
 
@@ -35,6 +38,7 @@ mod counter;
 mod extension;
 mod pace;
 mod publisher;
+mod routed;
 mod subscriber;
 mod supervision;
 #[cfg(test)]
@@ -46,6 +50,7 @@ pub use counter::{Counter, END};
 pub use extension::{EXTENSION_LEN, KeyPeriod};
 pub use pace::Pace;
 pub use publisher::{BLOCKS, CAPACITY, Layout, LayoutError, PublishError, Publisher};
+pub use routed::{Freshness, RoutedSubscriber};
 pub use subscriber::{Counters, Dropped, MAX_PUBLISHERS, Subscriber};
 pub use supervision::{Expected, Supervision, Trouble};
 

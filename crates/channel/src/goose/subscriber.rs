@@ -64,7 +64,7 @@ pub struct Counters {
 }
 
 impl Counters {
-    fn dropped(&mut self, why: Dropped) {
+    pub(super) fn dropped(&mut self, why: Dropped) {
         let counter = match why {
             Dropped::Malformed => &mut self.malformed,
             Dropped::Unprotected => &mut self.unprotected,
