@@ -30,6 +30,9 @@
 //! [`Layout::routed`] and [`RoutedSubscriber`] are the same over UDP, in the session protocol of IEC TR
 //! 61850-90-5, always encrypted.
 //!
+//! A [`Sampler`] protects sampled values (IEC 61850-9-2) in the same form, each frame prepared while
+//! the one before is on the wire. [`Subscriber::receive_sampled`] reads them.
+//!
 //! [`Pace`] says when a publisher repeats an event, and [`Supervision`] what is wrong with the
 //! publishers of a control block.
 
@@ -39,6 +42,7 @@ mod extension;
 mod pace;
 mod publisher;
 mod routed;
+mod sampler;
 mod subscriber;
 mod supervision;
 #[cfg(test)]
@@ -51,6 +55,7 @@ pub use extension::{EXTENSION_LEN, KeyPeriod};
 pub use pace::Pace;
 pub use publisher::{BLOCKS, CAPACITY, Layout, LayoutError, PublishError, Publisher};
 pub use routed::{Freshness, RoutedSubscriber};
+pub use sampler::{Sample, Sampler};
 pub use subscriber::{Counters, Dropped, MAX_PUBLISHERS, Subscriber};
 pub use supervision::{Expected, Supervision, Trouble};
 

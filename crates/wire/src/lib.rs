@@ -59,6 +59,7 @@ pub mod mqtt;
 pub mod ppmp;
 pub mod profinet;
 pub mod routed;
+pub mod sampled;
 pub mod sparkplug;
 pub mod tcp;
 pub mod template;

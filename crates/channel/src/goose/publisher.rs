@@ -5,12 +5,12 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use antedate_aead::{Hole, Key, NonceSequence, Sparse, Template, TemplateError, TemplatePool};
-use antedate_wire::EthernetAddress;
 use antedate_wire::ethernet::HEADER_LEN as ETHERNET_LEN;
 use antedate_wire::goose::{HEADER_LEN, Message, Value, Values};
 use antedate_wire::routed::{self, Kind};
 use antedate_wire::template::What;
 use antedate_wire::vlan::{TAG_LEN, Tci};
+use antedate_wire::{EtherType, EthernetAddress, sampled};
 
 use super::Form;
 use super::counter::{Counter, nonce};
@@ -78,7 +78,7 @@ pub struct Layout {
     /// `timeAllowedToLive` in the frame, the first hole.
     lifetime: Range<usize>,
     /// The other holes in the frame.
-    places: Vec<(What, Range<usize>)>,
+    pub(super) places: Vec<(What, Range<usize>)>,
 }
 
 impl Envelope {
@@ -100,25 +100,53 @@ impl Layout {
         period: KeyPeriod,
     ) -> Result<Self, LayoutError> {
         let mut frame = vec![0; ETHERNET_LEN + message.buffer_len()];
-        frame[..6].copy_from_slice(&destination.0);
-        frame[6..12].copy_from_slice(&source.0);
-        frame[12..14].copy_from_slice(&[0x88, 0xb8]);
+        ethernet(&mut frame, destination, source, EtherType::Goose);
         let mut places = Vec::new();
         let mark = &mut |hole: antedate_wire::template::Hole| {
             places.push((hole.what, ETHERNET_LEN + hole.range.start..ETHERNET_LEN + hole.range.end));
         };
         message.emit(&mut frame[ETHERNET_LEN..], mark).map_err(LayoutError::Message)?;
-        secure_header(&mut frame);
-        places.retain(|(_, range)| !range.is_empty());
+        let lifetime = moved(&message.lifetime_place(), ETHERNET_LEN);
+        Self::ethernet(frame, EtherType::Goose, lifetime, places, form, period)
+    }
 
+    /// The layout of a stream of sampled values, with the source and the data sets of this message.
+    pub fn sampled(
+        destination: EthernetAddress,
+        source: EthernetAddress,
+        message: &sampled::Message<'_>,
+        form: Form,
+        period: KeyPeriod,
+    ) -> Result<Self, LayoutError> {
+        let mut frame = vec![0; ETHERNET_LEN + message.buffer_len()];
+        ethernet(&mut frame, destination, source, EtherType::SampledValues);
+        let mut places = Vec::new();
+        let mark = &mut |hole: antedate_wire::template::Hole| {
+            places.push((hole.what, moved(&hole.range, ETHERNET_LEN)));
+        };
+        message.emit(&mut frame[ETHERNET_LEN..], mark).map_err(LayoutError::Message)?;
+        Self::ethernet(frame, EtherType::SampledValues, 0..0, places, form, period)
+    }
+
+    /// The layout of a written frame with its late places.
+    fn ethernet(
+        mut frame: Vec<u8>,
+        ethertype: EtherType,
+        lifetime: Range<usize>,
+        mut places: Vec<(What, Range<usize>)>,
+        form: Form,
+        period: KeyPeriod,
+    ) -> Result<Self, LayoutError> {
+        secure_header(ethertype, &mut frame);
+        places.retain(|(_, range)| !range.is_empty());
         let period = period.emit();
         let pdu = ETHERNET_LEN + HEADER_LEN;
         let mut aad = Vec::new();
         associated(&mut aad, &[&frame[..pdu]], &period, form, &frame[pdu..]);
         let payload = if form == Form::Encrypted { frame[pdu..].to_vec() } else { Vec::new() };
-        let lifetime = moved(&message.lifetime_place(), ETHERNET_LEN);
         let holes = core::iter::once(&lifetime)
             .chain(places.iter().map(|(_, range)| range))
+            .filter(|range| !range.is_empty())
             .map(|range| match form {
                 Form::Encrypted => Hole::Payload(range.start - pdu..range.end - pdu),
                 Form::Authenticated => Hole::Aad(range.start + KEY_LEN..range.end + KEY_LEN),
@@ -192,16 +220,23 @@ impl Layout {
     }
 }
 
+/// Writes the header of Ethernet.
+fn ethernet(frame: &mut [u8], destination: EthernetAddress, source: EthernetAddress, ethertype: EtherType) {
+    frame[..6].copy_from_slice(&destination.0);
+    frame[6..12].copy_from_slice(&source.0);
+    frame[12..14].copy_from_slice(&ethertype.number().to_be_bytes());
+}
+
 /// A range of a message in its frame.
 const fn moved(range: &Range<usize>, by: usize) -> Range<usize> {
     range.start + by..range.end + by
 }
 
 /// Announces the extension in Reserved1, and writes the CRC to Reserved2.
-fn secure_header(frame: &mut [u8]) {
+fn secure_header(ethertype: EtherType, frame: &mut [u8]) {
     if let Some(header) = frame[ETHERNET_LEN..].first_chunk_mut::<HEADER_LEN>() {
         header[5] = EXTENSION_LEN as u8;
-        let crc = extension::crc(header);
+        let crc = extension::crc(ethertype, header);
         header[6..].copy_from_slice(&crc.to_be_bytes());
     }
 }
@@ -246,9 +281,9 @@ impl core::error::Error for PublishError {}
 /// Publishes the messages of one control block.
 pub struct Publisher<'t, S: Sparse<NonceBytes = [u8; 12], TagBytes = [u8; 16]>> {
     pool: TemplatePool<'t, S, Numbers, 2, CAPACITY, BLOCKS>,
-    layout: &'t Layout,
+    pub(super) layout: &'t Layout,
     /// The last message, before protection.
-    frame: Vec<u8>,
+    pub(super) frame: Vec<u8>,
     /// The message being written.
     next: Vec<u8>,
     /// The holes' contents, concatenated.
@@ -389,7 +424,7 @@ impl<'t, S: Sparse<NonceBytes = [u8; 12], TagBytes = [u8; 16]>> Publisher<'t, S>
     }
 
     /// Spends a number on the message.
-    fn seal(&mut self, out: &mut [u8]) -> Result<usize, PublishError> {
+    pub(super) fn seal(&mut self, out: &mut [u8]) -> Result<usize, PublishError> {
         let Layout { form, envelope, tag, period, places, lifetime, .. } = self.layout;
         let sender = self.pool.sequence().0.sender();
         let prepared = self.pool.next().map_err(PublishError::Number)?;

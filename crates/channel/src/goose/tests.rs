@@ -3,6 +3,7 @@
 mod age;
 mod routed;
 mod rules;
+mod sampler;
 mod supervision;
 
 use super::*;
