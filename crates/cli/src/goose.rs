@@ -19,6 +19,7 @@ mod keeping;
 mod lines;
 mod list;
 mod publish;
+pub(crate) mod sampled;
 mod subscribe;
 mod timely;
 mod watch;

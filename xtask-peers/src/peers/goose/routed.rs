@@ -66,7 +66,7 @@ pub(super) fn run(interpreter: &Path) -> Result<String, String> {
     };
 
     let each = REPEATS + 1;
-    let mut subscriber = listening(
+    let subscriber = listening(
         theirs(&["subscribe".into(), PORT.into(), (EVENTS * each).to_string()]),
         "goose-routed-1.log",
     )?;
@@ -104,7 +104,7 @@ pub(super) fn run(interpreter: &Path) -> Result<String, String> {
     let count = (EVENTS * REPEATS).to_string();
     subscriber.args(["goose", "subscribe", "--routed", &format!("127.0.0.1:{PORT}"), "--random-iv", "--key"]);
     subscriber.arg(&key).args(["--count", &count]);
-    let mut subscriber = listening(subscriber, "goose-routed-2.log")?;
+    let subscriber = listening(subscriber, "goose-routed-2.log")?;
     theirs(&["publish".into(), PORT.into(), EVENTS.to_string(), REPEATS.to_string()]).read(30)?;
     let heard = compare("libiec61850", &subscriber.finish(20)?, REPEATS)?;
     Ok(format!("routed: {read} of ours read by libiec61850 and tshark, {heard} of its by ours"))
