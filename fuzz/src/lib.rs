@@ -66,6 +66,8 @@ pub const TARGETS: &[(&str, Body)] = &[
     ("ppmp", wire::ppmp),
     ("profinet", wire::profinet),
     ("reassembly", differential::reassembly),
+    ("routed", wire::routed),
+    ("sampled", wire::sampled),
     ("scl", scl::scl),
     ("text", wire::text),
     ("tlv", wire::tlv),

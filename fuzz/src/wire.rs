@@ -142,6 +142,36 @@ pub fn goose(data: &[u8]) {
     }
 }
 
+/// Routed GOOSE: a parsed datagram's header is written again, and its elements lie inside.
+pub fn routed(data: &[u8]) {
+    use antedate_wire::routed::{Datagram, Element, HEADER_LEN};
+    if let Ok(datagram) = Datagram::parse(data) {
+        let mut out = [0; HEADER_LEN];
+        if datagram.header.emit(datagram.payload.len(), &mut out).is_ok() {
+            let again = [&out[..], &data[HEADER_LEN..]].concat();
+            assert_eq!(Datagram::parse(&again).map(|again| again.header), Ok(datagram.header));
+        }
+        assert_eq!(datagram.associated.len() + datagram.payload.len() + 18, data.len());
+    }
+    let mut left = data;
+    while let Ok((_, apdu, rest)) = Element::parse(left) {
+        assert!(apdu.len() + rest.len() < left.len());
+        left = rest;
+    }
+}
+
+/// Sampled values: a parsed message is written octet for octet.
+pub fn sampled(data: &[u8]) {
+    use antedate_wire::sampled::Message;
+    let Ok(message) = Message::parse(data) else { return };
+    let asdus: Vec<_> = message.asdus.iter().collect();
+    let mut out = vec![0; message.buffer_len()];
+    let mut holes = 0;
+    assert_eq!(message.emit(&mut out, &mut |hole| holes += hole.range.len()), Ok(out.len()));
+    let again = Message::parse(&out).expect("what was written");
+    assert!(again.asdus.iter().eq(asdus) && holes < out.len());
+}
+
 /// PPMP: a parsed message is JSON that contains the device's identifier, and a written message
 /// parses.
 pub fn ppmp(data: &[u8]) {

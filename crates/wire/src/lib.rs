@@ -12,7 +12,8 @@
 //! - [`macsec`]: the SecTAG of IEEE 802.1AE, with the reasons to refuse one,
 //! - [`mka`]: the messages of MACsec Key Agreement (IEEE 802.1X),
 //! - traffic between machines: [`profinet`] (cyclic data of RT class 1, alarms, connections over
-//!   [`dcerpc`]), [`dcp`] (names and addresses of Profinet), [`goose`], [`lldp`], [`arp`],
+//!   [`dcerpc`]), [`dcp`] (names and addresses of Profinet), [`goose`] (and [`routed`] over UDP),
+//!   [`lldp`], [`arp`],
 //! - messages with a layout that does not depend on their values, for templates: [`goose`],
 //!   [`ppmp`] (over [`json`]), [`sparkplug`], [`modbus`], and [`template`], which finds the
 //!   changing bytes in examples,
@@ -58,6 +59,8 @@ pub mod modbus;
 pub mod mqtt;
 pub mod ppmp;
 pub mod profinet;
+pub mod routed;
+pub mod sampled;
 pub mod sparkplug;
 pub mod tcp;
 pub mod template;

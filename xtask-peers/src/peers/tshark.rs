@@ -44,19 +44,24 @@ pub(crate) fn run() -> StepResult {
     Ok(notes.join("; "))
 }
 
-/// dumpcap on `eth0` of a namespace.
+/// dumpcap in a namespace.
 pub(super) struct Capture {
     process: Background,
     file: PathBuf,
 }
 
 impl Capture {
+    /// On `eth0`.
     pub(super) fn start(space: &str) -> Result<Self, String> {
+        Self::on(space, "eth0")
+    }
+
+    pub(super) fn on(space: &str, interface: &str) -> Result<Self, String> {
         let dir = place::run()?;
         let file = dir.join(format!("{space}.pcap"));
         // dumpcap, because tcpdump changes to another user, which a user namespace lacks.
         let mut command = net::inside(space, "dumpcap");
-        command.args(["-q", "-P", "-i", "eth0", "-w"]).arg(&file);
+        command.args(["-q", "-P", "-i", interface, "-w"]).arg(&file);
         let mut process = command.background(&dir.join(format!("dumpcap-{space}.log")))?;
         until("dumpcap", 10.0, || match process.alive() {
             Err(e) => Some(Err(e)),

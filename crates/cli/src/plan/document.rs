@@ -81,7 +81,7 @@ pub(super) fn read(path: &Path, text: &str) -> Result<Document, Failure> {
         let (what, remedy) = match error.message() {
             what if what.contains("enum Bearer") => (
                 "bearer: must be a table with `kind`",
-                "write [bearer] and below it kind = \"none\", \"tsch\", \"6lowpan\", \"fast-ethernet\", \"gigabit\", \"wireguard\" or \"mqtt\"",
+                "write [bearer] and below it kind = \"none\", \"tsch\", \"6lowpan\", \"fast-ethernet\", \"gigabit\", \"wireguard\", \"relayed\" or \"mqtt\"",
             ),
             what => (what, chapter),
         };
@@ -111,6 +111,12 @@ pub(super) fn read(path: &Path, text: &str) -> Result<Document, Failure> {
             new_blocks: entry.new_blocks.unwrap_or(blocks),
         }
     };
+    // Advice names messages.
+    let mut names: Vec<&str> = file.message.iter().map(|entry| entry.name.as_str()).collect();
+    names.sort_unstable();
+    if let Some(twice) = names.windows(2).find(|pair| pair[0] == pair[1]) {
+        return Err(fault(format!("message: two are called `{}`", twice[0]), "give each its own name"));
+    }
     Ok(Document {
         file: path.to_owned(),
         device,

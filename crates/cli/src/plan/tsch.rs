@@ -38,6 +38,18 @@ struct FlowDocument {
     cells: u32,
     #[serde(default = "one")]
     hops: u32,
+    /// Slot offsets of each hop's cells, instead of `cells` and `hops`.
+    #[serde(default)]
+    schedule: Vec<Vec<u32>>,
+}
+
+impl FlowDocument {
+    fn flow(self) -> Flow {
+        match self.schedule.is_empty() {
+            true => Flow::new(self.name, self.cells, self.hops),
+            false => Flow::scheduled(self.name, self.schedule),
+        }
+    }
 }
 
 fn software() -> String {
@@ -70,11 +82,7 @@ pub(super) fn run(file: &Path, text: &str, json: Option<&Path>) -> Done {
     let strategy = Strategy::find(&document.strategy).ok_or_else(|| {
         fault(format!("strategy: no `{}`", document.strategy), "software, hybrid or hardware")
     })?;
-    let flows = document
-        .flow
-        .iter()
-        .map(|flow| Flow { name: flow.name.clone(), cells: flow.cells, hops: flow.hops })
-        .collect();
+    let flows = document.flow.into_iter().map(FlowDocument::flow).collect();
     let scenario =
         Scenario { level, strategy, antedated: document.antedated, slots: document.slotframe, flows };
     let costs = counts::of(platform);
