@@ -151,7 +151,8 @@ fn bridge_joins_several_field_ports() {
           ip -n $space link set eth0 up
           number=$((number + 1))
         done
-        ip link set uplink0 addrgenmode none up
+        sysctl -q -w net.ipv6.conf.uplink0.disable_ipv6=1
+        ip link set uplink0 up
         {join}
         printf '[field]\ninterface = "field0"\n[uplink]\ninterface = "uplink0"\n[plain]\n[policy]\nallow = ["arp", "ipv4"]\n[state]\ndirectory = "state"\n[control]\nsocket = "s"\n' > gateway.toml
         mkdir state
