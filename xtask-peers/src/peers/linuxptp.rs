@@ -35,26 +35,54 @@ enum Way {
     Clocks,
 }
 
-/// Settings of ptp4l for a kind of messages, and whether its messages are those of 802.1AS.
+/// Settings of ptp4l for a kind of messages, and whether its messages are those of IEEE 802.1AS.
 struct Kind {
     name: &'static str,
     settings: &'static str,
     gptp: bool,
+    /// Sections of the gateways.
+    sections: &'static str,
 }
 
-const ETHERNET: Kind =
-    Kind { name: "Ethernet", settings: "network_transport L2\ndelay_mechanism E2E\n", gptp: false };
+const ETHERNET: Kind = Kind {
+    name: "Ethernet",
+    settings: "network_transport L2\ndelay_mechanism E2E\n",
+    gptp: false,
+    sections: CLOCK,
+};
 /// The other kinds, which one short measurement each shows to work.
-const OTHERS: [Kind; 4] = [
-    Kind { name: "UDP over IPv4", settings: "network_transport UDPv4\ndelay_mechanism E2E\n", gptp: false },
-    Kind { name: "UDP over IPv6", settings: "network_transport UDPv6\ndelay_mechanism E2E\n", gptp: false },
-    Kind { name: "peer delay", settings: "network_transport L2\ndelay_mechanism P2P\n", gptp: false },
+const OTHERS: [Kind; 5] = [
+    Kind {
+        name: "UDP over IPv4",
+        settings: "network_transport UDPv4\ndelay_mechanism E2E\n",
+        gptp: false,
+        sections: CLOCK,
+    },
+    Kind {
+        name: "UDP over IPv6",
+        settings: "network_transport UDPv6\ndelay_mechanism E2E\n",
+        gptp: false,
+        sections: CLOCK,
+    },
+    Kind {
+        name: "peer delay",
+        settings: "network_transport L2\ndelay_mechanism P2P\n",
+        gptp: false,
+        sections: CLOCK,
+    },
     Kind {
         name: "802.1AS",
         settings: "network_transport L2\ndelay_mechanism P2P\ngmCapable 1\ntransportSpecific 1\n\
                    path_trace_enabled 1\nfollow_up_info 1\nptp_dst_mac 01:80:C2:00:00:0E\n\
                    min_neighbor_prop_delay -20000000\n",
         gptp: true,
+        sections: CLOCK,
+    },
+    Kind {
+        name: "express channel",
+        settings: "network_transport L2\ndelay_mechanism E2E\n",
+        gptp: false,
+        sections: "[ptp]\ntransparent_clock = true\n[express]\ntraffic = [\"profinet-rt\"]\nrate_mbit = 1000\n",
     },
 ];
 
@@ -140,7 +168,7 @@ fn measure(way: Way, kind: &Kind) -> Result<Vec<i64>, String> {
                 keys: Some(cell_keys(SUITES[0])),
                 allow: vec!["all"],
                 uplink: "carry_link_local = true",
-                sections: if way == Way::Clocks { CLOCK } else { "" },
+                sections: if way == Way::Clocks { kind.sections } else { "" },
                 ..Options::default()
             };
             vec![Gateway::start("gwa", &options)?, Gateway::start("gwb", &options)?]
