@@ -65,6 +65,7 @@ pub const TARGETS: &[(&str, Body)] = &[
     ("overlay", overlay::overlay),
     ("ppmp", wire::ppmp),
     ("profinet", wire::profinet),
+    ("ptp", wire::ptp),
     ("reassembly", differential::reassembly),
     ("routed", wire::routed),
     ("sampled", wire::sampled),

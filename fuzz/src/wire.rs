@@ -6,7 +6,7 @@ use antedate_wire::profinet::{self, Layout};
 use antedate_wire::vlan::{self, Tag, Tci};
 use antedate_wire::{
     CyclicFrame, CyclicRepr, EthernetAddress, EthernetFrame, EthernetRepr, VlanTagStack, checksum, goose,
-    ipv4, ipv6, lldp, tcp, udp,
+    ipv4, ipv6, lldp, ptp, tcp, udp,
 };
 
 /// Ethernet and VLAN tags.
@@ -53,6 +53,25 @@ pub fn mka(data: &[u8]) {
     if let Some(features) = parsed.repr.announcement.and_then(|announcement| announcement.features()) {
         assert!(features.suites().count() * 8 < data.len());
     }
+}
+
+/// A frame with a PTP message: only the correction and the UDP checksum change.
+pub fn ptp(data: &[u8]) {
+    let Some(place) = ptp::Place::find(data) else { return };
+    let before = place.message(data).expect("it was found");
+    assert!(usize::from(before.message_len()) <= data.len());
+    let mut frame = data.to_vec();
+    let refused = place.add_residence(&mut frame, 1_000).is_err();
+    assert_eq!(refused, before.is_signed() != Ok(false));
+    assert_eq!(ptp::Place::find(&frame), Some(place));
+    let after = place.message(&frame).expect("it is still there");
+    if refused {
+        assert_eq!(frame, data);
+    } else if before.correction() != i64::MAX {
+        assert_eq!(after.correction(), before.correction().saturating_add(1_000 << 16));
+    }
+    assert_eq!((after.origin(), after.flags()), (before.origin(), before.flags()));
+    assert!(frame.iter().zip(data).filter(|(new, old)| new != old).count() <= 10);
 }
 
 /// The echo and the hello of Antedate gateways, and their form of frames to link-local groups.

@@ -21,6 +21,7 @@
 //! - radio frames of sensors: [`dot15d4`], the MAC frames of IEEE 802.15.4,
 //! - UDP devices: [`dtls`], the records and the handshake messages of DTLS 1.2,
 //! - MQTT: [`mqtt`], the envelope of a protected payload,
+//! - clocks: [`ptp`], the messages of IEEE 1588 and IEEE 802.1AS,
 //! - offloads of network cards, for completing a checksum or cutting a super-frame: [`ipv4`],
 //!   [`ipv6`], [`tcp`], [`udp`], [`checksum`],
 //! - Ethernet over IP networks: [`vxlan`], and [`wireguard`] around it.
@@ -59,6 +60,7 @@ pub mod modbus;
 pub mod mqtt;
 pub mod ppmp;
 pub mod profinet;
+pub mod ptp;
 pub mod routed;
 pub mod sampled;
 pub mod sparkplug;

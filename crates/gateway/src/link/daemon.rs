@@ -196,6 +196,14 @@ impl<'a> Supervisor<'a> {
         if config.uplink.carries_link_local {
             inbound.take_link_local();
         }
+        if config.transparent_clock {
+            let kept = outbound.keep_time().and_then(|()| inbound.keep_time());
+            kept.map_err(|error| {
+                let remedy = "remove the line, or run a Linux with SO_TIMESTAMPING";
+                let fault = Fault::of_io(&config.file, "have sent frames stamped", &error, remedy);
+                config.at("ptp.transparent_clock", fault)
+            })?;
+        }
         if let Keyed::Macsec { own, .. } | Keyed::Agreed { own, .. } = &checked.protection {
             inbound.watch_for(*own);
         }
