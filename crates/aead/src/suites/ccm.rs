@@ -99,6 +99,17 @@ impl<A: BlockCipher, const NONCE: usize, const TAG: usize> Key<AesCcm<A, NONCE, 
     ) -> Result<(), AuthenticationError> {
         open_buffers::<AesCcm<A, NONCE, OTHER>>(&self.inner, &nonce, aad, Buffers::apart(src, dst), tag)
     }
+
+    /// As [`open_in_place`](Self::open_in_place), with a tag of `OTHER` bytes.
+    pub fn open_in_place_with<const OTHER: usize>(
+        &self,
+        nonce: [u8; NONCE],
+        aad: &[u8],
+        buffer: &mut [u8],
+        tag: &[u8; OTHER],
+    ) -> Result<(), AuthenticationError> {
+        open_buffers::<AesCcm<A, NONCE, OTHER>>(&self.inner, &nonce, aad, Buffers::InPlace(buffer), tag)
+    }
 }
 
 impl<A: BlockCipher, const NONCE: usize, const TAG: usize> Suite for AesCcm<A, NONCE, TAG> {
