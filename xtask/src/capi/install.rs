@@ -125,7 +125,9 @@ pub(crate) fn check() -> StepResult {
         };
         report(&example("sensor")?, &example("receiver")?)?;
     }
-    Ok("static and shared, by CMake and by pkg-config".to_string())
+    super::modules::check(&folder, &out)?;
+    let modules = "modules for Contiki-NG, RIOT and Zephyr without their trees";
+    Ok(format!("static and shared, by CMake and by pkg-config; {modules}"))
 }
 
 fn define(name: &str, path: &Path) -> String {

@@ -1,6 +1,7 @@
 //! `cargo xtask capi`: the C library, and the header that fits it.
 
 mod install;
+mod modules;
 
 pub(crate) use install::check;
 
