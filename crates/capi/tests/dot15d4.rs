@@ -5,6 +5,7 @@
 mod vectors;
 
 use antedate_capi::*;
+use proptest::prelude::*;
 use std::ptr::{null, null_mut};
 use vectors::{Block, blocks, hex};
 
@@ -351,4 +352,34 @@ fn other_traffic_leaves_a_preparation() {
     assert_eq!(slot.step(&mut key, 1), 0, "still prepared");
     let mut frame = case.secured.clone();
     assert_eq!(key.unsecure(Some(&mut slot), &case.source, case.asn, &mut frame), Code::Ok);
+}
+
+proptest! {
+    /// Any octets, also those that begin as a secured frame, are refused: read, expected, prepared and
+    /// unsecured without harm, and nothing of them comes out.
+    #[test]
+    fn any_frame_is_refused(
+        which in any::<proptest::sample::Index>(),
+        kept in 0..40usize,
+        octets in proptest::collection::vec(any::<u8>(), 0..140),
+        known in 0..140usize,
+        other in 0..140usize,
+        asn in 0..1u64 << 41,
+    ) {
+        let cases = cases();
+        let case = which.get(&cases);
+        let kept = kept.min(case.secured.len());
+        let mut frame = [&case.secured[..kept], &octets].concat();
+        let (mut key, mut slot) = (case.key(), Slot::new());
+        let _ = read(&frame);
+        let expected = slot.expect(&mut key, &case.source, asn, &frame, known, other);
+        while slot.step(&mut key, 3) > 0 {}
+        let code = key.unsecure(Some(&mut slot), &case.source, asn, &mut frame);
+        prop_assert_ne!(code, Code::Ok);
+        prop_assert!(code != Code::Unauthentic || frame.iter().all(|octet| *octet == 0));
+        let prepared = slot.prepare(&mut key, &case.source, asn, &frame, known);
+        while slot.step(&mut key, 3) > 0 {}
+        let sealed = slot.seal(&mut key, &[]);
+        prop_assert!(sealed.is_err() || prepared == Code::Ok, "{:?} {:?}", expected, prepared);
+    }
 }

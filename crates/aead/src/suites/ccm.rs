@@ -302,7 +302,9 @@ impl<A: BlockCipher, const NONCE: usize, const TAG: usize> AesCcm<A, NONCE, TAG>
         }
     }
 
-    fn one_shot<const SEAL: bool>(key: &A, nonce: &[u8; NONCE], aad: &[u8], data: &mut [u8]) -> [u8; TAG] {
+    // Out of line: sealing and opening share it.
+    #[inline(never)]
+    fn one_shot(key: &A, nonce: &[u8; NONCE], aad: &[u8], data: &mut [u8], seal: bool) -> [u8; TAG] {
         let mut mac = Block(Self::beginning(key, nonce, &[aad], data.len()));
         let mut counter = Block(Self::a0(nonce));
         let (mut mask, mut pad) = (Block(counter.0), Block([0; 16]));
@@ -317,7 +319,7 @@ impl<A: BlockCipher, const NONCE: usize, const TAG: usize> AesCcm<A, NONCE, TAG>
             key.encrypt(&mut mask.0);
         }
         for (i, chunk) in data.chunks_mut(16).enumerate() {
-            Self::block(&mut mac.0, &pad.0, chunk, SEAL);
+            Self::block(&mut mac.0, &pad.0, chunk, seal);
             if i + 1 < blocks {
                 count(&mut counter.0);
                 pad.0 = counter.0;
@@ -405,7 +407,7 @@ impl<A: BlockCipher, const NONCE: usize, const TAG: usize> Engine for AesCcm<A, 
             let header = Self::header(nonce, aad.len(), buffers.len());
             with_kernels!(key, key => cut(&key.one_shot::<true>(&header, aad, buffers)));
         }
-        Self::one_shot::<true>(key, nonce, aad, buffers.into_in_place())
+        Self::one_shot(key, nonce, aad, buffers.into_in_place(), true)
     }
 
     #[inline]
@@ -415,7 +417,7 @@ impl<A: BlockCipher, const NONCE: usize, const TAG: usize> Engine for AesCcm<A, 
             let header = Self::header(nonce, aad.len(), buffers.len());
             with_kernels!(key, key => cut(&key.one_shot::<false>(&header, aad, buffers)));
         }
-        Self::one_shot::<false>(key, nonce, aad, buffers.into_in_place())
+        Self::one_shot(key, nonce, aad, buffers.into_in_place(), false)
     }
 
     fn seal_prepared(

@@ -116,7 +116,7 @@ fn put(block: &mut [u8; 16], words: [u32; 4]) {
 fn next<const ODD: bool>(x: u32) -> u32 {
     match ODD {
         false => x.rotate_right(8),
-        true => (x.rotate_right(10) & 0x3f3f_3f3f) ^ (x.rotate_right(2) & 0xc0c0_c0c0),
+        true => (x ^ ((x ^ x.rotate_right(8)) & 0xfcfc_fcfc)).rotate_right(2),
     }
 }
 
@@ -125,7 +125,7 @@ fn next<const ODD: bool>(x: u32) -> u32 {
 fn opposite<const ODD: bool>(x: u32) -> u32 {
     match ODD {
         false => x.rotate_right(16),
-        true => (x.rotate_right(20) & 0x0f0f_0f0f) ^ (x.rotate_right(12) & 0xf0f0_f0f0),
+        true => (x ^ ((x ^ x.rotate_right(8)) & 0xf0f0_f0f0)).rotate_right(12),
     }
 }
 
