@@ -24,6 +24,7 @@ mod labs;
 mod lanes;
 mod mutants;
 mod nostd;
+mod publish;
 mod reproduce;
 mod sbom;
 mod steps;

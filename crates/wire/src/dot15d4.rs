@@ -17,6 +17,8 @@
 //!   MAC footer   2     FCS                             `fcs`
 //! ```
 //!
+//! The nonce of a secured frame is in [`nonce`].
+//!
 //! [`Frame::parse`] splits a frame without its FCS in place, into the authenticated and the
 //! encrypted part. [`Header::emit`] writes a header.
 //!
@@ -41,6 +43,7 @@ mod error;
 mod fcs;
 mod frame;
 pub mod ie;
+pub mod nonce;
 mod security;
 
 #[cfg(test)]
