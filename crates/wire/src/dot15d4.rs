@@ -34,7 +34,9 @@
 
 mod address;
 mod addressing;
+pub mod advertisement;
 mod beacon;
+pub mod capability;
 pub mod capture;
 mod control;
 mod error;
@@ -42,6 +44,7 @@ mod fcs;
 mod frame;
 pub mod ie;
 mod security;
+pub mod sixtop;
 
 #[cfg(test)]
 mod tests;
