@@ -245,7 +245,7 @@ impl TimeCorrection {
 }
 
 /// The payload elements at the front of a decrypted MAC payload.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct PayloadIes<'a> {
     octets: &'a [u8],
 }

@@ -1,5 +1,7 @@
 //! A node's actions, outcomes and counters.
 
+use antedate_wire::dot15d4::ie::PayloadIes;
+
 use super::super::{ExtendedAddress, FrameType};
 
 /// Counters of a node besides those of its [`Security`](super::super::Security).
@@ -16,6 +18,10 @@ pub struct NodeCounters {
     /// frames received again because their acknowledgment was lost, acknowledged again and not
     /// delivered
     pub duplicates: u64,
+    /// frames acknowledged as not accepted: ours by neighbours
+    pub nacks: u64,
+    /// frames that we acknowledged as not accepted
+    pub not_accepted: u64,
     /// authentic frames for another device
     pub not_ours: u64,
     /// authentic acknowledgments that did not match the frame sent, or answered none
@@ -66,8 +72,17 @@ pub struct Delivered<'a> {
     pub from: Option<ExtendedAddress>,
     /// its frame type
     pub frame_type: FrameType,
-    /// its MAC payload
+    /// its payload elements; none if it has none
+    pub elements: &'a [u8],
+    /// its MAC payload behind them
     pub payload: &'a [u8],
+}
+
+impl<'a> Delivered<'a> {
+    /// Its payload elements.
+    pub fn ies(&self) -> PayloadIes<'a> {
+        PayloadIes::split(self.elements).map_or_else(|_| PayloadIes::default(), |(ies, _)| ies)
+    }
 }
 
 /// The result of a received frame.
@@ -93,6 +108,8 @@ pub enum Heard<'a> {
 pub enum Outcome {
     /// acknowledged, with the clock's error in microseconds
     Acknowledged(Ticket, i16),
+    /// received and not accepted, with the clock's error in microseconds; it will be retransmitted
+    NotAccepted(Ticket, i16),
     /// sent to all, without acknowledgment
     Sent(Ticket),
     /// it will be retransmitted
