@@ -45,4 +45,4 @@ pub use nonce::NonceKind;
 pub use policy::{COMMAND_RULES, LevelRule, Levels, Policy, Usage};
 pub use rekey::{Change, KEY_CHANGE_LEN, KeyChange};
 pub use security::{Config, Protection, Received, Security};
-pub use status::{Counters, Status};
+pub use status::{Count, Counters, Status};

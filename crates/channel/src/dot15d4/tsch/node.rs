@@ -7,9 +7,9 @@ use antedate_wire::dot15d4::advertisement::ASN_AT;
 use antedate_wire::dot15d4::{FrameType, MAX_FRAME_LEN};
 use zeroize::Zeroize;
 
-use super::super::{Asn, ExtendedAddress, Protection, Security};
+use super::super::{Asn, Count, ExtendedAddress, Protection, Security};
 use super::habits::Habit;
-use super::prepare::{FRAME, Inbound, Outbound};
+use super::prepare::{ACK, FRAME, Inbound, Outbound};
 use super::{Action, CellKind, Heard, NodeCounters, Schedule, Ticket, Timeslot};
 
 /// Configuration of a node.
@@ -143,9 +143,9 @@ pub struct Node<const EXPECTED: usize = 8, const LENGTHS: usize = 9> {
     pub(super) aimed: Option<Asn>,
     pub(super) habits: Vec<Habit<LENGTHS>>,
     pub(super) last: Vec<Last>,
-    /// An unprepared frame or acknowledgment.
-    pub(super) frame: [u8; MAX_FRAME_LEN],
-    /// The frame heard, unsecured.
+    /// An unprepared acknowledgment.
+    pub(super) ack: [u8; ACK],
+    /// The frame heard, unsecured; in a slot to send in, an unprepared frame first.
     pub(super) plain: [u8; FRAME],
     pub(super) counters: NodeCounters,
 }
@@ -178,7 +178,7 @@ impl<const EXPECTED: usize, const LENGTHS: usize> Node<EXPECTED, LENGTHS> {
             aimed: None,
             habits: Vec::with_capacity(config.habits),
             last: Vec::new(),
-            frame: [0; MAX_FRAME_LEN],
+            ack: [0; ACK],
             plain: [0; FRAME],
             counters: NodeCounters::default(),
         }
@@ -294,7 +294,7 @@ impl<const EXPECTED: usize, const LENGTHS: usize> Node<EXPECTED, LENGTHS> {
     pub(super) fn wipe_outbound(&mut self) {
         let Outbound { ticket, frame, ack } = &mut self.outbound;
         *ticket = None;
-        self.counters.wiped += u64::from(frame.is_prepared()) + u64::from(ack.is_prepared());
+        self.counters.wiped += Count::from(frame.is_prepared()) + Count::from(ack.is_prepared());
         frame.wipe();
         ack.wipe();
     }
@@ -302,7 +302,7 @@ impl<const EXPECTED: usize, const LENGTHS: usize> Node<EXPECTED, LENGTHS> {
     pub(super) fn wipe_inbound(&mut self) {
         self.aimed = None;
         for Inbound { frame, ack, .. } in &mut self.inbound {
-            self.counters.wiped += u64::from(frame.is_prepared()) + u64::from(ack.is_prepared());
+            self.counters.wiped += Count::from(frame.is_prepared()) + Count::from(ack.is_prepared());
             frame.wipe();
             ack.wipe();
         }

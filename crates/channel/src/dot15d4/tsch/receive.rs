@@ -98,7 +98,7 @@ impl<const EXPECTED: usize, const LENGTHS: usize> Node<EXPECTED, LENGTHS> {
         let delivered = (!again && !refused).then_some(Delivered { from, frame_type, elements, payload });
         let ack = ack.and_then(|ack| match ack {
             Reply::Prepared(place) => self.inbound.get(place).map(|of| of.ack.frame()),
-            Reply::Ordinary(len) => self.frame.get(..len),
+            Reply::Ordinary(len) => self.ack.get(..len),
         });
         Ok(Reaction { delivered, ack })
     }
@@ -183,7 +183,7 @@ impl<const EXPECTED: usize, const LENGTHS: usize> Node<EXPECTED, LENGTHS> {
         let (header, protection) = (self.ack_header(to, received.sequence), protection(received));
         let ies = ack_ies(correction)?;
         let asn = Some(self.asn);
-        let len = self.security.secure(&header, &ies, &[], protection, asn, &mut self.frame).ok()?;
+        let len = self.security.secure(&header, &ies, &[], protection, asn, &mut self.ack).ok()?;
         if protection.level != SecurityLevel::None {
             self.count(2, false);
         }
@@ -195,7 +195,7 @@ impl<const EXPECTED: usize, const LENGTHS: usize> Node<EXPECTED, LENGTHS> {
 enum Reply {
     /// with this preparation
     Prepared(usize),
-    /// in `frame`, of this length
+    /// in `ack`, of this length
     Ordinary(usize),
 }
 

@@ -24,14 +24,14 @@ impl<const EXPECTED: usize, const LENGTHS: usize> Node<EXPECTED, LENGTHS> {
         } else {
             let header = self.header_of(waiting);
             let (ies, payload) = (elements_of(&header), waiting.payload());
-            let len = self.security.secure(&header, ies, payload, protection, Some(asn), &mut self.frame);
+            let len = self.security.secure(&header, ies, payload, protection, Some(asn), &mut self.plain);
             let Ok(len) = len else { return Action::Sleep };
             len
         };
         self.count(0, prepared);
         self.counters.sent += 1;
         self.sending = Some(Sent { ticket, kind: cell.kind, protection });
-        let ordinary = self.frame.get(..len).unwrap_or_default();
+        let ordinary = self.plain.get(..len).unwrap_or_default();
         Action::Transmit {
             channel: self.schedule.channel(asn, cell.channel_offset),
             at: self.config.timeslot.tx_offset,
