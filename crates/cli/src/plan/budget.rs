@@ -6,16 +6,17 @@ use std::path::Path;
 use antedate_plan::budget::{Answer, Breakdown};
 
 use super::document::Document;
+use super::labels::Labelled;
 use crate::failure::{Done, Failure};
 use crate::output;
 
 pub(super) fn run(document: &Document, json: Option<&Path>) -> Done {
     let answer = document.answer(true)?;
     if json.is_none_or(|file| file.as_os_str() != "-") {
-        output::print(&say(&answer))?;
+        output::print(&(say(&answer) + &document.say_origins()))?;
     }
     if let Some(file) = json {
-        output::json(file, &answer)?;
+        output::json(file, &Labelled { answer: &answer, origins: document.origins() })?;
     }
     let late: Vec<&str> = answer
         .messages

@@ -13,6 +13,7 @@ mod budget;
 mod calibrate;
 mod document;
 mod figure;
+mod labels;
 mod sweep;
 mod tsch;
 
