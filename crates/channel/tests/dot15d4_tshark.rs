@@ -285,7 +285,7 @@ fn tshark_captures_are_read_and_opened() {
 }
 
 #[test]
-fn tshark_reads_beacons_and_6p() {
+fn tshark_reads_beacons_and_elements() {
     let key = MODES[1];
     let cell = Cell { slot: 0, channel_offset: 0, kind: CellKind::Shared, neighbour: None };
     let schedule =
@@ -322,11 +322,11 @@ fn tshark_reads_beacons_and_6p() {
     assert!(!text.contains("Expert Info (Warning") && !text.contains("Expert Info (Error"), "{text}");
     for part in [
         "TSCH Synchronization IE",
-        "0000000100000007",
+        "Absolute Slot Number: 4294967303",
         "TSCH Timeslot IE",
         "Channel Hopping IE",
         "TSCH Slotframe and Link IE",
-        "6P Count",
+        "IETF Payload IE",
     ] {
         assert!(text.contains(part), "{part}: {text}");
     }
