@@ -36,7 +36,9 @@
 
 mod address;
 mod addressing;
+pub mod advertisement;
 mod beacon;
+pub mod capability;
 pub mod capture;
 mod control;
 mod error;
@@ -45,6 +47,7 @@ mod frame;
 pub mod ie;
 pub mod nonce;
 mod security;
+pub mod sixtop;
 
 #[cfg(test)]
 mod tests;

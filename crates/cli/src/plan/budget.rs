@@ -7,6 +7,7 @@ use antedate_plan::advice::Changes;
 use antedate_plan::budget::{Answer, Breakdown};
 
 use super::document::Document;
+use super::labels::Labelled;
 use super::page;
 use crate::failure::{Done, Failure};
 use crate::output::{self, Kind};
@@ -14,10 +15,10 @@ use crate::output::{self, Kind};
 pub(super) fn run(document: &Document, json: Option<&Path>, html: Option<&Path>) -> Done {
     let answer = document.answer(true)?;
     if json.is_none_or(|file| file.as_os_str() != "-") {
-        output::print(&say(&answer))?;
+        output::print(&(say(&answer) + &document.say_origins()))?;
     }
     if let Some(file) = json {
-        output::json(file, &answer)?;
+        output::json(file, &Labelled { answer: &answer, origins: document.origins() })?;
     }
     if let Some(file) = html {
         let page = page::html(&document.file.display().to_string(), &answer);

@@ -1,5 +1,6 @@
 //! The file of a scenario with messages.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -11,6 +12,7 @@ use antedate_plan::schedule::Work;
 use serde::Deserialize;
 
 use super::at_its_line;
+use super::labels::{self, Origin};
 use crate::failure::Failure;
 
 #[derive(Deserialize)]
@@ -154,6 +156,17 @@ fn find(scenario: &Path, key: &str, name: &str) -> Result<Device, Failure> {
 }
 
 impl Document {
+    /// The origin of each number of an answer.
+    pub(super) fn origins(&self) -> BTreeMap<&'static str, Origin> {
+        let receiver = self.receiver.as_ref().unwrap_or(&self.device);
+        labels::of_messages(Origin::of(&self.device), Origin::of(receiver))
+    }
+
+    /// The same in words.
+    pub(super) fn say_origins(&self) -> String {
+        labels::say_messages(&self.device, self.receiver.as_ref())
+    }
+
     /// The planner's answer.
     pub(super) fn answer(&self, advise: bool) -> Result<Answer, Failure> {
         let scenario = Scenario {

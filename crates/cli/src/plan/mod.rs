@@ -13,6 +13,7 @@ mod budget;
 mod calibrate;
 mod document;
 mod figure;
+mod labels;
 mod page;
 mod sweep;
 mod tsch;

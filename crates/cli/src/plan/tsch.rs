@@ -10,6 +10,7 @@ use antedate_plan::strategy::{LEVELS, Strategy};
 use antedate_plan::tsch::{Answer, Flow, Scenario, answer};
 use serde::Deserialize;
 
+use super::labels::{self, Labelled};
 use crate::failure::{Done, Failure};
 use crate::output;
 
@@ -88,10 +89,10 @@ pub(super) fn run(file: &Path, text: &str, json: Option<&Path>) -> Done {
     let costs = counts::of(platform);
     let answer = answer(platform, &costs, &scenario).map_err(|why| fault(why.to_string(), chapter))?;
     if json.is_none_or(|file| file.as_os_str() != "-") {
-        output::print(&say(platform.about, &answer))?;
+        output::print(&(say(platform.about, &answer) + &labels::say_slots(strategy)))?;
     }
     if let Some(file) = json {
-        output::json(file, &answer)?;
+        output::json(file, &Labelled { answer: &answer, origins: labels::of_slots(strategy) })?;
     }
     let late = |deadline: f64| answer.flows.iter().find(|flow| flow.latency_ms > deadline);
     match document.deadline_ms.and_then(late) {
