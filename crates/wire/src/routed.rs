@@ -14,7 +14,7 @@
 
 use core::ops::Range;
 
-use crate::bytes::{at_least, be16, put16};
+use crate::bytes::{at_least, be16, be32, put16};
 use crate::{Error, Result};
 
 /// The UDP port.
@@ -175,10 +175,6 @@ impl<'a> Datagram<'a> {
         };
         Ok(Self { header, associated, payload, mac })
     }
-}
-
-fn be32(bytes: &[u8], at: usize) -> u32 {
-    u32::from(be16(bytes, at)) << 16 | u32::from(be16(bytes, at + 2))
 }
 
 /// The head of an element.

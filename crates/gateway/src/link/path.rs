@@ -205,7 +205,8 @@ impl Outbound {
             (None, Protector::Macsec(transmit)) => &mut **transmit,
             (None, Protector::Plain) => return,
         };
-        if transmit.protected_len(frame.len()) > *uplink_mtu + HEADER {
+        // Without a key nobody hears it, and it is no frame of a machine that is lost.
+        if transmit.encoding().is_none() || transmit.protected_len(frame.len()) > *uplink_mtu + HEADER {
             return;
         }
         match transmit.protect(frame, &mut built[..]) {

@@ -12,7 +12,7 @@ use std::ptr;
 
 use antedate_wire::vlan::TAG_LEN;
 
-use super::packet::Sender;
+use super::packet::{Sender, again};
 use super::set_option_of;
 
 const TX_SOFTWARE: u32 = 1 << 1;
@@ -62,8 +62,11 @@ pub fn send_stamped(sender: &Sender, tag: Option<[u8; TAG_LEN]>, frame: &[u8]) -
     message.msg_controllen = REQUEST_LEN as _;
     // SAFETY: the message has three parts and a control message, all of which outlive the call; the
     // kernel only reads them.
-    let sent = unsafe { libc::sendmsg(sender.as_raw_fd(), &message, libc::MSG_DONTWAIT) };
-    if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(stamp(sender)) }
+    let send = || unsafe { libc::sendmsg(sender.as_raw_fd(), &raw const message, libc::MSG_DONTWAIT) };
+    if send() < 0 {
+        again(send)?;
+    }
+    Ok(stamp(sender))
 }
 
 /// The control message that asks for the stamp of one frame.

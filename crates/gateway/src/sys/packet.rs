@@ -643,7 +643,7 @@ impl Sender {
 /// After a failed send: the kernel reports a link that was down once, at the first send after it,
 /// even if the link is back.
 #[cold]
-fn again(send: impl Fn() -> isize) -> io::Result<()> {
+pub(super) fn again(send: impl Fn() -> isize) -> io::Result<()> {
     let error = io::Error::last_os_error();
     if error.raw_os_error() == Some(libc::ENETDOWN) && send() >= 0 { Ok(()) } else { Err(error) }
 }

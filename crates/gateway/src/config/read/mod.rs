@@ -178,7 +178,11 @@ pub(super) fn read(file: &Path, text: &str) -> (Draft, Vec<Fault>) {
         }
     }
     let (keys, protection) = protection(&mut root, base, second_uplink != Some(None), &mut lines);
-    let is_overlay = matches!(protection, Some(Protection::Overlay(_)));
+    let no_time = match &protection {
+        Some(Protection::Overlay(_)) => Some(ptp::OVERLAY),
+        _ if second_uplink != Some(None) => Some(ptp::TWO_WAYS),
+        _ => None,
+    };
     let (state_directory, state) = state(root.section("state"), base, &mut lines);
     let (flows, watchdog_cycles) = flows::flows(root.section("flows"), &mut lines);
     let draft = Draft {
@@ -198,7 +202,7 @@ pub(super) fn read(file: &Path, text: &str) -> (Draft, Vec<Fault>) {
         state_directory,
         control: control(root.section("control"), base, &mut lines),
         metrics: metrics(root.section("metrics"), &mut lines),
-        transparent_clock: ptp::ptp(root.section("ptp"), is_overlay, &mut lines),
+        transparent_clock: ptp::ptp(root.section("ptp"), no_time, &mut lines),
         lines,
     };
     root.finish();
