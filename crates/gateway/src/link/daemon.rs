@@ -312,7 +312,7 @@ impl<'a> Supervisor<'a> {
             summed: (0, 0),
             complained: None,
             symptoms: Symptoms::default(),
-            surroundings: Surroundings::new(&checked.field, &checked.uplink, true),
+            surroundings: Surroundings::new(&checked.field, &checked.uplinks(), true),
             probes: Probes::default(),
             metrics,
             link_loss,
@@ -401,7 +401,6 @@ impl<'a> Supervisor<'a> {
         watch_stale(watch, [&self.out, &self.inward]);
         watch_storms(watch, [&self.out, &self.inward]);
         self.watch_uplinks(snapshot);
-        let watch = &self.answers.watch;
         watch_flows(watch, [&self.out, &self.inward], [self.field.up, self.uplink.up]);
     }
 
