@@ -119,7 +119,7 @@ struct Known {
 
 /// The goals that the programs miss with Debian's compiler of today.
 const KNOWN: [Known; 6] = [
-    Known { experiment: "motes", goal: "MSP430: code of the CCM path with its AES", number: 8456.0 },
+    Known { experiment: "motes", goal: "MSP430: code of the CCM path with its AES", number: 8340.0 },
     Known { experiment: "timeslot", goal: "cc2538: RAM of a node", number: 2248.0 },
     Known { experiment: "timeslot", goal: "cc2538: times longer than printed", number: 20.0 },
     Known { experiment: "timeslot", goal: "telosb: times longer than printed", number: 6.0 },
@@ -285,7 +285,7 @@ mod tests {
         let [Known { experiment, goal, number }, ..] = KNOWN;
         let with = |number: f64| result(&[(&format!("{goal}: {number} bytes, at most 8192"), false)]);
         let note = judge(experiment, false, &with(number)).expect("it is known");
-        assert!(note.contains("0 of 1 goals met, known to be missed") && note.contains("8456"), "{note}");
+        assert!(note.contains("0 of 1 goals met, known to be missed") && note.contains("8340"), "{note}");
         assert!(judge(experiment, false, &with(number + 1.0)).is_err());
         assert!(judge("scenarios", false, &with(number)).is_err(), "of another experiment");
     }

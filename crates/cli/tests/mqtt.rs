@@ -59,7 +59,7 @@ impl Folder {
         for name in ["press7", "press8"] {
             let device = format!("{name}.device");
             let said = self.good(&["keygen", "mqtt", "--device", name, "--out", &device]);
-            members.push(format!("--member={}", said.trim().rsplit(' ').next().expect("a name and keys")));
+            members.push(format!("--member={name}={}", said.trim().rsplit(' ').next().expect("a key")));
         }
         let mut call = vec!["keygen", "mqtt", "--group", "g", "--topic", "a/#", "--out", "manager.toml"];
         call.extend(members.iter().map(String::as_str));

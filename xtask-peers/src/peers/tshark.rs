@@ -7,6 +7,8 @@ use crate::place;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
 use xtask::report::{StepResult, Stop};
 use xtask::shell::{Background, Run, antedate, program, until};
 
@@ -72,6 +74,8 @@ impl Capture {
 
     /// Ends it. Returns its file.
     pub(super) fn stop(self) -> Result<PathBuf, String> {
+        // It reads its ring a few times a second, and not once more at the end.
+        thread::sleep(Duration::from_millis(600));
         self.process.stop(5)?;
         Ok(self.file)
     }

@@ -310,23 +310,16 @@ impl<A: BlockCipher, const NONCE: usize, const TAG: usize> AesCcm<A, NONCE, TAG>
         let (mut mask, mut pad) = (Block(counter.0), Block([0; 16]));
         // The MAC of a block and the key stream of the next one are a pair, and so are the mask and
         // the first of the stream: a cipher may do two blocks at the cost of one.
-        let blocks = data.len().div_ceil(16);
-        if blocks > 0 {
+        let mut chunks = data.chunks_mut(16);
+        let mut begun = false;
+        loop {
+            let other = if begun { &mut mac.0 } else { &mut mask.0 };
+            let Some(chunk) = chunks.next() else { break key.encrypt(other) };
             count(&mut counter.0);
             pad.0 = counter.0;
-            key.encrypt_two(&mut mask.0, &mut pad.0);
-        } else {
-            key.encrypt(&mut mask.0);
-        }
-        for (i, chunk) in data.chunks_mut(16).enumerate() {
+            key.encrypt_two(other, &mut pad.0);
             Self::block(&mut mac.0, &pad.0, chunk, seal);
-            if i + 1 < blocks {
-                count(&mut counter.0);
-                pad.0 = counter.0;
-                key.encrypt_two(&mut mac.0, &mut pad.0);
-            } else {
-                key.encrypt(&mut mac.0);
-            }
+            begun = true;
         }
         wipe(&mut pad.0);
         xor_in(&mut mac.0, &mask.0);

@@ -66,8 +66,9 @@ impl Keygen {
             self;
         let (text, said) = if let Some(name) = device {
             let device = Device { name, secret: manage::random()? };
+            // Scripts take the public key from the end.
             let said = format!(
-                "the key of {0}, public key {1}\nfor signed topics: {0}={1}:{2}",
+                "for signed topics {0}={1}:{2}\nthe key of {0}, public key {1}",
                 device.name,
                 hex(&device.public()),
                 hex(&device.verify())
