@@ -355,8 +355,8 @@ fn other_traffic_leaves_a_preparation() {
 }
 
 proptest! {
-    /// Any octets but the genuine frame, also those that begin like it, are refused: read, expected, prepared and
-    /// unsecured without harm, and nothing of them comes out.
+    /// Any octets but the genuine frame, also those that begin like it, are refused: read, expected,
+    /// prepared and unsecured without harm, and nothing of them comes out.
     #[test]
     fn any_frame_is_refused(
         which in any::<proptest::sample::Index>(),

@@ -248,8 +248,8 @@ mod tests {
     }
 
     #[test]
-    fn examples_of_rfc_9031_are_read() {
-        // Appendix A.
+    fn configuration_of_one_key_is_read() {
+        // As in appendix A, by hand.
         assert_eq!(join_request(PanId(0xcafe)).to_vec(), hex("a10542cafe"));
         let read =
             Configuration::parse(&hex("a202820150e6bf4287c2d7618d6a9687445ffd33e6038142af93")).unwrap();
