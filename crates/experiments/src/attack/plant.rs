@@ -143,7 +143,7 @@ impl Plant {
                 match serde_json::from_str(&line) {
                     Ok(station::Line::Live(live)) => {
                         station.counts = live.counts;
-                        station.round_trip_us = live.round_trip_p99_us;
+                        station.round_trip_us = station.round_trip_us.max(live.round_trip_recent_us);
                     }
                     Ok(station::Line::Started { .. }) => station.started = true,
                     Ok(station::Line::Stalled { from_ns, to_ns }) => {
@@ -204,9 +204,9 @@ impl Plant {
         self.files.join("b.sock")
     }
 
-    /// The controller's round trips at the 99th percentile, in microseconds.
-    pub(crate) fn round_trip_us(&self) -> f64 {
-        self.stations[1].round_trip_us
+    /// The controller's longest round trip since the last call, in microseconds.
+    pub(crate) fn take_round_trip_us(&mut self) -> f64 {
+        std::mem::take(&mut self.stations[1].round_trip_us)
     }
 
     /// The gateways' process IDs.

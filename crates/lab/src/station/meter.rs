@@ -92,6 +92,8 @@ pub struct Meter {
     intervals: Times,
     one_way: Times,
     round_trip: Times,
+    /// The longest round trip since the last line of the live view.
+    recent_round_trip_ns: u64,
     send_lateness: Times,
     counts: Counts,
     outages: Vec<Outage>,
@@ -216,6 +218,8 @@ pub struct Live {
     pub round_trip_p50_us: f64,
     /// 99th percentile of the round trips.
     pub round_trip_p99_us: f64,
+    /// The longest round trip since the last line.
+    pub round_trip_recent_us: f64,
 }
 
 const MOST_OUTAGES: usize = 1_000;
@@ -242,6 +246,7 @@ impl Meter {
             intervals: Times::default(),
             one_way: Times::default(),
             round_trip: Times::default(),
+            recent_round_trip_ns: 0,
             send_lateness: Times::default(),
             counts: Counts::default(),
             outages: Vec::new(),
@@ -304,7 +309,9 @@ impl Meter {
         }
         if let Some(echo) = data.echo.filter(|_| !self.frozen) {
             let away = at_ns.saturating_sub(echo.sent_ns);
-            self.round_trip.record(away.saturating_sub(u64::from(echo.residence_ns)));
+            let round_trip = away.saturating_sub(u64::from(echo.residence_ns));
+            self.round_trip.record(round_trip);
+            self.recent_round_trip_ns = self.recent_round_trip_ns.max(round_trip);
         }
         if let Some(last) = self.last {
             let interval = at_ns.saturating_sub(last.at_ns);
@@ -392,9 +399,9 @@ impl Meter {
         self.finished = true;
     }
 
-    /// The line of the live view.
+    /// The line of the live view. The next one's recent times begin here.
     #[must_use]
-    pub fn live(&self) -> Live {
+    pub fn live(&mut self) -> Live {
         Live {
             counts: self.counts(),
             interval_us: self.last_interval_ns as f64 / 1_000.0,
@@ -402,6 +409,7 @@ impl Meter {
             interval_max_us: self.intervals.max_us(),
             round_trip_p50_us: self.round_trip.percentile_us(50.0),
             round_trip_p99_us: self.round_trip.percentile_us(99.0),
+            round_trip_recent_us: std::mem::take(&mut self.recent_round_trip_ns) as f64 / 1_000.0,
         }
     }
 
@@ -568,6 +576,8 @@ mod tests {
         meter.apply(Sample::Frame { at_ns: 1_500_000, data: ProcessData { echo, ..ProcessData::default() } });
         let round_trip = meter.measured().round_trip_us;
         assert!((round_trip.p50 - 100.0).abs() < 0.2, "{round_trip:?}");
+        let recent = [meter.live(), meter.live()].map(|live| live.round_trip_recent_us);
+        assert!((recent[0] - 100.0).abs() < 0.2 && recent[1] < 0.2, "{recent:?}: of a line each");
     }
 
     #[test]
