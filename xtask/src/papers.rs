@@ -42,7 +42,10 @@ pub(crate) fn check(profile: &str) -> StepResult {
         shown(&page, width)?;
     }
     let rows = document["rows"].as_array().map_or(0, Vec::len);
-    Ok(format!("{rows} rows, {} figures, {octets} octets", document["figures"].as_array().map_or(0, Vec::len)))
+    Ok(format!(
+        "{rows} rows, {} figures, {octets} octets",
+        document["figures"].as_array().map_or(0, Vec::len)
+    ))
 }
 
 /// Results that are not shown.
@@ -116,7 +119,14 @@ fn shown(page: &Path, width: u32) -> Result<(), Stop> {
     let browser = |words: &[&str], of: &Path| {
         // The console's lines are among the browser's errors.
         let mut command = program("sh");
-        command.args(["-c", "exec \"$0\" \"$@\" 2>&1", BROWSER, "--headless", "--no-sandbox", "--disable-gpu"]);
+        command.args([
+            "-c",
+            "exec \"$0\" \"$@\" 2>&1",
+            BROWSER,
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+        ]);
         command.arg("--enable-logging=stderr").arg(format!("--window-size={width},900")).args(words);
         command.arg(format!("file://{}", of.display())).read(120)
     };
@@ -191,6 +201,9 @@ mod tests {
         assert!(said("360 700 TABLE wide").is_err() && said("360 360 P ").is_err());
         assert!(said("500 500 ").is_err(), "another width");
         assert!(judged("", 360).is_err());
-        assert!(judged("[1:INFO:CONSOLE(3)] \"x is not defined\"\n<title>probe 360 360  end</title>", 360).is_err());
+        assert!(
+            judged("[1:INFO:CONSOLE(3)] \"x is not defined\"\n<title>probe 360 360  end</title>", 360)
+                .is_err()
+        );
     }
 }

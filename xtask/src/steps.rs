@@ -1,6 +1,8 @@
 //! The steps of `cargo xtask test`, in their order.
 
-use crate::{backends, book, capi, demos, dependencies, firmware, house, labs, nostd, papers, publish, timing};
+use crate::{
+    backends, book, capi, demos, dependencies, firmware, house, labs, nostd, papers, publish, timing,
+};
 use Lane::{Alone, Computing, Waiting};
 use serde_json::Value;
 use std::fs;

@@ -152,7 +152,8 @@ fn backend_rows(report: &mut Report, backend: Backend, best: bool, options: &Opt
     if best {
         // The paper's first platform has AES instructions: there, no other cipher gained.
         let ratios = measured.iter().skip(1).map(|(_, times)| longest(&default) / longest(times));
-        let row = Row::new("best of the others, this CPU", "throughput at 1518 B against GCM-AES-128", "times");
+        let row =
+            Row::new("best of the others, this CPU", "throughput at 1518 B against GCM-AES-128", "times");
         report.row(row.baseline(ratios.fold(0.0, f64::max)).note("of the cipher alone"));
     }
     let protecting = measured.iter().filter(|(suite, _)| !suite.is_research());

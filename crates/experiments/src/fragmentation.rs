@@ -193,7 +193,8 @@ fn throughput(report: &mut Report, options: &Options) -> Result<(), ExperimentEr
             .antedated(after)
             .note("baseline: whole over an MTU of 1550; the paper lost 50 of about 930 Mbit/s at 1 Gbit/s"),
     );
-    let lost = Row::new("1500 B payloads, 100 Mbit/s", "throughput, lost", "Mbit/s").antedated(before - after);
+    let lost =
+        Row::new("1500 B payloads, 100 Mbit/s", "throughput, lost", "Mbit/s").antedated(before - after);
     report.row(lost.note("whole over an MTU of 1550, less in two fragments; the paper's wire has 1 Gbit/s"));
     let ratio = (after / before) / (whole_ns / split_ns);
     let what = format!("throughput in fragments is {ratio:.3} of what the headers allow, goal 0.97");

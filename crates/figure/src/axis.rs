@@ -24,9 +24,8 @@ impl Scale {
     /// on a logarithmic scale those that are not positive, are left out.
     #[must_use]
     pub fn over(kind: Kind, values: impl IntoIterator<Item = f64>, [from, to]: [f64; 2]) -> Self {
-        let shown = values
-            .into_iter()
-            .filter(|value| value.is_finite() && (kind == Kind::Linear || *value > 0.0));
+        let shown =
+            values.into_iter().filter(|value| value.is_finite() && (kind == Kind::Linear || *value > 0.0));
         let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
         for value in shown {
             (low, high) = (low.min(value), high.max(value));
@@ -93,12 +92,12 @@ impl Scale {
     }
 }
 
-/// The round step that divides a range into five to ten parts.
+/// The round step that divides a range into three to eight parts.
 fn step(range: f64) -> f64 {
-    let decade = 10f64.powf((range / 5.0).log10().floor());
+    let decade = 10f64.powf((range / 3.0).log10().floor());
     let [one, two, five] = [1.0, 2.0, 5.0].map(|times| times * decade);
     // The factor allows for rounding of the logarithm.
-    match range / 5.0 * 1.000_000_1 {
+    match range / 3.0 * 1.000_000_1 {
         part if part >= five => five,
         part if part >= two => two,
         _ => one,
@@ -130,7 +129,9 @@ mod tests {
 
     #[test]
     fn ticks_are_round_and_span_the_values() {
-        for (most, last, count) in [(94.0, 100.0, 6), (7.0, 7.0, 8), (0.31, 0.35, 8), (1.0, 1.0, 6), (26.0, 30.0, 7)] {
+        for (most, last, count) in
+            [(94.0, 100.0, 6), (7.0, 8.0, 5), (0.31, 0.4, 5), (1.0, 1.0, 6), (26.0, 30.0, 7)]
+        {
             let scale = Scale::over(Kind::Linear, [1e-3, most], [0.0, 100.0]);
             let ticks = scale.ticks();
             assert!((ticks[ticks.len() - 1] - last).abs() < 1e-9, "{most}: {ticks:?}");

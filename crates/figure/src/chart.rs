@@ -9,7 +9,7 @@ const WIDTH: f64 = 680.0;
 /// Pixels for the value behind the longest bar.
 const VALUE: f64 = 56.0;
 /// Pixels of a letter, on average.
-const LETTER: f64 = 6.3;
+const LETTER: f64 = 6.9;
 /// Height of a bar, and of the space between groups.
 const BAR: f64 = 15.0;
 const GAP: f64 = 9.0;
@@ -33,7 +33,7 @@ pub type Lane = (String, Vec<Option<f64>>);
 /// The pixels for names of lanes.
 fn names<'a>(names: impl Iterator<Item = &'a str>) -> f64 {
     let longest = names.map(|name| name.chars().count()).max().unwrap_or(0);
-    (longest as f64 * LETTER + 16.0).clamp(60.0, 0.5 * WIDTH)
+    (longest as f64 * LETTER + 16.0).clamp(60.0, 0.55 * WIDTH)
 }
 
 /// The lines that the legend takes, and draws it if there is a drawing.

@@ -39,7 +39,8 @@ fn boxes_match_their_image() {
 
 #[test]
 fn parts_match_their_image() {
-    let lanes = [("software".to_owned(), vec![6.44, 4.256, 14.8]), ("hardware".into(), vec![1.28, 4.256, 1.12])];
+    let lanes =
+        [("software".to_owned(), vec![6.44, 4.256, 14.8]), ("hardware".into(), vec![1.28, 4.256, 1.12])];
     compare("parts.svg", &parts(&TEXTS, &[("TsTxOffset", 0), ("TsMaxTx", 4), ("TsTxAckDelay", 2)], &lanes));
 }
 

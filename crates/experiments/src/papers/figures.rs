@@ -111,10 +111,8 @@ fn bars(texts: &Texts<'_>, kind: Kind, rows: &[&Comparison]) -> (String, String)
     let has = |at: &usize| lanes.iter().any(|(_, values)| values.get(*at).is_some_and(Option::is_some));
     let kept: Vec<usize> = (0..SERIES.len()).filter(has).collect();
     let series: Vec<(&str, usize)> = kept.iter().map(|at| SERIES[*at]).collect();
-    let lanes: Vec<Lane> = lanes
-        .into_iter()
-        .map(|(name, values)| (name, kept.iter().map(|at| values[*at]).collect()))
-        .collect();
+    let lanes: Vec<Lane> =
+        lanes.into_iter().map(|(name, values)| (name, kept.iter().map(|at| values[*at]).collect())).collect();
     (chart::bars(texts, kind, &series, &lanes), csv(&["case"], &series, &lanes))
 }
 
@@ -148,8 +146,13 @@ fn boxes(texts: &Texts<'_>, kind: Kind, rows: &[&Comparison]) -> (String, String
 
 /// Three rows of a case make a slot: TsTxOffset, TsTxAckDelay, TsSlotDuration.
 fn slots(texts: &Texts<'_>, rows: &[&Comparison]) -> (String, String) {
-    let parts =
-        [("TsTxOffset", 0), ("TsMaxTx", 4), ("TsTxAckDelay", 2), ("TsMaxAck", 3), ("behind it, with sec4", 5)];
+    let parts = [
+        ("TsTxOffset", 0),
+        ("TsMaxTx", 4),
+        ("TsTxAckDelay", 2),
+        ("TsMaxAck", 3),
+        ("behind it, with sec4", 5),
+    ];
     let mut lanes: Vec<(String, Vec<f64>)> = Vec::new();
     for row in rows.iter().filter(|row| row.metric == "TsSlotDuration") {
         for (at, (series, _)) in SERIES.iter().enumerate() {
@@ -191,7 +194,11 @@ fn csv(header: &[&str], series: &[(&str, usize)], lanes: &[Lane]) -> String {
 fn field(text: &str) -> String {
     let text = text.replace('"', "\"\"");
     let formula = if text.starts_with(['=', '+', '-', '@']) { "'" } else { "" };
-    if text.contains([',', '"', '\n', '\r']) { format!("\"{formula}{text}\"") } else { format!("{formula}{text}") }
+    if text.contains([',', '"', '\n', '\r']) {
+        format!("\"{formula}{text}\"")
+    } else {
+        format!("{formula}{text}")
+    }
 }
 
 #[cfg(test)]
@@ -200,14 +207,13 @@ mod tests {
 
     #[test]
     fn csv_fields_are_quoted() {
-        let lanes = [("MIC-32, \"x\"".to_owned(), vec![Some(1.5), None]), ("=1+1".into(), vec![None, Some(2.0)])];
+        let lanes =
+            [("MIC-32, \"x\"".to_owned(), vec![Some(1.5), None]), ("=1+1".into(), vec![None, Some(2.0)])];
         let text = csv(&["case"], &SERIES[..2], &lanes);
         let lines: Vec<&str> = text.split("\r\n").collect();
-        assert_eq!(lines, [
-            "case,the paper,\"unmodified, here\"",
-            "\"MIC-32, \"\"x\"\"\",1.5,",
-            "'=1+1,,2",
-            ""
-        ]);
+        assert_eq!(
+            lines,
+            ["case,the paper,\"unmodified, here\"", "\"MIC-32, \"\"x\"\"\",1.5,", "'=1+1,,2", ""]
+        );
     }
 }

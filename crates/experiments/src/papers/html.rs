@@ -6,16 +6,17 @@ use std::fmt::{Arguments, Write};
 use antedate_figure::axis::number;
 use antedate_figure::escaped;
 
+use super::Document;
 use super::figures::Figure;
 use super::join::Comparison;
 use super::printed::{Claim, Paper};
 use super::verdict::Verdict;
-use super::Document;
 
 const STYLE: &str = include_str!("page.css");
 
 /// The begin of a page, by which an earlier one is known.
-pub const BEGIN: &str = "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n<title>Antedate: report";
+pub const BEGIN: &str =
+    "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n<title>Antedate: report";
 
 /// A page under construction.
 struct Page(String);
@@ -55,7 +56,9 @@ pub(super) fn page(papers: &[Paper], document: &Document, figures: &[Figure]) ->
          <a class=\"skip\" href=\"#main\">Skip to the results</a>"
     ));
     header(&mut page, document);
-    page.put(format_args!("<nav aria-label=\"Parts of the report\"><ul>\n<li><a href=\"#all\">All papers</a></li>"));
+    page.put(format_args!(
+        "<nav aria-label=\"Parts of the report\"><ul>\n<li><a href=\"#all\">All papers</a></li>"
+    ));
     for paper in papers {
         page.put(format_args!("<li><a href=\"#{0}\">{0}</a></li>", escaped(&paper.name)));
     }
@@ -133,7 +136,11 @@ fn overview(page: &mut Page, papers: &[Paper], document: &Document) {
     if !unused.is_empty() || !document.not_drawn.is_empty() {
         page.put(format_args!("<p class=\"warn\"><strong>What is not shown:</strong></p><ul>"));
         for source in unused {
-            page.put(format_args!("<li>{}: {}</li>", escaped(&source.experiment), escaped(&source.state.text())));
+            page.put(format_args!(
+                "<li>{}: {}</li>",
+                escaped(&source.experiment),
+                escaped(&source.state.text())
+            ));
         }
         for figure in &document.not_drawn {
             page.put(format_args!("<li>Figure {}</li>", escaped(figure)));
@@ -171,7 +178,13 @@ pub(super) fn judged(claim: &Claim, rows: &[&Comparison]) -> (Verdict, String) {
     let mut text = format!("of {} rows {}", rows.len(), parts.join(", "));
     let worst = rows.iter().filter(|row| row.verdict == verdict && verdict != Verdict::Reproduced);
     if let Some(row) = worst.clone().next().filter(|_| verdict != Verdict::Surpassed) {
-        text = format!("{text}; first of those {}: {}, {}: {}", verdict.text(), row.case, row.metric, row.reason);
+        text = format!(
+            "{text}; first of those {}: {}, {}: {}",
+            verdict.text(),
+            row.case,
+            row.metric,
+            row.reason
+        );
     }
     (verdict, text)
 }
@@ -211,8 +224,17 @@ fn section(page: &mut Page, paper: &Paper, document: &Document, figures: &[Figur
         draw(page, figure);
     }
     page.put(format_args!("<h3>Every number</h3>"));
-    let columns =
-        ["where", "case", "quantity", "paper", "baseline", "ours", "verdict", "nature", "reason and conditions"];
+    let columns = [
+        "where",
+        "case",
+        "quantity",
+        "paper",
+        "baseline",
+        "ours",
+        "verdict",
+        "nature",
+        "reason and conditions",
+    ];
     page.table(&format!("Every number of {}", paper.name), &columns);
     for row in rows {
         line(page, row);
@@ -222,7 +244,10 @@ fn section(page: &mut Page, paper: &Paper, document: &Document, figures: &[Figur
 }
 
 fn cell(value: Option<f64>) -> String {
-    value.map_or_else(|| "<span class=\"none\" aria-label=\"none\">–</span>".into(), |value| escaped(&number(value)))
+    value.map_or_else(
+        || "<span class=\"none\" aria-label=\"none\">–</span>".into(),
+        |value| escaped(&number(value)),
+    )
 }
 
 fn line(page: &mut Page, row: &Comparison) {
@@ -236,7 +261,7 @@ fn line(page: &mut Page, row: &Comparison) {
     }
     page.put(format_args!(
         "<tr><th scope=\"row\">{}</th><td>{}</td><td>{}{unit}<br><small>{}</small></td><td class=\"n\">{}</td>\
-         <td class=\"n\">{}</td><td class=\"n\">{}</td><td><span class=\"{}\">{}</span></td><td>{}</td><td>{why}</td></tr>",
+         <td class=\"n\">{}</td><td class=\"n\">{}</td><td><span class=\"{}\">{}</span></td><td>{}</td><td class=\"why\">{why}</td></tr>",
         escaped(&row.item),
         escaped(&row.case),
         escaped(&row.metric),

@@ -220,7 +220,8 @@ fn difference(printed: Option<f64>, found: Option<f64>) -> String {
             } else if printed > 0.0 && found >= 10.0 * printed {
                 format!("{:.0} times the paper's", found / printed)
             } else {
-                format!("{percent:+.1} % of the paper's")
+                let side = if percent > 0.0 { "above" } else { "below" };
+                format!("{:.1} % {side} the paper's", percent.abs())
             }
         }
         Some((_, found)) => format!("{found} where the paper has 0"),
@@ -278,13 +279,15 @@ fn ours(experiment: &str, group: &Group, value: &Value, results: &Results) -> Ou
 /// The check of a group's model.
 fn check(group: &Group, results: &Results) -> ModelCheck {
     match &group.check {
-        Some([experiment, case, metric]) => match results.line(experiment, case, metric).and_then(Line::any) {
-            Some(percent) => ModelCheck {
-                what: format!("{case} (antedate lab {experiment})"),
-                deviation_percent: Some(percent),
-            },
-            None => ModelCheck { what: results.why(experiment, case, metric), deviation_percent: None },
-        },
+        Some([experiment, case, metric]) => {
+            match results.line(experiment, case, metric).and_then(Line::any) {
+                Some(percent) => ModelCheck {
+                    what: format!("{case} (antedate lab {experiment})"),
+                    deviation_percent: Some(percent),
+                },
+                None => ModelCheck { what: results.why(experiment, case, metric), deviation_percent: None },
+            }
+        }
         None => ModelCheck {
             what: group.unchecked.clone().unwrap_or_else(|| "nothing executed is like it".into()),
             deviation_percent: None,

@@ -95,9 +95,10 @@ pub(super) enum Value {
 impl Value {
     pub(super) fn case(&self) -> &str {
         match self {
-            Self::Number(case, _) | Self::Named(case, ..) | Self::Drawn((case,)) | Self::DrawnNamed(case, _) => {
-                case
-            }
+            Self::Number(case, _)
+            | Self::Named(case, ..)
+            | Self::Drawn((case,))
+            | Self::DrawnNamed(case, _) => case,
         }
     }
 

@@ -282,7 +282,8 @@ fn age(stored: &Stored, settings: &Settings, program: &str, machine: &Machine) -
     if !stored.program.is_empty() && stored.program != program {
         return Some("made by another build of this version".into());
     }
-    let of = |machine: &Machine| format!("{}, {} cores, Linux {}", machine.cpu, machine.cores, machine.kernel);
+    let of =
+        |machine: &Machine| format!("{}, {} cores, Linux {}", machine.cpu, machine.cores, machine.kernel);
     if of(&report.machine) != of(machine) {
         return Some(format!("made on another machine: {}", of(&report.machine)));
     }

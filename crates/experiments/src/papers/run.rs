@@ -39,11 +39,11 @@ const fn needed(name: &'static str, paper: &'static str, seconds: [u32; 2]) -> N
 /// The experiments of a report in their order: those first that say early what the machine lacks.
 pub(super) const NEEDED: &[Needed] = &[
     needed("formulas", "all", [1, 1]),
-    needed("motes", "hiller2018", [20, 20]),
-    needed("scenarios", "hiller2018", [60, 60]),
-    needed("aead", "hiller2018", [10, 60]),
-    needed("timeslot", "sciancalepore2016", [30, 30]),
-    needed("mqtt-motes", "katsikeas2017", [30, 30]),
+    needed("motes", "hiller2018", [5, 5]),
+    needed("scenarios", "hiller2018", [25, 25]),
+    needed("aead", "hiller2018", [5, 30]),
+    needed("timeslot", "sciancalepore2016", [5, 5]),
+    needed("mqtt-motes", "katsikeas2017", [10, 10]),
     needed("mqtt-host", "katsikeas2017", [20, 900]),
     needed("fragmentation", "lackorzynski2020", [60, 900]),
     needed("ciphers", "lackorzynski2020", [60, 600]),
@@ -161,11 +161,8 @@ fn one(
     }
     let result = fs::read_to_string(&part).ok().and_then(|text| serde_json::from_str(&text).ok());
     let Some(report) = result.filter(|_| !late) else {
-        let why = if late {
-            format!("it did not end within {} s", patience.as_secs())
-        } else {
-            one_line(&said)
-        };
+        let why =
+            if late { format!("it did not end within {} s", patience.as_secs()) } else { one_line(&said) };
         let _ = fs::remove_file(&part);
         fs::write(&failed, &why).map_err(fault(&failed))?;
         return Ok(Err(why));

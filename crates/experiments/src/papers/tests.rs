@@ -103,7 +103,8 @@ fn unsupported_verdicts_are_noticed() {
     }
     assert!(Comparison { reason: String::new(), ..row.clone() }.contradiction().is_some());
     assert!(Comparison { repeat: String::new(), ..row.clone() }.contradiction().is_some());
-    let model = rows.iter().find(|row| row.label == Label::Modelled && row.found().is_some()).expect("a model");
+    let model =
+        rows.iter().find(|row| row.label == Label::Modelled && row.found().is_some()).expect("a model");
     assert!(Comparison { check: None, ..model.clone() }.contradiction().is_some());
     let missing = rows.iter().find(|row| row.verdict == Verdict::NotMeasured).expect("a row");
     assert!(Comparison { verdict: Verdict::Surpassed, ..missing.clone() }.contradiction().is_some());
@@ -159,7 +160,9 @@ fn page_is_whole_and_escaped() {
         let found = html.matches(refused).count() - if refused == "http://" { allowed } else { 0 };
         assert_eq!(found, 0, "{refused}: the page needs no network");
     }
-    for needed in ["<main id=\"main\">", "<nav aria-label", "class=\"skip\"", "<caption>", "scope=\"col\"", "<footer>"] {
+    for needed in
+        ["<main id=\"main\">", "<nav aria-label", "class=\"skip\"", "<caption>", "scope=\"col\"", "<footer>"]
+    {
         assert!(html.contains(needed), "{needed}");
     }
     assert!(html.len() < 1_500_000, "{} octets", html.len());
@@ -206,20 +209,26 @@ fn results_are_set_aside_with_reasons() {
     let file = result_file(&settings.folder, "timeslot");
     for broken in ["", "{", "[1]", "{\"experiment\":3}"] {
         fs::write(&file, broken).expect("written");
-        assert!(matches!(results::take(&settings, "timeslot", "me", &machine()).1, State::Broken(_)), "{broken}");
+        assert!(
+            matches!(results::take(&settings, "timeslot", "me", &machine()).1, State::Broken(_)),
+            "{broken}"
+        );
     }
     // What `antedate lab --json` wrote.
     fs::write(&file, serde_json::to_string(&good.report).expect("JSON")).expect("written");
     assert_eq!(results::take(&settings, "timeslot", "me", &machine()).1, State::Taken);
     fs::remove_file(&file).expect("removed");
     fs::write(file.with_extension("failed"), "\nno QEMU here\n").expect("written");
-    assert!(matches!(results::take(&settings, "timeslot", "me", &machine()).1, State::Failed(why) if why == "no QEMU here"));
+    assert!(
+        matches!(results::take(&settings, "timeslot", "me", &machine()).1, State::Failed(why) if why == "no QEMU here")
+    );
 }
 
 /// A program that stands for this one: it writes a result, or fails with a word.
 fn program(folder: &Path, script: &str) -> PathBuf {
     let file = folder.join("antedate");
-    fs::write(&file, format!("#!/bin/sh\necho \"$2\" >> {}/ran\n{script}\n", folder.display())).expect("written");
+    fs::write(&file, format!("#!/bin/sh\necho \"$2\" >> {}/ran\n{script}\n", folder.display()))
+        .expect("written");
     fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).expect("its mode");
     file
 }

@@ -82,21 +82,20 @@ mod tests {
     #[test]
     fn five_percent_decide() {
         let less = |found| of(Some(100.0), Some(found), Better::Less, true);
-        assert_eq!([94.9, 95.0, 105.0, 105.1].map(less), [
-            Verdict::Surpassed,
-            Verdict::Reproduced,
-            Verdict::Reproduced,
-            Verdict::NotReached
-        ]);
+        assert_eq!(
+            [94.9, 95.0, 105.0, 105.1].map(less),
+            [Verdict::Surpassed, Verdict::Reproduced, Verdict::Reproduced, Verdict::NotReached]
+        );
         let more = |found| of(Some(100.0), Some(found), Better::More, true);
-        assert_eq!([94.9, 95.0, 105.0, 105.1].map(more), [
-            Verdict::NotReached,
-            Verdict::Reproduced,
-            Verdict::Reproduced,
-            Verdict::Surpassed
-        ]);
+        assert_eq!(
+            [94.9, 95.0, 105.0, 105.1].map(more),
+            [Verdict::NotReached, Verdict::Reproduced, Verdict::Reproduced, Verdict::Surpassed]
+        );
         let same = |found| of(Some(8.0), Some(found), Better::Same, true);
-        assert_eq!([7.0, 8.0, 9.0].map(same), [Verdict::NotReached, Verdict::Reproduced, Verdict::NotReached]);
+        assert_eq!(
+            [7.0, 8.0, 9.0].map(same),
+            [Verdict::NotReached, Verdict::Reproduced, Verdict::NotReached]
+        );
     }
 
     #[test]

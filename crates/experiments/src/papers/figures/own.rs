@@ -17,9 +17,8 @@ fn round_trips(results: &Results) -> Option<Figure> {
     let minima = stored.report.rows.iter().filter(|line| line.metric == "round trip min");
     let mut lanes = Vec::new();
     for minimum in minima {
-        let value = |name: &str| {
-            results.line("overlay-paths", &minimum.case, &format!("round trip {name}"))?.any()
-        };
+        let value =
+            |name: &str| results.line("overlay-paths", &minimum.case, &format!("round trip {name}"))?.any();
         let five: Vec<f64> = FIVE.iter().filter_map(|name| value(name)).collect();
         if let Ok(five) = <[f64; 5]>::try_from(five) {
             lanes.push((minimum.case.clone(), five, if minimum.antedated.is_some() { 2 } else { 0 }));
@@ -35,7 +34,8 @@ fn round_trips(results: &Results) -> Option<Figure> {
         description: "Boxes of quartiles, with whiskers to the minimum and the maximum.",
     };
     let series = [("others", 0), ("Antedate", 2)];
-    let table: Vec<Lane> = lanes.iter().map(|(name, five, _)| (name.clone(), five.map(Some).to_vec())).collect();
+    let table: Vec<Lane> =
+        lanes.iter().map(|(name, five, _)| (name.clone(), five.map(Some).to_vec())).collect();
     Some(Figure {
         name: "own-round-trips".into(),
         paper: String::new(),
@@ -51,9 +51,13 @@ fn latencies(results: &Results) -> Option<Figure> {
     let mut suites: Vec<(&str, Vec<[f64; 2]>, Vec<[f64; 2]>)> = Vec::new();
     for line in stored.report.rows.iter().filter(|line| line.metric == "latency") {
         let mut parts = line.case.split(", ");
-        let (Some(suite), Some(bytes), Some(new)) = (parts.next(), parts.next(), parts.next()) else { continue };
+        let (Some(suite), Some(bytes), Some(new)) = (parts.next(), parts.next(), parts.next()) else {
+            continue;
+        };
         let len = bytes.strip_suffix(" bytes").and_then(|len| len.parse::<f64>().ok());
-        let (Some(len), Some(unmodified), Some(online)) = (len, line.baseline, line.antedated) else { continue };
+        let (Some(len), Some(unmodified), Some(online)) = (len, line.baseline, line.antedated) else {
+            continue;
+        };
         if !new.starts_with("1 of ") {
             continue;
         }
@@ -72,8 +76,10 @@ fn latencies(results: &Results) -> Option<Figure> {
     }
     // The suites that people choose from; all are in the numbers.
     const SHOWN: [&str; 3] = ["AES-128-GCM", "ChaCha20-Poly1305", "AES-128-CCM-8"];
-    let names: Vec<[String; 2]> =
-        suites.iter().map(|(suite, ..)| [format!("{suite}, unmodified"), format!("{suite}, antedated")]).collect();
+    let names: Vec<[String; 2]> = suites
+        .iter()
+        .map(|(suite, ..)| [format!("{suite}, unmodified"), format!("{suite}, antedated")])
+        .collect();
     let mut curves: Vec<Curve<'_>> = Vec::new();
     let mut table: Vec<Lane> = Vec::new();
     for ((suite, unmodified, online), names) in suites.iter().zip(&names) {

@@ -25,7 +25,9 @@ pub(super) fn figure(results: &Results) -> Option<Figure> {
             continue;
         };
         let Some((place, way)) = line.case.split_once(": ") else { continue };
-        let Some(packet) = place.strip_suffix(MOTE).and_then(|rest| rest.strip_suffix(", ")) else { continue };
+        let Some(packet) = place.strip_suffix(MOTE).and_then(|rest| rest.strip_suffix(", ")) else {
+            continue;
+        };
         let Some(at) = WAYS.iter().position(|(name, ..)| *name == way) else { continue };
         let (Ok(limit), Some(left)) = (bound.parse::<f64>(), line.any()) else { continue };
         let name = format!("{packet} (bound {bound} ms)");
