@@ -266,7 +266,7 @@ fn line(page: &mut Page, row: &Comparison) {
         escaped(&row.case),
         escaped(&row.metric),
         escaped(&row.statistic),
-        cell(row.paper_value),
+        row.paper_value.map_or_else(|| cell(None), |value| value.to_string()),
         cell(row.baseline),
         cell(row.ours),
         class(row.verdict),
