@@ -224,13 +224,11 @@ pub(super) fn take(
     machine: &Machine,
 ) -> (Option<Stored>, State) {
     let file = result_file(&settings.folder, experiment);
+    // The words of a failed run.
+    let failed = text_of(&file.with_extension("failed")).ok().flatten().map(|why| one_line(&why));
     let text = match text_of(&file) {
         Ok(Some(text)) => text,
-        Ok(None) => {
-            // The words of a failed run.
-            let why = text_of(&file.with_extension("failed")).ok().flatten();
-            return (None, why.map_or(State::Missing, |why| State::Failed(one_line(&why))));
-        }
+        Ok(None) => return (None, failed.map_or(State::Missing, State::Failed)),
         Err(error) => return (None, State::Broken(error.to_string())),
     };
     let stored = match parse(&text) {
@@ -242,7 +240,10 @@ pub(super) fn take(
         return (None, State::Broken(why));
     }
     let state = match age(&stored, settings, program, machine) {
-        Some(why) if !settings.old => State::Old(why),
+        Some(why) if !settings.old => State::Old(match failed {
+            Some(failed) => format!("{why}; the run that was to replace it failed: {failed}"),
+            None => why,
+        }),
         _ => State::Taken,
     };
     (Some(stored), state)

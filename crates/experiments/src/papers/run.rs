@@ -115,7 +115,11 @@ pub(super) fn missing(
         }
         step.seconds = began.elapsed().as_secs();
         step.left = u64::from(rest - estimate(needed));
-        tell(&Step { ended: Some(outcome.as_ref().map(|()| ()).map_err(String::as_str)), ..step });
+        let ended = match &outcome {
+            Ok(()) => Ok(()),
+            Err(why) => Err(why.as_str()),
+        };
+        tell(&Step { ended: Some(ended), ..step });
     }
     Ok(())
 }

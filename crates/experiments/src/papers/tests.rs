@@ -81,6 +81,19 @@ fn each_printed_number_has_its_row() {
     }
 }
 
+/// How many numbers each paper printed, in the order of [`PAPERS`]. A number that is lost is noticed.
+const PRINTED: [usize; 5] = [88, 36, 191, 54, 47];
+
+#[test]
+fn no_printed_number_is_lost() {
+    let papers = printed::all().expect("the papers' files");
+    let count = |paper: &Paper| {
+        let values = paper.numbers.iter().flat_map(|group| &group.values);
+        values.filter(|value| value.printed().is_some()).count()
+    };
+    assert_eq!(papers.iter().map(count).collect::<Vec<_>>(), PRINTED);
+}
+
 #[test]
 fn experiments_of_the_papers_are_run() {
     for paper in printed::all().expect("the papers' files") {
@@ -194,6 +207,10 @@ fn results_are_set_aside_with_reasons() {
     old.report.antedate = "0.0.1".into();
     assert!(matches!(state(&old, &settings), State::Old(why) if why.contains("0.0.1")));
     assert_eq!(state(&old, &Settings { old: true, ..settings.clone() }), State::Taken);
+    let failed = result_file(&settings.folder, "timeslot").with_extension("failed");
+    fs::write(&failed, "no QEMU here\n").expect("written");
+    assert!(matches!(state(&old, &settings), State::Old(why) if why.ends_with("failed: no QEMU here")));
+    fs::remove_file(&failed).expect("removed");
     let mut old = good.clone();
     old.program = "another".into();
     assert!(matches!(state(&old, &settings), State::Old(why) if why.contains("another build")));

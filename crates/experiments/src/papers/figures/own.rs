@@ -45,10 +45,13 @@ fn round_trips(results: &Results) -> Option<Figure> {
     })
 }
 
+/// A suite: its name, and the latencies of unmodified and antedated packets by length.
+type Suite<'a> = (&'a str, Vec<[f64; 2]>, Vec<[f64; 2]>);
+
 /// The time of sealing at the deadline with one new block, over the length.
 fn latencies(results: &Results) -> Option<Figure> {
     let stored = results.get("aead")?;
-    let mut suites: Vec<(&str, Vec<[f64; 2]>, Vec<[f64; 2]>)> = Vec::new();
+    let mut suites: Vec<Suite<'_>> = Vec::new();
     for line in stored.report.rows.iter().filter(|line| line.metric == "latency") {
         let mut parts = line.case.split(", ");
         let (Some(suite), Some(bytes), Some(new)) = (parts.next(), parts.next(), parts.next()) else {
