@@ -215,7 +215,7 @@ fn judge(experiment: &str, met: bool, result: &Value) -> Result<String, String> 
 }
 
 /// Builds all programs of both CPUs with Debian's compiler, `core` included.
-fn build() -> Result<(), String> {
+pub(crate) fn build() -> Result<(), String> {
     let target = cache("firmware")?;
     for (package, triple, profile, features, programs) in BUILDS {
         let mut command = nostd::debian_cargo()?;

@@ -24,6 +24,7 @@ mod labs;
 mod lanes;
 mod mutants;
 mod nostd;
+mod papers;
 mod publish;
 mod reproduce;
 mod sbom;

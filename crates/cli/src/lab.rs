@@ -73,9 +73,10 @@ impl Lab {
         }
         let only = self.only.as_deref().and_then(experiments::attack_named);
         let options = Options { quick: self.quick, kills: self.kills, only, minutes: self.minutes };
-        let report = (experiment.run)(&options)
+        let mut report = (experiment.run)(&options)
             // The message has its own remedy.
             .map_err(|what| Failure::usage(format!("lab {}: {what}", self.name), ""))?;
+        report.quick = self.quick;
         if self.json.as_ref().is_none_or(|file| file.as_os_str() != "-") {
             output::print(&report.text())?;
         }

@@ -26,6 +26,8 @@ mod output;
 mod pages;
 #[cfg(feature = "plan")]
 mod plan;
+#[cfg(feature = "lab")]
+mod report;
 mod template;
 
 use std::process::ExitCode;
@@ -81,6 +83,12 @@ enum Verb {
     #[cfg(feature = "lab")]
     /// Reproduce a paper's measurement and compare Antedate with it.
     Lab(lab::Lab),
+    #[cfg(feature = "lab")]
+    /// Show every number of the five papers beside ours, in one page.
+    ///
+    /// Runs the experiments whose results are not in the folder yet, and writes the page, its rows as
+    /// JSON, and each figure as SVG and CSV.
+    Report(report::Report),
     #[cfg(feature = "mqtt")]
     /// Publish and subscribe with payloads that are protected end to end, and manage their keys.
     #[command(
@@ -126,6 +134,8 @@ fn main() -> ExitCode {
         Verb::Keygen(verb) => verb.run(),
         #[cfg(feature = "lab")]
         Verb::Lab(verb) => verb.run(),
+        #[cfg(feature = "lab")]
+        Verb::Report(verb) => verb.run(),
         #[cfg(feature = "mqtt")]
         Verb::Mqtt(verb) => verb.run(),
         #[cfg(feature = "plan")]

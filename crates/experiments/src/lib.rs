@@ -4,6 +4,7 @@
 //! `antedate lab NAME` runs one by its entry in [`ALL`]. A new experiment is a file and an entry.
 //!
 //! - [`Report`]: rows and checks of a run, as table and JSON
+//! - [`papers`]: every number of the papers beside ours, in one page
 //! - [`msp430`]: the emulated mote
 
 use std::io::{IsTerminal, Write};
@@ -19,6 +20,7 @@ mod attack;
 mod ciphers;
 mod dtls;
 mod error;
+mod formulas;
 mod fragmentation;
 mod link;
 mod motes;
@@ -26,6 +28,7 @@ mod mqtt;
 pub mod msp430;
 mod nonces;
 mod overlay;
+pub mod papers;
 mod report;
 mod scenarios;
 mod soak;
@@ -170,6 +173,12 @@ pub const ALL: &[Experiment] = &[
         paper: "lackorzynski2020",
         shows: "the ciphers of MACsec on this CPU, and without its AES and vector instructions",
         run: ciphers::run,
+    },
+    Experiment {
+        name: "formulas",
+        paper: "",
+        shows: "what follows from formats and keys alone: times on the air, lengths, numbers of AES operations",
+        run: formulas::run,
     },
     Experiment {
         name: "nonces",

@@ -52,9 +52,13 @@ const PAUSE_NS: u64 = 200_000;
 /// A known CAK; it protects nothing here.
 const CAK: &str = "mka_cak=000102030405060708090a0b0c0d0e0f\nmka_ckn=616263\n";
 
+/// In the place of a suite: the gateways forward without protection.
+pub(crate) const UNPROTECTED: &str = "none";
+
 /// Options of a link.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Settings<'a> {
+    /// Name of the MACsec suite, or [`UNPROTECTED`].
     pub(crate) suite: &'a str,
     /// More lines of `[macsec]`, and further sections.
     pub(crate) macsec: &'a str,
@@ -130,6 +134,7 @@ impl Link {
         fs::set_permissions(&files, fs::Permissions::from_mode(0o700)).map_err(failed)?;
         match settings.rekey_seconds {
             Some(_) => private(&files.join("cak"), CAK)?,
+            None if settings.suite == UNPROTECTED => {}
             None => keys(&files, settings.suite)?,
         }
         let gateways = vec![
@@ -320,14 +325,17 @@ impl Gateway {
         let keys = settings.rekey_seconds.map_or("key_file = \"keys\"".to_owned(), |seconds| {
             format!("cak_file = \"cak\"\nmka_destination = \"broadcast\"\nmka_rekey_seconds = {seconds}")
         });
+        let protection = if settings.suite == UNPROTECTED {
+            "[plain]".to_owned()
+        } else {
+            let state = state.display();
+            format!("[state]\ndirectory = \"{state}\"\n[macsec]\n{keys}\n{}", settings.macsec)
+        };
         let configuration = format!(
             "[field]\ninterface = \"field\"\n[uplink]\ninterface = \"uplink\"\n\
              [policy]\nallow = [\"all\"]\n[run]\npoll = \"adaptive\"\npoll_cpu_percent = 80\npriority = 20\ncpus = [{cpu}]\n\
-             [state]\ndirectory = \"{}\"\n[control]\nsocket = \"{}\"\n\
-             [macsec]\n{keys}\n{}\n",
-            state.display(),
+             [control]\nsocket = \"{}\"\n{protection}\n",
             socket.display(),
-            settings.macsec,
         );
         // The keys are this run's.
         permit_volatile(&state).and_then(|()| NumberFile::create(&state)).map(drop).map_err(failed)?;

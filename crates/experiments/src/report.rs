@@ -3,7 +3,7 @@
 //!
 //! The field names are those of the JSON and are stable.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// A paper's value, if printed.
 pub(crate) type Printed = Option<f64>;
@@ -19,6 +19,8 @@ pub struct Report {
     pub machine: Machine,
     /// The version of this program.
     pub antedate: &'static str,
+    /// A short run: a smoke test, not a measurement.
+    pub quick: bool,
     /// Measured, modelled or counted values.
     pub rows: Vec<Row>,
     /// Goals with their results. Empty where an experiment only reports.
@@ -58,7 +60,7 @@ pub struct Check {
 }
 
 /// The machine of an experiment.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Machine {
     /// Name of the CPU.
     pub cpu: String,
@@ -127,6 +129,7 @@ impl Report {
             paper,
             machine: Machine::here(),
             antedate,
+            quick: false,
             rows: Vec::new(),
             checks: Vec::new(),
             figure: None,

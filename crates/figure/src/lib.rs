@@ -1,8 +1,14 @@
 //! Figures as SVG: lines, rectangles and texts. Coordinates are pixels from the upper left corner.
+//!
+//! - [`axis`]: scales, ticks at round numbers, and numbers as people write them
+//! - [`chart`]: bars, boxes, parts and curves with axes
 
 #![forbid(unsafe_code)]
 
 use std::fmt::{Arguments, Write};
+
+pub mod axis;
+pub mod chart;
 
 /// Colours that most readers can tell apart (Okabe and Ito), by the number of a series.
 #[must_use]
@@ -36,6 +42,20 @@ impl Drawing {
         ))
     }
 
+    /// An empty figure of this size that takes the reader's light or dark colours. Screen readers say
+    /// `title`, then `description`.
+    #[must_use]
+    pub fn described(width: f64, height: f64, title: &str, description: &str) -> Self {
+        let (title, description) = (escaped(title), escaped(description));
+        Self(format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" class=\"chart\" role=\"img\" \
+             fill=\"currentColor\" font-family=\"sans-serif\" font-size=\"12\">\n\
+             <title>{title}</title>\n<desc>{description}</desc>\n\
+             <style>.chart{{color:#1a1a1a;background:#fff}}\
+             @media screen and (prefers-color-scheme:dark){{.chart{{color:#e6e6e6;background:#1b1b1b}}}}</style>\n"
+        ))
+    }
+
     fn element(&mut self, element: Arguments<'_>) {
         // Writing to a string cannot fail.
         let _ = writeln!(self.0, "{element}");
@@ -48,7 +68,7 @@ impl Drawing {
             Anchor::Middle => "middle",
             Anchor::End => "end",
         };
-        let text = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+        let text = escaped(text);
         self.element(format_args!("<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\">{text}</text>"));
     }
 
@@ -79,7 +99,7 @@ impl Drawing {
     /// Draws a vertical line of the grid, with its value below.
     pub fn mark(&mut self, x: f64, [top, bottom]: [f64; 2], value: &str) {
         self.element(format_args!(
-            "<line x1=\"{x:.1}\" y1=\"{top:.1}\" x2=\"{x:.1}\" y2=\"{bottom:.1}\" stroke=\"#ddd\"/>"
+            "<line x1=\"{x:.1}\" y1=\"{top:.1}\" x2=\"{x:.1}\" y2=\"{bottom:.1}\" stroke=\"currentColor\" stroke-opacity=\"0.15\"/>"
         ));
         self.text([x, bottom + 16.0], Anchor::Middle, value);
     }
@@ -87,7 +107,7 @@ impl Drawing {
     /// Draws a line of the grid, with its value to the left.
     pub fn grid(&mut self, [left, right]: [f64; 2], y: f64, value: &str) {
         self.element(format_args!(
-            "<line x1=\"{left:.1}\" y1=\"{y:.1}\" x2=\"{right:.1}\" y2=\"{y:.1}\" stroke=\"#ddd\"/>"
+            "<line x1=\"{left:.1}\" y1=\"{y:.1}\" x2=\"{right:.1}\" y2=\"{y:.1}\" stroke=\"currentColor\" stroke-opacity=\"0.15\"/>"
         ));
         self.text([left - 6.0, y + 4.0], Anchor::End, value);
     }
@@ -98,9 +118,39 @@ impl Drawing {
         self.text([x + 18.0, y + 11.0], Anchor::Start, name);
     }
 
+    /// Draws a thin line: a whisker or a median.
+    pub fn line(&mut self, [x1, y1]: [f64; 2], [x2, y2]: [f64; 2]) {
+        self.element(format_args!(
+            "<line x1=\"{x1:.1}\" y1=\"{y1:.1}\" x2=\"{x2:.1}\" y2=\"{y2:.1}\" stroke=\"currentColor\"/>"
+        ));
+    }
+
+    /// Draws a point of a curve.
+    pub fn point(&mut self, [x, y]: [f64; 2], colour: &str) {
+        self.element(format_args!("<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3\" fill=\"{colour}\"/>"));
+    }
+
     /// The figure as a document.
     #[must_use]
     pub fn finish(self) -> String {
         self.0 + "</svg>\n"
     }
+}
+
+/// A text for XML: markup is escaped, and control characters, which XML forbids, are left out.
+#[must_use]
+pub fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\t' | '\n' => out.push(letter),
+            _ if letter.is_control() || matches!(letter, '\u{fffe}' | '\u{ffff}') => {}
+            _ => out.push(letter),
+        }
+    }
+    out
 }

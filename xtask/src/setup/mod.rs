@@ -259,6 +259,12 @@ const NEEDS: &[Need] = &[
         purposes: &[Test, Firmware],
     },
     Need {
+        sign: Program("chromium-headless-shell"),
+        package: "chromium-headless-shell",
+        why: "shows the page of the report",
+        purposes: &[Test],
+    },
+    Need {
         sign: Program("ld.lld-16"),
         package: "lld-16",
         why: "links for motes",

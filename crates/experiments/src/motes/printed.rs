@@ -20,7 +20,7 @@ const RECEIVED: [usize; 4] = [16, 50, 112, 1000];
 
 /// AES operations of CCM over a payload with the associated data of DTLS (13 bytes): key stream, mask,
 /// B0, associated data, payload.
-const fn operations(payload: usize) -> u32 {
+pub(super) const fn operations(payload: usize) -> u32 {
     2 * payload.div_ceil(16) as u32 + 3
 }
 

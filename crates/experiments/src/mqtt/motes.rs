@@ -187,7 +187,7 @@ pub(super) fn report(
     options: &Options,
 ) -> Result<(), ExperimentError> {
     for mote in motes {
-        let sizes = if options.quick { &SIZES[2..3] } else { &SIZES[..] };
+        let sizes = if options.quick { &SIZES[..4] } else { &SIZES[..] };
         for choice in &CHOICES {
             for &size in sizes {
                 costs(report, mote, choice, size)?;

@@ -93,6 +93,9 @@ pub(super) fn points(report: &mut Report, mote: &Mote, quick: bool) -> Result<()
         }
         let worst = points.iter().max_by(|a, b| off(a).total_cmp(&off(b)));
         if let Some(worst) = worst {
+            let case = format!("check of the planner, {}, {}", mote.name, cipher.name());
+            let row = Row::new(case, "furthest off", "%").antedated(100.0 * off(worst));
+            report.row(row.note(format!("of {} points, {}", points.len(), mote.note)));
             report.check(
                 format!(
                     "planner, {}, {}: {} points, furthest off by {:.1} % ({}: {:.0} for {:.0}), at most 10 %",
