@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use antedate_gateway::sys::interface::Interface;
 use antedate_gateway::sys::links::carrier;
+use antedate_lab::sys::packet::{Options, PacketSocket};
 use harness::Test;
 use members::{Association, CAK, frame, load};
 
@@ -22,6 +23,8 @@ const TESTS: &[Test] = &[
     ("ring_behind_heals", ring_behind_heals),
     ("cut_of_one_of_two_uplinks_loses_no_frame", cut_of_one_of_two_uplinks_loses_no_frame),
     ("uplinks_bring_frames_once", uplinks_bring_frames_once),
+    ("parallel_gateway_takes_over", parallel_gateway_takes_over),
+    ("ring_of_two_pairs_carries_broadcasts_once", ring_of_two_pairs_carries_broadcasts_once),
 ];
 
 fn main() -> ExitCode {
@@ -283,4 +286,155 @@ fn uplinks_bring_frames_once() {
             }
         }
     }
+}
+
+/// The configuration of a gateway that may have parallel ones.
+const RING: &str = "[field]\ninterface = \"field\"\n[uplink]\ninterface = \"uplink\"\n[macsec]\ncak_file = \"CAK\"\n\
+                    [ring]\nprobe_ms = 100\n[policy]\nallow = [\"profinet-rt\"]\n\
+                    [run]\npoll = \"block\"\nmax_age_cyclic_ms = 1000\n";
+
+/// Joins the fields of two gateways: a switch in the place of each machine, with a cable between.
+/// The machine of the first one speaks by its switch from now on.
+fn join_fields(association: &mut Association, [first, second]: [usize; 2]) {
+    let places = [first, second].map(|number| &association.members[number].place);
+    let cable = format!("link add name cable type veth peer name cable netns {}", places[1].name());
+    places[0].batch(&[cable]).expect("a cable");
+    for place in places {
+        let port = |name: &str| [format!("link set {name} master br0"), format!("link set {name} up")];
+        let bridge = "link add br0 type bridge stp_state 0 forward_delay 0 mcast_snooping 0".to_owned();
+        let lines = [bridge].into_iter().chain(port("eth0")).chain(port("cable"));
+        place.batch(&lines.chain(["link set br0 up".to_owned()]).collect::<Vec<_>>()).expect("a switch");
+    }
+    let options = Options { promiscuous: true, ..Options::default() };
+    let socket = places[0].run(|| PacketSocket::open("br0", options)).expect("a thread").expect("a socket");
+    association.members[first].machine = socket;
+}
+
+/// The gateways that block.
+fn blocking(association: &Association, numbers: &[usize]) -> Vec<usize> {
+    let blocks =
+        |number: &usize| association.members[*number].gateway.status().ring.expect("it is configured").blocks;
+    numbers.iter().copied().filter(blocks).collect()
+}
+
+/// Waits until these gateways have settled, and returns those that block.
+fn settled(association: &Association, numbers: &[usize], count: usize) -> Vec<usize> {
+    let end = Instant::now() + Duration::from_secs(20);
+    loop {
+        let before = blocking(association, numbers);
+        thread::sleep(Duration::from_millis(700));
+        let now = blocking(association, numbers);
+        if before == now && now.len() == count {
+            return now;
+        }
+        assert!(Instant::now() < end, "{now:?} block");
+    }
+}
+
+/// Sends frames in both directions each millisecond, and `event` after a while. Returns the longest
+/// gap at either end, and whether a frame came twice.
+fn gap(association: &mut Association, ends: [usize; 2], event: impl FnOnce(&mut Association)) -> (u32, bool) {
+    const EVENT: u32 = 300;
+    const FRAMES: u32 = 3000;
+    let (start, mut event) = (Instant::now(), Some(event));
+    let mut came: [Vec<u32>; 2] = Default::default();
+    for number in 0..FRAMES {
+        let due = start + Duration::from_millis(number.into());
+        thread::sleep(due.saturating_duration_since(Instant::now()));
+        if number == EVENT
+            && let Some(event) = event.take()
+        {
+            event(association);
+        }
+        for (from, to) in [(ends[0], ends[1]), (ends[1], ends[0])] {
+            let _ = association.members[from].machine.send(&frame(from, to, number));
+        }
+        for (end, came) in ends.into_iter().zip(&mut came) {
+            while let Some(frame) = association.next(end, Duration::ZERO) {
+                if let Some(octets) = frame.get(16..20).and_then(<[u8]>::first_chunk) {
+                    came.push(u32::from_be_bytes(*octets));
+                }
+            }
+        }
+    }
+    let longest = |came: &Vec<u32>| {
+        let ends = [&[0][..], came, &[FRAMES - 1]].concat();
+        ends.windows(2).map(|pair| pair[1].saturating_sub(pair[0])).max().unwrap_or(FRAMES)
+    };
+    let twice = came.iter().any(|came| {
+        let mut sorted = came.clone();
+        sorted.sort_unstable();
+        sorted.windows(2).any(|pair| pair[0] == pair[1])
+    });
+    (came.iter().map(longest).max().unwrap_or(FRAMES), twice)
+}
+
+/// Two gateways at one field, and one at the other.
+fn parallel_gateway_takes_over() {
+    let mut association = Association::switched();
+    (0..3).for_each(|_| association.add_configured(RING, CAK));
+    join_fields(&mut association, [0, 1]);
+    association.start_all();
+    association.until_agreed(&[0, 1, 2]);
+    let standby = settled(&association, &[0, 1, 2], 1);
+    let [standby] = standby[..] else { panic!("{standby:?}") };
+    assert!(standby < 2, "the gateway of the other field has none beside it");
+    let active = 1 - standby;
+    association.crosses(0, 2, 1);
+    association.crosses(2, 0, 2);
+    // A process that ends. The switches' tables are stale.
+    let (longest, twice) =
+        gap(&mut association, [0, 2], |association| association.members[active].gateway.stop());
+    println!("   a gateway ends: {longest} ms without a frame");
+    assert!(!twice && longest < 2000, "{longest} ms, twice: {twice}");
+    assert!(blocking(&association, &[standby, 2]).is_empty());
+    // It comes back, and stands by.
+    association.members[active].gateway.start();
+    association.until_agreed(&[0, 1, 2]);
+    let (longest, twice) = gap(&mut association, [0, 2], |_| ());
+    for number in [0, 1, 2] {
+        let s = association.members[number].gateway.status();
+        println!(
+            "{number}: {:?} out {:?} in {:?} {:?}",
+            s.ring,
+            s.out.refused,
+            s.inward.refused,
+            s.macsec.unwrap().counters
+        );
+    }
+    assert!(!twice && longest < 500, "{longest} ms, twice: {twice}");
+    assert_eq!(settled(&association, &[0, 1, 2], 1), [active]);
+    // The uplink of the new active one.
+    let (longest, twice) = gap(&mut association, [0, 2], |association| set_wire(association, standby, false));
+    println!("   an uplink is cut: {longest} ms without a frame");
+    assert!(!twice && longest < 2000, "{longest} ms, twice: {twice}");
+    set_wire(&association, standby, true);
+    settled(&association, &[0, 1, 2], 1);
+    // The cable between the two: each serves its part, and then one of them blocks again.
+    association.members[0].place.set_link("cable", false).expect("a cable");
+    settled(&association, &[0, 1, 2], 0);
+    association.crosses(0, 2, 3);
+    association.members[0].place.set_link("cable", true).expect("a cable");
+    settled(&association, &[0, 1, 2], 1);
+    let (longest, twice) = gap(&mut association, [0, 2], |_| ());
+    assert!(!twice && longest < 500, "{longest} ms, twice: {twice}");
+}
+
+/// Two pairs, whose fields are joined at both ends.
+fn ring_of_two_pairs_carries_broadcasts_once() {
+    let mut association = Association::switched();
+    (0..4).for_each(|_| association.add_configured(RING, CAK));
+    join_fields(&mut association, [0, 1]);
+    join_fields(&mut association, [2, 3]);
+    association.start_all();
+    association.until_agreed(&[0, 1, 2, 3]);
+    settled(&association, &[0, 1, 2, 3], 2);
+    let mut broadcast = frame(0, 2, 7);
+    broadcast[..6].fill(0xff);
+    association.members[0].machine.send(&broadcast).expect("it is sent");
+    assert_eq!(association.next(2, Duration::from_secs(3)).as_deref(), Some(&broadcast[..]));
+    assert_eq!(association.next(2, Duration::from_millis(500)), None, "a copy");
+    assert_eq!(association.next(0, Duration::from_millis(100)), None, "it came back");
+    let (longest, twice) = gap(&mut association, [0, 2], |_| ());
+    assert!(!twice && longest < 500, "{longest} ms, twice: {twice}");
 }

@@ -58,6 +58,7 @@ pub mod modbus;
 pub mod mqtt;
 pub mod ppmp;
 pub mod profinet;
+pub mod ring;
 pub mod sparkplug;
 pub mod tcp;
 pub mod template;

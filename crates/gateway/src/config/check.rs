@@ -430,6 +430,9 @@ pub(super) fn without_macsec(draft: &Draft, faults: &mut Vec<Fault>) {
         };
         fault("second_uplink", remedy);
     }
+    if draft.ring.is_some_and(|settings| settings.is_some()) {
+        fault("ring", "remove [ring]");
+    }
     if draft.link_loss.is_some_and(|settings| settings.is_some()) {
         fault("link_loss", "remove [link_loss]");
     }

@@ -3,7 +3,7 @@
 //! - this file: the types of a configuration. They hold legal settings only.
 //! - [`policy`]: the types of `[policy]`
 //! - [`macsec`], [`overlay`]: the types of `[macsec]` and `[overlay]`
-//! - [`agreement`], [`express`], [`link_loss`], [`uplink`], [`sci`], [`state`]: settings and names
+//! - [`agreement`], [`express`], [`link_loss`], [`ring`], [`uplink`], [`sci`], [`state`]: settings and names
 //!   that other folders use
 //! - [`keys`], [`cak`], [`tunnel_keys`]: key files
 //! - `read`: parses the text, and reports all faults together
@@ -25,6 +25,7 @@ pub mod overlay;
 pub mod policy;
 mod read;
 pub mod reload;
+pub mod ring;
 pub mod sci;
 pub mod state;
 #[cfg(test)]
@@ -48,6 +49,7 @@ pub use overlay::Overlay;
 pub use policy::Policy;
 use policy::Traffic;
 pub(crate) use read::suite;
+use ring::RingSettings;
 use uplink::OuterTag;
 
 use crate::sys::age::Bounds;
@@ -87,6 +89,8 @@ pub struct Config {
     pub second_uplink: Option<InterfaceName>,
     /// The protection of frames on the uplink.
     pub protection: Protection,
+    /// Parallel gateways, if there may be some.
+    pub ring: Option<RingSettings>,
     /// Link loss forwarding, if any.
     pub link_loss: Option<LinkLoss>,
     /// The express channel, if any.

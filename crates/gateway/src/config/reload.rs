@@ -159,6 +159,7 @@ impl Changed<'_> {
             uplink,
             second_uplink,
             protection,
+            ring,
             link_loss,
             express,
             flows: _,
@@ -182,6 +183,7 @@ impl Changed<'_> {
             "the other gateways expect the same",
         );
         keep("uplink.vlan", uplink.outer == new.uplink.outer, "the other gateways expect the tag");
+        keep("ring", *ring == new.ring, "its thread is started with it");
         keep("link_loss", *link_loss == new.link_loss, "its thread is started with it");
         let Run { threads, poll: _, priority, prepare, qdisc_bypass, max_age: _ } = run;
         const THREADS: &str = "the threads are started with it, and have given up the right to change it";

@@ -8,6 +8,8 @@ mod interfaces;
 pub mod link_loss;
 mod path_mtu;
 mod reload;
+pub mod ring;
+mod runs;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -138,7 +140,8 @@ struct Supervisor<'a> {
     surroundings: Surroundings,
     probes: Probes,
     metrics: Metrics,
-    link_loss: Option<link_loss::Runs>,
+    link_loss: Option<runs::Runs>,
+    ring: Option<runs::Runs>,
     _server: Server,
 }
 
@@ -188,8 +191,13 @@ impl<'a> Supervisor<'a> {
             outbound.channels().for_each(|transmit| transmit.set_flows(shapes.clone()));
         }
         let mut inbound = Inbound::new(inbound, Arc::clone(&gate), Arc::clone(&inward), installed.validator);
-        let desk = path_mtu::desk(checked, mailboxes.first());
+        let desk = path_mtu::desk(checked, &mailboxes);
         inbound.desk.clone_from(&desk);
+        if let Some((desk, parallel)) = desk.as_ref().and_then(|desk| Some((desk, desk.parallel.as_ref()?))) {
+            outbound.hear_parallel(Arc::clone(desk), Arc::clone(&parallel.machines));
+            outbound.block(true);
+            inbound.block(true);
+        }
         if let Some(outer) = &config.uplink.outer {
             inbound.compare_outside(outer);
         }
@@ -248,6 +256,7 @@ impl<'a> Supervisor<'a> {
             overhead: path_mtu::overhead(checked),
             path: Mutex::default(),
             link_loss: Arc::default(),
+            ring: Arc::default(),
             second: checked.second.as_ref().map(|port| Mutex::new(Second::of(port))),
         });
         let agreement = match &checked.protection {
@@ -283,6 +292,19 @@ impl<'a> Supervisor<'a> {
             }
             None => None,
         };
+        let ring = match &answers.desk {
+            Some(desk) => {
+                let around = ring::Around {
+                    desk: Arc::clone(desk),
+                    view: Arc::clone(&answers.ring),
+                    watch: Arc::clone(&watch),
+                    shown: Arc::clone(&shown),
+                    mailboxes: mailboxes.clone(),
+                };
+                ring::start(checked, around)?
+            }
+            None => None,
+        };
         let server = control::serve(socket, &config.control.socket, answers.clone())?;
         metrics.apply(shows, answers.clone());
         let watched = |interface: &Interface| Watched { interface: interface.clone(), up: is_up(interface) };
@@ -308,6 +330,7 @@ impl<'a> Supervisor<'a> {
             probes: Probes::default(),
             metrics,
             link_loss,
+            ring,
             _server: server,
             config,
         };
@@ -451,7 +474,7 @@ impl<'a> Supervisor<'a> {
     }
 
     fn stop(mut self) -> Result<(), Fault> {
-        drop(self.link_loss.take());
+        drop((self.link_loss.take(), self.ring.take()));
         // Its thread may wait for answers of the forwarding threads, which still run.
         drop(self.agreement.take());
         self.post(|| Message::Stop);

@@ -11,10 +11,13 @@ use std::time::Duration;
 
 use antedate_wire::echo::{ECHO_LEN, Kind, Repr};
 use antedate_wire::hello::{self, HELLO_LEN, is_hello};
+use antedate_wire::ring::{Kind as RingKind, is_ring};
 use antedate_wire::{EthernetAddress, Sci};
 
 use crate::link::hello::Hellos;
+use crate::link::machines::Machines;
 use crate::link::message::Message;
+use crate::link::ring::{From, Pass, Ring};
 use crate::run::lock;
 use crate::run::mailbox::Mailbox;
 use crate::sys::thread;
@@ -55,6 +58,17 @@ pub struct Answer {
     pub len: usize,
 }
 
+/// The parts that a ring of parallel gateways needs.
+#[derive(Debug)]
+pub struct Parallel {
+    /// The ring.
+    pub ring: Ring,
+    /// The mailbox of the inbound thread.
+    pub inward: Arc<Mailbox<Message>>,
+    /// The machines of the field.
+    pub machines: Arc<Machines>,
+}
+
 /// Where echoes meet: asked here, answered here.
 #[derive(Debug)]
 pub struct Desk {
@@ -69,6 +83,8 @@ pub struct Desk {
     answered: Mutex<(u64, u32)>,
     /// The gateways that say hello.
     pub hellos: Hellos,
+    /// Parallel gateways, if there may be some.
+    pub parallel: Option<Parallel>,
 }
 
 #[derive(Debug)]
@@ -94,6 +110,7 @@ impl Desk {
             waiting: Mutex::default(),
             answered: Mutex::default(),
             hellos: Hellos::default(),
+            parallel: None,
         }
     }
 
@@ -160,12 +177,53 @@ impl Desk {
         self.out.post(Message::Echo(frame.to_vec()));
     }
 
-    /// Takes an authenticated echo or hello from the uplink.
+    /// Takes a message about a ring that came by the field port.
+    #[cold]
+    #[inline(never)]
+    pub fn heard_on_field(&self, frame: &[u8]) {
+        self.heard_of_ring(From::Field, frame);
+    }
+
+    fn heard_of_ring(&self, from: From, frame: &[u8]) {
+        let Some(Parallel { ring, inward, .. }) = &self.parallel else { return };
+        match ring.heard(from, frame, thread::now()) {
+            Pass::Nothing => {}
+            Pass::On(frame) if from == From::Field => self.out.post(Message::Echo(frame.to_vec())),
+            Pass::On(frame) => inward.post(Message::ToField(frame.to_vec())),
+            Pass::Announce => self.announce(),
+        }
+    }
+
+    /// Tells the uplink's switches where the machines of this field are.
+    pub fn announce(&self) {
+        let Some(Parallel { ring, machines, .. }) = &self.parallel else { return };
+        // Who blocks does not forward to them.
+        if !ring.blocks() {
+            for machine in machines.all() {
+                self.out.post(Message::Echo(ring.say_as(RingKind::Address, machine).to_vec()));
+            }
+        }
+    }
+
+    /// Sends a message about the ring of this gateway.
+    pub fn say_of_ring(&self, kind: RingKind) {
+        let Some(Parallel { ring, inward, .. }) = &self.parallel else { return };
+        let frame = ring.say(kind).to_vec();
+        match kind {
+            RingKind::Probe => inward.post(Message::ToField(frame)),
+            _ => self.out.post(Message::Echo(frame)),
+        }
+    }
+
+    /// Takes an authenticated frame of another gateway from the uplink.
     #[cold]
     #[inline(never)]
     pub fn heard(&self, frame: &[u8]) {
         if is_hello(frame) {
             return self.hellos.heard(frame);
+        }
+        if is_ring(frame) {
+            return self.heard_of_ring(From::Uplink, frame);
         }
         let Ok(echo) = Repr::parse(frame) else { return };
         match echo.kind {

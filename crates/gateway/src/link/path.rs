@@ -11,10 +11,11 @@ use std::sync::Arc;
 use antedate_channel::fragment::Marks;
 use antedate_channel::macsec::{An, ProtectError, Receive, Transmit};
 use antedate_wire::Sci;
-use antedate_wire::echo::is_echo;
+use antedate_wire::echo::is_between_gateways;
 use antedate_wire::ethernet::HEADER_LEN as HEADER;
 use antedate_wire::link_local::{self, is_carried, is_for_carriage};
 use antedate_wire::macsec::TAG_LEN_LONG;
+use antedate_wire::ring::is_ring;
 use antedate_wire::vlan::{Tag, Tci};
 
 use super::outer::without_outer_tags;
@@ -27,6 +28,7 @@ use crate::frames::offload;
 use crate::frames::port::{admit, exceeds, flow, not_sent, put, put_tagged, send_tagged, source_bits};
 use crate::link::echo::Desk;
 use crate::link::express::{Bulk, Express};
+use crate::link::machines::Machines;
 use crate::link::message::Ports;
 use crate::run::counters::PathCounters;
 use crate::sys::packet::{Next, Offload, Received, Sender};
@@ -110,6 +112,11 @@ struct Exit {
     outer: Option<Box<OuterTag>>,
     /// A frame to a link-local group in its form on the way. `None`: they have no other.
     carried: Option<Box<[u8]>>,
+    /// Whether no frame of machines passes, since a parallel gateway forwards.
+    blocks: bool,
+    /// From the machines: the messages of other gateways that come by the field, and the table of
+    /// machines.
+    parallel: Option<(Arc<Desk>, Arc<Machines>)>,
 }
 
 fn buffer() -> Box<[u8]> {
@@ -136,6 +143,8 @@ impl Outbound {
             own: None,
             outer: None,
             carried: None,
+            blocks: false,
+            parallel: None,
         };
         let uplink_mtu = ports.mtu;
         Self { ports, protector, fragments: None, express: None, exit, uplink_mtu, path_mtu: None }
@@ -168,6 +177,16 @@ impl Outbound {
     /// Sends frames to link-local groups in a form that switches forward.
     pub fn carry_link_local(&mut self) {
         self.exit.carried = Some(buffer());
+    }
+
+    /// Hears of parallel gateways by the field, and remembers the machines there.
+    pub fn hear_parallel(&mut self, desk: Arc<Desk>, machines: Arc<Machines>) {
+        self.exit.parallel = Some((desk, machines));
+    }
+
+    /// Passes no frame of machines, or passes them again.
+    pub const fn block(&mut self, blocks: bool) {
+        self.exit.blocks = blocks;
     }
 
     /// Protects and sends an echo as one frame. With an express channel it leaves there: the packet
@@ -314,6 +333,8 @@ impl Inbound {
             own: None,
             outer: None,
             carried: None,
+            blocks: false,
+            parallel: None,
         };
         Self { ports, validator, desk: None, exit }
     }
@@ -355,6 +376,17 @@ impl Inbound {
     /// Accepts frames to link-local groups in the form that switches forward.
     pub fn take_link_local(&mut self) {
         self.exit.carried = Some(Box::default());
+    }
+
+    /// Passes no frame to the machines, or passes them again.
+    pub const fn block(&mut self, blocks: bool) {
+        self.exit.blocks = blocks;
+    }
+
+    /// Sends a frame of this gateway to the machines.
+    #[cold]
+    pub fn to_field(&mut self, frame: &[u8]) {
+        self.ports.to.put(&self.exit.counters, frame);
     }
 
     /// Counts frames with this SCI, the gateway's own.
@@ -452,12 +484,28 @@ impl Exit {
     /// The class of a frame that passes.
     #[inline]
     fn class(&self, frame: &[u8]) -> Option<Class> {
-        // Without authentication none is an echo, and a machine is no gateway.
-        if is_echo(frame) || is_carried(frame) {
-            self.counters.refused[Class::Malformed.index()].count();
+        if is_between_gateways(frame) {
+            self.from_a_gateway(frame);
             return None;
         }
+        if self.blocks {
+            self.counters.blocked.count();
+            return None;
+        }
+        if let Some((_, machines)) = &self.parallel {
+            machines.note(frame);
+        }
         admit(&self.gate, self.way, &self.counters, (self.late, self.at), frame)
+    }
+
+    /// Takes a frame of another gateway by the field: a message about a ring, or none. A machine is
+    /// no gateway.
+    #[cold]
+    fn from_a_gateway(&self, frame: &[u8]) {
+        match &self.parallel {
+            Some((desk, _)) if is_ring(frame) => desk.heard_on_field(frame),
+            _ => self.counters.refused[Class::Malformed.index()].count(),
+        }
     }
 
     /// Sends an express frame at once, and queues any other.
@@ -616,20 +664,22 @@ impl Exit {
         mtu: usize,
     ) {
         let (frame, hint) = without_outer_tags(frame);
-        let Self { gate, counters, way, built, late, at, own, outer, carried, .. } = self;
+        let Self { gate, counters, way, built, late, at, own, outer, carried, blocks, .. } = self;
         // The channel counts refused frames by reason.
         let Some(opened) = accept(receive, frame, &mut built[..]) else {
             return note_source(counters, receive, *own, frame);
         };
-        let opened = match is_carried(opened) {
-            false => opened,
-            true => match restored(carried.is_some(), opened) {
-                Some(frame) => frame,
-                None => return counters.refused[Class::Malformed.index()].count(),
-            },
-        };
-        if is_echo(opened) {
+        let opened = if !is_between_gateways(opened) {
+            opened
+        } else if !is_carried(opened) {
             return desk.map_or((), |desk| desk.heard(opened));
+        } else if let Some(frame) = restored(carried.is_some(), opened) {
+            frame
+        } else {
+            return counters.refused[Class::Malformed.index()].count();
+        };
+        if *blocks {
+            return counters.blocked.count();
         }
         if let (Some(hint), Some(outer)) = (hint, outer) {
             compare(counters, outer, hint, opened);

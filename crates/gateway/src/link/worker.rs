@@ -280,6 +280,19 @@ impl Worker {
                     outbound.send_echo(&frame);
                 }
             }
+            Message::Block(blocks) => {
+                if let Some(outbound) = &mut self.outbound {
+                    outbound.block(blocks);
+                }
+                if let Some(inbound) = &mut self.inbound {
+                    inbound.block(blocks);
+                }
+            }
+            Message::ToField(frame) => {
+                if let Some(inbound) = &mut self.inbound {
+                    inbound.to_field(&frame);
+                }
+            }
             Message::PathMtu(mtu) => {
                 if let Some(outbound) = &mut self.outbound {
                     outbound.set_path(mtu);

@@ -36,6 +36,9 @@ pub struct Status {
     /// The cyclic flows, if they are watched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flows: Option<Flows>,
+    /// Parallel gateways, if configured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ring: Option<Ring>,
     /// Link loss forwarding, if configured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link_loss: Option<LinkLoss>,
@@ -65,6 +68,17 @@ pub struct Warning {
     pub count: u64,
     /// Whether it may last in a healthy network.
     pub notice: bool,
+}
+
+/// Parallel gateways.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Ring {
+    /// Whether this gateway blocks.
+    pub blocks: bool,
+    /// Whether there is a parallel way.
+    pub closed: bool,
+    /// How often it began to block or to forward.
+    pub changes: u64,
 }
 
 /// Link loss forwarding.

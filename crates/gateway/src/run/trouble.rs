@@ -46,6 +46,8 @@ pub enum Trouble {
     Storm,
     /// The field port was taken down, since frames cannot reach the far machines.
     FieldLowered,
+    /// The parallel gateway, or its way, is gone.
+    RingOpen,
     /// Nothing comes by one of two uplinks.
     SilentUplink,
     /// A cyclic flow stopped, although the link of its port is up.
@@ -85,7 +87,7 @@ const fn words(name: &'static str, warning: &'static str, remedy: &'static str, 
 
 impl Trouble {
     /// All conditions.
-    pub const ALL: [Self; 30] = [
+    pub const ALL: [Self; 31] = [
         Self::Alone,
         Self::Unheard,
         Self::OtherCak,
@@ -107,6 +109,7 @@ impl Trouble {
         Self::StaleFrames,
         Self::Storm,
         Self::FieldLowered,
+        Self::RingOpen,
         Self::SilentUplink,
         Self::FlowStopped,
         Self::Host,
@@ -247,6 +250,12 @@ impl Trouble {
                 "the field port is taken down, so that the machines see that the way is interrupted",
                 "restore the link that is named: the uplink, the other gateway or the cable behind it; the field port then comes back by itself",
                 "the field port is set up again",
+            ),
+            Self::RingOpen => words(
+                "ring-open",
+                "no parallel gateway is left, so the next loss is an outage",
+                "see that the parallel gateways run, their cables and the switches between, and [ring] in their configurations",
+                "there is a parallel gateway again",
             ),
             Self::SilentUplink => words(
                 "silent-uplink",

@@ -26,6 +26,7 @@ use antedate_wire::vlan::VlanId;
 
 use super::link_loss::LinkLoss;
 use super::policy::Policy;
+use super::ring::RingSettings;
 use super::uplink::OuterTag;
 use super::{
     Config, Control, Express, FieldPort, Flows, InterfaceName, Lines, Protection, RESERVE, Run, State,
@@ -63,6 +64,7 @@ pub(super) struct Draft {
     pub(super) protection: Option<Protection>,
     /// The key files, even if other settings of the section are wrong.
     pub(super) keys: Option<KeyPath>,
+    pub(super) ring: Option<Option<RingSettings>>,
     pub(super) link_loss: Option<Option<LinkLoss>>,
     pub(super) express: Option<Option<Express>>,
     pub(super) flows: Option<Option<Flows>>,
@@ -106,6 +108,7 @@ impl Draft {
             },
             second_uplink: self.second_uplink?,
             protection: self.protection?,
+            ring: self.ring?,
             link_loss: self.link_loss?,
             express: self.express?,
             flows: self.flows?,
@@ -184,6 +187,7 @@ pub(super) fn read(file: &Path, text: &str) -> (Draft, Vec<Fault>) {
         second_uplink,
         protection,
         keys,
+        ring: ring(root.section("ring"), &mut lines),
         link_loss: link_loss(root.section("link_loss"), &mut lines),
         express: express::express(root.section("express"), &mut lines),
         flows,
@@ -341,6 +345,16 @@ fn protection(
         _ => None,
     };
     (named.or(has_overlay.then_some(KeyPath::Tunnel(tunnel_keys))), protection)
+}
+
+/// `Some(None)`: there is no section.
+fn ring(mut section: Section<'_, '_>, lines: &mut Lines) -> Option<Option<RingSettings>> {
+    lines.note("ring", section.line());
+    let probe = section.get("probe_ms").map(|field| number::<u64>(&field, 5..=1_000));
+    let there = section.is_present();
+    section.finish();
+    let settings = RingSettings { probe: all(probe)?.map(Duration::from_millis) };
+    Some(there.then_some(settings))
 }
 
 /// `Some(None)`: there is no section.

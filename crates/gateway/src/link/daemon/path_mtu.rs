@@ -12,12 +12,14 @@ use antedate_wire::macsec::{ICV_LEN, TAG_LEN_LONG, TAG_LEN_SHORT};
 
 use super::Supervisor;
 use crate::config::{Checked, Keyed, Protection, SciMode};
-use crate::link::echo::{Answer, Ask, Desk};
+use crate::link::echo::{Answer, Ask, Desk, Parallel};
 use crate::link::message::Message;
 use crate::link::probe::{Probe, Prober, Target};
+use crate::link::ring::Ring;
 use crate::run::lock;
 use crate::run::mailbox::Mailbox;
 use crate::run::trouble::Trouble;
+use crate::sys::thread::now;
 
 /// The search, and the probes under way.
 pub(super) struct Probes {
@@ -41,7 +43,7 @@ pub(super) fn overhead(checked: &Checked) -> usize {
 }
 
 /// The desk of echoes. None without MACsec.
-pub(super) fn desk(checked: &Checked, out: Option<&Arc<Mailbox<Message>>>) -> Option<Arc<Desk>> {
+pub(super) fn desk(checked: &Checked, mailboxes: &[Arc<Mailbox<Message>>]) -> Option<Arc<Desk>> {
     let (Keyed::Macsec { macsec, own, .. } | Keyed::Agreed { macsec, own, .. }) = &checked.protection else {
         return None;
     };
@@ -50,7 +52,15 @@ pub(super) fn desk(checked: &Checked, out: Option<&Arc<Mailbox<Message>>>) -> Op
         SciMode::EndStation => own.address(),
         _ => EthernetAddress(checked.uplink.address),
     };
-    Some(Arc::new(Desk::new(*own, source, Arc::clone(out?))))
+    let (out, inward) = (mailboxes.first()?, mailboxes.last()?);
+    let mut desk = Desk::new(*own, source, Arc::clone(out));
+    let priority = checked.config.run.priority;
+    desk.parallel = checked.config.ring.map(|settings| Parallel {
+        ring: Ring::new(*own, source, settings.probe(priority).as_nanos() as u64, now()),
+        inward: Arc::clone(inward),
+        machines: Arc::default(),
+    });
+    Some(Arc::new(desk))
 }
 
 impl Supervisor<'_> {
