@@ -2,15 +2,18 @@
 
 use std::hash::{DefaultHasher, Hasher};
 
+use antedate_channel::dot15d4::cojp::Configuration;
 use antedate_channel::dot15d4::tsch::{
-    Action, Cell, CellKind, Heard, Node, NodeConfig, Outcome, Schedule, Slotframe,
+    Action, Cell, CellKind, Heard, Node, NodeConfig, Outcome, Schedule, Slotframe, Timeslot,
 };
 use antedate_channel::dot15d4::{
     Address, Addressing, Asn, Config, Device, ExtendedAddress, Header, KeyConfig, KeyIdentifier, KeyLookup,
     Levels, LinkKey, NonceKind, PanId, Policy, Protection, Security, SecurityLevel,
 };
+use antedate_wire::dot15d4::advertisement::Advertisement;
 use antedate_wire::dot15d4::capture::{Captured, LinkType};
 use antedate_wire::dot15d4::ie::{NestedIes, PayloadIes, TimeCorrection};
+use antedate_wire::dot15d4::sixtop::Message;
 use antedate_wire::dot15d4::{Frame, MAX_HEADER_LEN};
 
 /// A frame: its parts make up the whole, and its header is written back as read.
@@ -31,7 +34,41 @@ pub fn dot15d4_frame(data: &[u8]) {
     }
     if let Ok((ies, content)) = PayloadIes::split(frame.payload()) {
         assert!(content.len() <= frame.payload().len());
+        let sixtop = Message::parse(ies.clone());
+        if let Some(message) = sixtop {
+            let mut out = [0; 2100];
+            let len = message.emit(&mut out).expect("a message fits");
+            let (again, _) = PayloadIes::split(&out[..len]).expect("elements");
+            assert_eq!(Message::parse(again), sixtop);
+        }
         ies.for_each(|ie| assert!(NestedIes::new(ie.content).count() <= ie.content.len()));
+    }
+}
+
+/// Parameters of a joined device: keys are installed once.
+pub fn cojp(data: &[u8]) {
+    let Ok(configuration) = Configuration::parse(data) else { return };
+    let keys = configuration.keys.len();
+    let mut security = device(SENDER, RECEIVER, NonceKind::Asn, [1; 16]);
+    if configuration.apply(&mut security, 100).is_ok() {
+        assert_eq!(security.keys().count(), 1 + keys);
+        assert!(
+            keys == 0 || Configuration::parse(data).is_ok_and(|of| of.apply(&mut security, 100).is_err())
+        );
+    }
+}
+
+/// The payload of a beacon: its slotframes lie within it.
+pub fn dot15d4_advertisement(data: &[u8]) {
+    let Ok(read) = Advertisement::parse(data) else { return };
+    let links: usize = read.slotframes().map(|of| of.links().count()).sum();
+    assert!(read.slotframes().count() * 4 + links * 5 <= data.len());
+    let hopping = Schedule::HOPPING.to_vec();
+    if let Ok(schedule) = Schedule::advertised(&read, hopping) {
+        let _ = schedule.next(read.synchronization.asn, |_| true);
+    }
+    if let Some(timeslot) = read.template.as_ref().and_then(Timeslot::advertised) {
+        assert!(timeslot.rx_end() >= timeslot.rx_offset());
     }
 }
 
@@ -62,6 +99,8 @@ pub fn dot15d4_unsecure(data: &[u8]) {
     let mut foreign = device(RECEIVER, SENDER, nonces, [8; 16]);
     assert!(foreign.unsecure(data, asn, Some(SENDER), &mut out).is_err(), "a forgery came out");
     assert_eq!(foreign.received().refused(), 1);
+    assert!(foreign.invitation(data).is_err(), "a forged beacon came out");
+    assert_eq!(foreign.received().refused(), 2);
 
     let mut sender = device(SENDER, RECEIVER, nonces, [9; 16]);
     let mut receiver = device(RECEIVER, SENDER, nonces, [9; 16]);

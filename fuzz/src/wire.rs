@@ -6,7 +6,7 @@ use antedate_wire::profinet::{self, Layout};
 use antedate_wire::vlan::{self, Tag, Tci};
 use antedate_wire::{
     CyclicFrame, CyclicRepr, EthernetAddress, EthernetFrame, EthernetRepr, VlanTagStack, checksum, goose,
-    ipv4, ipv6, lldp, tcp, udp,
+    ipv4, ipv6, lldp, ptp, tcp, udp,
 };
 
 /// Ethernet and VLAN tags.
@@ -53,6 +53,25 @@ pub fn mka(data: &[u8]) {
     if let Some(features) = parsed.repr.announcement.and_then(|announcement| announcement.features()) {
         assert!(features.suites().count() * 8 < data.len());
     }
+}
+
+/// A frame with a PTP message: only the correction and the UDP checksum change.
+pub fn ptp(data: &[u8]) {
+    let Some(place) = ptp::Place::find(data) else { return };
+    let before = place.message(data).expect("it was found");
+    assert!(usize::from(before.message_len()) <= data.len());
+    let mut frame = data.to_vec();
+    let refused = place.add_residence(&mut frame, 1_000).is_err();
+    assert_eq!(refused, before.is_signed() != Ok(false));
+    assert_eq!(ptp::Place::find(&frame), Some(place));
+    let after = place.message(&frame).expect("it is still there");
+    if refused {
+        assert_eq!(frame, data);
+    } else if before.correction() != i64::MAX {
+        assert_eq!(after.correction(), before.correction().saturating_add(1_000 << 16));
+    }
+    assert_eq!((after.origin(), after.flags()), (before.origin(), before.flags()));
+    assert!(frame.iter().zip(data).filter(|(new, old)| new != old).count() <= 10);
 }
 
 /// The echo and the hello of Antedate gateways, and their form of frames to link-local groups.
@@ -140,6 +159,36 @@ pub fn goose(data: &[u8]) {
         );
         assert!(holes < out.len());
     }
+}
+
+/// Routed GOOSE: a parsed datagram's header is written again, and its elements lie inside.
+pub fn routed(data: &[u8]) {
+    use antedate_wire::routed::{Datagram, Element, HEADER_LEN};
+    if let Ok(datagram) = Datagram::parse(data) {
+        let mut out = [0; HEADER_LEN];
+        if datagram.header.emit(datagram.payload.len(), &mut out).is_ok() {
+            let again = [&out[..], &data[HEADER_LEN..]].concat();
+            assert_eq!(Datagram::parse(&again).map(|again| again.header), Ok(datagram.header));
+        }
+        assert_eq!(datagram.associated.len() + datagram.payload.len() + 18, data.len());
+    }
+    let mut left = data;
+    while let Ok((_, apdu, rest)) = Element::parse(left) {
+        assert!(apdu.len() + rest.len() < left.len());
+        left = rest;
+    }
+}
+
+/// Sampled values: a parsed message is written octet for octet.
+pub fn sampled(data: &[u8]) {
+    use antedate_wire::sampled::Message;
+    let Ok(message) = Message::parse(data) else { return };
+    let asdus: Vec<_> = message.asdus.iter().collect();
+    let mut out = vec![0; message.buffer_len()];
+    let mut holes = 0;
+    assert_eq!(message.emit(&mut out, &mut |hole| holes += hole.range.len()), Ok(out.len()));
+    let again = Message::parse(&out).expect("what was written");
+    assert!(again.asdus.iter().eq(asdus) && holes < out.len());
 }
 
 /// PPMP: a parsed message is JSON that contains the device's identifier, and a written message

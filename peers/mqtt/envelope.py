@@ -3,6 +3,7 @@
 import cbor2
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.ciphers.aead import AESCCM, AESGCM, AESOCB3, ChaCha20Poly1305
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from cryptography.hazmat.primitives.keywrap import aes_key_unwrap
@@ -98,6 +99,32 @@ class Group:
             protected = cbor2.dumps({1: number})
             ciphertext = cipher(key).encrypt(nonce, payload, cbor2.dumps(["Encrypt0", protected, external]))
         return cbor2.dumps([protected, {4: kid, 6: partial}, ciphertext])
+
+
+def signing_key(device):
+    """The Ed25519 secret and public key of a device's secret."""
+    seed = HKDF(algorithm=hashes.SHA256(), length=32, salt=None, info=b"antedate-mqtt signing").derive(device)
+    return seed, Ed25519PrivateKey.from_private_bytes(seed).public_key().public_bytes_raw()
+
+
+def place(group, topic, publisher, epoch, sequence):
+    return cbor2.dumps(["antedate-mqtt payload", group, topic, publisher, epoch, sequence])
+
+
+def signed(payload, seed, public, *where):
+    """A payload with its publisher's signature, made by pycose."""
+    message = Sign1Message(phdr={Algorithm: EdDSA}, payload=payload, external_aad=place(*where))
+    message.key = OKPKey(crv=Ed25519, x=public, d=seed)
+    return message.encode(tag=False)
+
+
+def verified(plaintext, public, *where):
+    """The payload of a signed one, verified by pycose."""
+    protected, unprotected, payload, signature = cbor2.loads(plaintext)
+    message = Sign1Message.from_cose_obj([protected, dict(unprotected), payload, signature], False)
+    message.key, message.external_aad = OKPKey(crv=Ed25519, x=public), place(*where)
+    assert message.get_attr(Algorithm) == EdDSA and message.verify_signature(), "not the publisher's signature"
+    return payload
 
 
 def open_rotation(message, group, manager, member, secret):

@@ -18,7 +18,7 @@ from paho.mqtt.enums import CallbackAPIVersion
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from broker import Broker  # noqa: E402
-from envelope import ALGORITHMS, Group, open_rotation, split_kid  # noqa: E402
+from envelope import ALGORITHMS, Group, open_rotation, signed, signing_key, split_kid, verified  # noqa: E402
 
 import cbor2  # noqa: E402
 
@@ -590,6 +590,45 @@ def rotation():
     return "rotation as a retained message, read by pycose and cryptography for three members; one revoked, one caught up"
 
 
+def signed_topics():
+    """Signed payloads, both ways with pycose, and a member that speaks for another."""
+    devices = {}
+    for name in ("signer", "liar"):
+        said = good("keygen", "mqtt", "--device", name, "--out", f"{name}.device")
+        devices[name] = re.search(name + "=([0-9a-f]{64}:[0-9a-f]{64})", said).group(1)
+    members = [word for name, keys in devices.items() for word in ("--member", f"{name}=:{keys.split(':')[1]}")]
+    good("keygen", "mqtt", "--group", "valves", "--topic", "valves/#", "--signed", "valves/main", *members, "--out", "valves.toml")
+    secret = bytes.fromhex(re.search(r'secret = "([0-9a-f]{64})"', open("valves.toml").read()).group(1))
+    own = lambda name: bytes.fromhex(re.search(r'secret = "([0-9a-f]{64})"', open(f"{name}.device").read()).group(1))
+    (seed, public), liar = signing_key(own("signer")), signing_key(own("liar"))
+    assert public.hex() == devices["signer"].split(":")[1]
+    reader = Group("valves", "aes-ccm-16-64-128", {1: secret})
+    topic = "valves/main"
+    for state in ("signer.state", "signed.sub"):
+        good("mqtt", "init", state)
+    seal = ["mqtt", "seal", "--keys", "valves.toml", "-t", topic, "--publisher", "signer"]
+    ours = subprocess.run([ANTEDATE, *seal, "--state", "signer.state", "--device", "signer.device"], input=b"open", capture_output=True, check=True).stdout
+    plaintext, publisher, epoch, sequence = reader.open(topic, ours)
+    assert verified(plaintext, public, "valves", topic, publisher, epoch, sequence) == b"open"
+
+    def opened(message):
+        done = subprocess.run([ANTEDATE, "mqtt", "open", "--keys", "valves.toml", "-t", topic, "--state", "signed.sub"], input=message, capture_output=True)
+        return done.returncode, done.stdout, done.stderr.decode()
+
+    assert opened(ours)[:2] == (0, b"open")
+    theirs = signed(b"close", seed, public, "valves", topic, b"signer", 1, 70)
+    assert opened(reader.seal(topic, theirs, b"signer", 1, 70))[:2] == (0, b"close")
+    # Another number, a member with the group's key but not the signer's, and no signature at all.
+    lie = signed(b"open", *liar, "valves", topic, b"signer", 1, 72)
+    for number, plaintext in ((71, theirs), (72, lie), (73, b"open")):
+        code, payload, why = opened(reader.seal(topic, plaintext, b"signer", 1, number))
+        assert (code, payload) == (1, b"") and "not signed" in why, (number, code, payload, why)
+    # What was refused used no number up.
+    last = signed(b"close", seed, public, "valves", topic, b"signer", 1, 71)
+    assert opened(reader.seal(topic, last, b"signer", 1, 71))[:2] == (0, b"close")
+    return "signed topics: both ways with pycose, other numbers and other members refused"
+
+
 def access():
     """Access list and password file, read by the real broker."""
     good("keygen", "mqtt", "--group", "acl", "--topic", "plant/acl/#", "--member", "writer", "--reader", "watcher", "--out", "acl.toml")
@@ -820,7 +859,7 @@ def plugin_wills():
 
 
 def main():
-    parts = (both_ways, retained_and_wills, exactly_once, theirs_killed, ours_killed, broker_killed, nonces, rotation, access, plugin, plugin_bypass, plugin_wills)
+    parts = (both_ways, retained_and_wills, exactly_once, theirs_killed, ours_killed, broker_killed, nonces, rotation, signed_topics, access, plugin, plugin_bypass, plugin_wills)
     for part in [part for part in parts if not sys.argv[5:] or part.__name__ in sys.argv[5:]]:
         started = time.time()
         print(f"   {part()} ({time.time() - started:.0f} s)", flush=True)

@@ -80,6 +80,8 @@ pub(crate) struct Options {
     pub(crate) allow: Vec<&'static str>,
     /// In place of `allow`: the section `[policy]`, rules included.
     pub(crate) policy: Option<String>,
+    /// Further sections.
+    pub(crate) sections: &'static str,
     /// The lines of `[run]`.
     pub(crate) run: String,
     /// The core of the whole process.
@@ -131,7 +133,7 @@ impl Gateway {
         }
         let allow: Vec<String> = options.allow.iter().map(|a| format!("\"{a}\"")).collect();
         let policy = options.policy.clone().unwrap_or(format!("[policy]\nallow = [{}]\n", allow.join(", ")));
-        config.push_str(&format!("{policy}[run]\n{}\n", options.run));
+        config.push_str(&format!("{}{policy}[run]\n{}\n", options.sections, options.run));
         config.push_str("[state]\ndirectory = \"state\"\n[control]\nsocket = \"s\"\n");
         fs::write(&file, config).map_err(|e| e.to_string())?;
         if options.keys.is_some() {

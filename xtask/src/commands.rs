@@ -28,6 +28,9 @@ pub fn documents(root: &Path) -> Vec<(String, String)> {
     paths.iter().filter_map(|path| Some((name(path), fs::read_to_string(path).ok()?))).collect()
 }
 
+/// Languages of programs in blocks.
+const PROGRAMS: [&str; 5] = ["c", "cmake", "js", "python", "rust"];
+
 /// The commands of a document that begin with the words `program`.
 pub fn commands(name: &str, text: &str, program: &[&str]) -> Vec<Shown> {
     let mut found = Vec::new();
@@ -44,10 +47,14 @@ pub fn commands(name: &str, text: &str, program: &[&str]) -> Vec<Shown> {
             }
         }
     };
-    let (mut is_fenced, mut begun, mut paragraph) = (false, None, String::new());
+    let (mut is_fenced, mut is_program) = (false, false);
+    let (mut begun, mut paragraph) = (None, String::new());
     for (at, line) in text.lines().chain([""]).enumerate() {
-        if line.trim_start().starts_with("```") {
+        if let Some(language) = line.trim_start().strip_prefix("```") {
             is_fenced = !is_fenced;
+            is_program = is_fenced && PROGRAMS.contains(&language);
+        } else if is_program {
+            // Its words are no commands.
         } else if is_fenced || line.starts_with("    ") {
             let (first, whole) = begun.take().unwrap_or((at + 1, String::new()));
             match line.strip_suffix('\\') {
@@ -124,6 +131,12 @@ mod tests {
         let text = "See\n\n    sudo antedate a 'b #' -c   # antedate d\n    x; antedate e --f \\\n      g &\n\n```text\n\
                     $ antedate h|i ...\n```\n";
         assert_eq!(shown(text), ["a.md:3 a,b #,-c", "a.md:4 e,--f,g", "a.md:8 h ..", "a.md:8 i .."]);
+    }
+
+    #[test]
+    fn programs_have_no_commands() {
+        let text = "```js\nrequire(\"antedate\");\n```\n\n```\nantedate a\n```\n";
+        assert_eq!(shown(text), ["a.md:6 a"]);
     }
 
     #[test]

@@ -119,8 +119,8 @@ struct Known {
 
 /// The goals that the programs miss with Debian's compiler of today.
 const KNOWN: [Known; 6] = [
-    Known { experiment: "motes", goal: "MSP430: code of the CCM path with its AES", number: 8260.0 },
-    Known { experiment: "timeslot", goal: "cc2538: RAM of a node", number: 2456.0 },
+    Known { experiment: "motes", goal: "MSP430: code of the CCM path with its AES", number: 8340.0 },
+    Known { experiment: "timeslot", goal: "cc2538: RAM of a node", number: 2248.0 },
     Known { experiment: "timeslot", goal: "cc2538: times longer than printed", number: 20.0 },
     Known { experiment: "timeslot", goal: "telosb: times longer than printed", number: 6.0 },
     Known { experiment: "scenarios", goal: "MSP430: results that the paper prints better", number: 1.0 },
@@ -228,7 +228,35 @@ fn build() -> Result<(), String> {
         });
         command.echoed(600)?;
     }
-    Ok(())
+    archive()
+}
+
+/// The archive of all programs, which an installed `antedate` finds below its prefix.
+pub(crate) fn archived() -> Result<PathBuf, String> {
+    Ok(cache("firmware")?.join("motes.tar.gz"))
+}
+
+/// Packs the programs, in an order and with times that do not change.
+fn archive() -> Result<(), String> {
+    let mut command = program("tar");
+    command.args(["--create", "--gzip", "--format=ustar", "--owner=0", "--group=0", "--numeric-owner"]);
+    command
+        .args(["--mtime=@0", "--mode=0644", "--file"])
+        .arg(archived()?)
+        .arg("--directory")
+        .arg(cache("firmware")?);
+    for (_, triple, profile, _, programs) in BUILDS {
+        let own = programs.iter().filter(|name| !["traces", "traces_sliced", INTERFACE].contains(name));
+        command.args(own.map(|name| format!("{triple}/{profile}/{name}")));
+    }
+    command.env("GZIP", "-9n").read(60).map(drop)
+}
+
+/// Builds the programs, and returns their archive.
+pub(crate) fn packed() -> Result<PathBuf, String> {
+    setup::ensure(Purpose::Firmware)?;
+    build()?;
+    archived()
 }
 
 #[cfg(test)]
@@ -257,7 +285,7 @@ mod tests {
         let [Known { experiment, goal, number }, ..] = KNOWN;
         let with = |number: f64| result(&[(&format!("{goal}: {number} bytes, at most 8192"), false)]);
         let note = judge(experiment, false, &with(number)).expect("it is known");
-        assert!(note.contains("0 of 1 goals met, known to be missed") && note.contains("8260"), "{note}");
+        assert!(note.contains("0 of 1 goals met, known to be missed") && note.contains("8340"), "{note}");
         assert!(judge(experiment, false, &with(number + 1.0)).is_err());
         assert!(judge("scenarios", false, &with(number)).is_err(), "of another experiment");
     }

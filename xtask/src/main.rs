@@ -24,6 +24,7 @@ mod labs;
 mod lanes;
 mod mutants;
 mod nostd;
+mod publish;
 mod reproduce;
 mod sbom;
 mod steps;
@@ -131,7 +132,10 @@ fn main() -> ExitCode {
         Some(Command::Firmware) => firmware::main(),
         Some(Command::Mutants(arguments)) => mutants::main(&arguments),
         Some(Command::Fuzz(arguments)) => fuzz::main(&arguments),
-        Some(Command::Package(arguments)) => package::main(&arguments),
+        Some(Command::Package(arguments)) => {
+            let motes = arguments.lab.then(firmware::packed).transpose()?;
+            package::main(&arguments, motes.as_deref())
+        }
         Some(Command::Reproduce(arguments)) => reproduce::main(&arguments),
         Some(Command::Sbom) => sbom::main(),
         Some(Command::Timing(arguments)) => timing::main(&arguments),

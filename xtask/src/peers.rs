@@ -7,7 +7,7 @@ use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 
 /// The peers that `cargo xtask test` runs, quick ones first.
-pub const TESTED: [&str; 17] = [
+pub const TESTED: [&str; 19] = [
     "scapy",
     "scapy-wpan",
     "ppmp",
@@ -19,6 +19,8 @@ pub const TESTED: [&str; 17] = [
     "prometheus",
     "tshark",
     "profinet",
+    "linuxptp",
+    "eap-tls",
     "wireguard-go",
     "kernel-wireguard",
     "kernel-macsec",

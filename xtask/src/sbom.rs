@@ -8,7 +8,8 @@ use xtask::setup::tools;
 use xtask::shell::{Run, cache, cargo, program, root};
 
 /// What is shipped: the packages that have a list of their own.
-const SHIPPED: [&str; 4] = ["antedate", "antedate-capi", "antedate-mosquitto-plugin", "antedate-python"];
+const SHIPPED: [&str; 5] =
+    ["antedate", "antedate-capi", "antedate-mosquitto-plugin", "antedate-node", "antedate-python"];
 /// Name of the files that the tool writes beside each manifest.
 const NAME: &str = "antedate-sbom";
 /// The version of the format, as of ECMA-424.

@@ -1,6 +1,6 @@
 //! The steps of `cargo xtask test`, in their order.
 
-use crate::{backends, book, capi, demos, dependencies, firmware, house, labs, nostd, timing};
+use crate::{backends, book, capi, demos, dependencies, firmware, house, labs, nostd, publish, timing};
 use Lane::{Alone, Computing, Waiting};
 use serde_json::Value;
 use std::fs;
@@ -63,6 +63,7 @@ pub(crate) fn steps() -> Vec<Step> {
     add("each crate alone", Computing, Box::new(each_alone));
     add("no_std", Computing, Box::new(nostd::check));
     add("C library", Computing, Box::new(capi::check));
+    add("crates to publish", Computing, Box::new(publish::check));
     add("rustcrypto", Computing, Box::new(rustcrypto));
     add("firmware", Computing, Box::new(|| firmware::check(TESTS)));
     for demo in demos::ALL {

@@ -268,6 +268,6 @@ pub mod unauthenticated {
     #[cfg(all(feature = "cbc", not(any(feature = "table-aes-1k", feature = "table-aes-2k"))))]
     pub use crate::suites::cbc::Aes256Cbc;
     #[cfg(feature = "cbc")]
-    pub use crate::suites::cbc::{Aes128Cbc, CbcError, Iv, Unverified, ciphertext_len};
+    pub use crate::suites::cbc::{Aes128Cbc, Begun, CbcError, Iv, Unverified, ciphertext_len};
     pub use crate::suites::ctr::{CounterBlock, CtrStream, OutOfStreamError, StreamEndedError};
 }

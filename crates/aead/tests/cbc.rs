@@ -158,3 +158,34 @@ fn single_blocks_match_fips_197() {
         assert_eq!(block, plain);
     }
 }
+
+#[test]
+fn template_gives_the_same_ciphertext() {
+    let (cbc, iv) = (Aes128Cbc::new(&[7; 16]), [0x3c; 16]);
+    let message: Vec<u8> = (0..70).collect();
+    for len in 0..message.len() {
+        let (mut expected, mut sealed) = ([0; 96], [0; 96]);
+        let count = cbc.encrypt(Iv::assume_unpredictable(iv), &message[..len], &mut expected).unwrap();
+        for front in 0..=len {
+            let begun = cbc.begin(Iv::assume_unpredictable(iv), &message[..front], &mut sealed).unwrap();
+            assert_eq!(begun.ready(), front / 16 * 16);
+            assert_eq!(begun.finish(&message[front..len]), Ok(count));
+            assert_eq!(sealed[..count], expected[..count], "{front} of {len}");
+        }
+    }
+}
+
+#[test]
+fn unused_template_is_wiped() {
+    let (cbc, mut place) = (Aes128Cbc::new(&[7; 16]), [0xee; 48]);
+    let begin = |place: &mut [u8], len: usize| {
+        let begun = cbc.begin(Iv::assume_unpredictable([1; 16]), &[5; 40][..len], place);
+        begun.map(|begun| begun.ready())
+    };
+    assert_eq!(begin(&mut place, 40), Ok(32));
+    assert!(place[..40].iter().all(|byte| *byte == 0));
+    assert_eq!(begin(&mut place[..32], 32), Err(CbcError::Short { needed: 48, given: 32 }));
+    let begun = cbc.begin(Iv::assume_unpredictable([1; 16]), &[5; 20], &mut place).unwrap();
+    assert_eq!(begun.finish(&[5; 28]), Err(CbcError::Short { needed: 64, given: 48 }));
+    assert!(place[..20].iter().all(|byte| *byte == 0));
+}

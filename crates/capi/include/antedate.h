@@ -27,6 +27,8 @@
  * thread at a time may use a context. Without antedate_*_wipe a discarded context leaves its key
  * in memory.
  *
+ * antedate_dot15d4.h and antedate_dtls.h have frames of IEEE 802.15.4 and records of DTLS 1.2.
+ *
  * Timing does not depend on keys or payloads. It depends on lengths, on the shape of the
  * template or front, on the progress of the preparation, and for opening on whether the packet
  * is authentic and fits its template or front.
@@ -92,7 +94,9 @@ enum {
     ANTEDATE_UNSUPPORTED = 11, /* templates are for suites 16 to 31, fronts for the others */
     ANTEDATE_UNAUTHENTIC = 12, /* the packet is forged or damaged; it is still expected */
     ANTEDATE_FORKED = 13,      /* the parent of this process made the sealer and goes on with its numbers */
-    ANTEDATE_ENGINE = 14       /* the AES engine failed or is not set, see antedate_set_aes() */
+    ANTEDATE_ENGINE = 14,      /* the AES engine failed or is not set, see antedate_set_aes() */
+    ANTEDATE_FRAME = 15,       /* a malformed frame or record, or one that its key or connection is not for */
+    ANTEDATE_REPLAYED = 16     /* the record was received before, or is older than the window */
 };
 
 /* A text for a result, such as "the packet is forged or damaged"; never null. */
@@ -246,6 +250,11 @@ uint32_t antedate_opener_step(antedate_opener *opener, uint32_t budget);
  * front is not used, and the cost is that of the ordinary cipher. */
 antedate_result antedate_open(antedate_opener *opener, antedate_bytes aad, const uint8_t *src, uint8_t *dst, size_t len,
                               const uint8_t *tag);
+
+/* Opens a packet with any number, without a preparation. The expected packet stays as it is, so a
+ * packet out of order costs it nothing. */
+antedate_result antedate_open_other(antedate_opener *opener, uint64_t number, antedate_bytes aad, const uint8_t *src,
+                                    uint8_t *dst, size_t len, const uint8_t *tag);
 
 /* Ends an opener and zeroes it. */
 antedate_result antedate_opener_wipe(antedate_opener *opener);

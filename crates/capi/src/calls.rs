@@ -19,7 +19,7 @@ use crate::{BLOCKS, Bytes, Code, Encrypt, Front, Template, engine};
 use antedate_aead::Suite;
 use core::ffi::{CStr, c_char, c_void};
 
-fn code(outcome: Result<(), Code>) -> Code {
+pub(crate) fn code(outcome: Result<(), Code>) -> Code {
     outcome.err().unwrap_or(Code::Ok)
 }
 
@@ -39,6 +39,38 @@ fn writable(sealer: *mut u64, sealed: *mut Bytes, tag: *mut u8, tag_len: usize) 
         || overlap(tag, tag_len, answer, answer_len)
         || overlap(own, own_len, tag, tag_len)
         || overlap(own, own_len, answer, answer_len))
+}
+
+/// Drops the packet in preparation.
+///
+/// # Safety
+/// As for the functions of C.
+#[cfg(feature = "dtls")]
+pub(crate) unsafe fn sealer_let_go(sealer: *mut u64) -> Result<(), Code> {
+    // SAFETY: guaranteed by the caller.
+    unsafe {
+        let (suite, line) = Sealer::own_line(sealer)?;
+        with_suite!(suite, Sender, Line => {
+            Line::let_go(line.cast());
+            Ok(())
+        })
+    }
+}
+
+/// Drops the expected packet.
+///
+/// # Safety
+/// As for the functions of C.
+#[cfg(feature = "dtls")]
+pub(crate) unsafe fn opener_let_go(opener: *mut u64) -> Result<(), Code> {
+    // SAFETY: guaranteed by the caller.
+    unsafe {
+        let (suite, line) = Opener::sound_line(opener)?;
+        with_suite!(suite, Receiver, Line => {
+            Line::let_go(line.cast());
+            Ok(())
+        })
+    }
 }
 
 /// Bytes of a suite's tag; 0 for an unknown suite.
@@ -400,6 +432,34 @@ pub unsafe extern "C" fn antedate_open(
                 let (aad, payload) = packet(aad, src, dst, len, (tag, tag_len), own)?;
                 let tag = slice(tag, tag_len)?;
                 let opened = Line::open(line.cast(), aad, payload, tag);
+                Opener::sound(opener).inspect_err(|_| dst.write_bytes(0, len))?;
+                opened
+            })
+        })()
+    })
+}
+
+/// Opens a packet with any number, without a preparation. The expected packet stays as it is.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn antedate_open_other(
+    opener: *mut u64,
+    number: u64,
+    aad: Bytes,
+    src: *const u8,
+    dst: *mut u8,
+    len: usize,
+    tag: *const u8,
+) -> Code {
+    // SAFETY: guaranteed by the caller.
+    code(unsafe {
+        (|| {
+            let (suite, line) = Opener::sound_line(opener)?;
+            let own = (opener.cast_const().cast(), crate::OPENER_BYTES);
+            with_suite!(suite, Receiver, Line => {
+                let tag_len = <<Line as Receiving>::Of as Suite>::TAG_LEN;
+                let (aad, payload) = packet(aad, src, dst, len, (tag, tag_len), own)?;
+                let tag = slice(tag, tag_len)?;
+                let opened = Line::open_other(line.cast(), number, aad, payload, tag);
                 Opener::sound(opener).inspect_err(|_| dst.write_bytes(0, len))?;
                 opened
             })

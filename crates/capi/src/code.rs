@@ -41,10 +41,14 @@ pub enum Code {
     /// The chip's AES engine failed, or the program gave none. Contexts made before a failure only
     /// take `antedate_*_wipe`.
     Engine = 14,
+    /// A malformed frame or record, or one that its key or connection is not for.
+    Frame = 15,
+    /// The record was opened before, or is older than the window of received numbers.
+    Replayed = 16,
 }
 
 /// The texts of `antedate_strerror`, by number.
-pub(crate) const TEXTS: [&CStr; 15] = [
+pub(crate) const TEXTS: [&CStr; 17] = [
     c"success",
     c"a null pointer, or overlapping buffers",
     c"this library has no such suite: build it with the suite",
@@ -60,4 +64,6 @@ pub(crate) const TEXTS: [&CStr; 15] = [
     c"the packet is forged or damaged",
     c"the sealer belongs to the parent of this process: make another, with another key",
     c"the AES engine failed or is not set: wipe the contexts, call antedate_set_aes, make them again",
+    c"a malformed frame or record, or one of another level, nonce, epoch or connection than its key",
+    c"the record was received before, or is older than the window",
 ];

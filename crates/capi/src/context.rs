@@ -29,9 +29,9 @@ pub(crate) type Sealer = Context<AnySender>;
 pub(crate) type Opener = Context<AnyReceiver>;
 
 /// Bytes of a sealer's memory. `ANTEDATE_SEALER_BYTES` of the header is at least this.
-pub const SEALER_BYTES: usize = size_of::<Sealer>() + align_of::<Sealer>() - WORD;
+pub const SEALER_BYTES: usize = Sealer::BYTES;
 /// Bytes of an opener's memory.
-pub const OPENER_BYTES: usize = size_of::<Opener>() + align_of::<Opener>() - WORD;
+pub const OPENER_BYTES: usize = Opener::BYTES;
 
 /// Alignment of the memory in C.
 const WORD: usize = 8;
@@ -48,6 +48,15 @@ impl Side for AnySender {
 
 impl Side for AnyReceiver {
     const MARK: u64 = u64::from_be_bytes(*b"expected");
+}
+
+impl<L> Context<L> {
+    /// Bytes of its memory in C.
+    pub(crate) const BYTES: usize = if align_of::<Self>() > WORD {
+        size_of::<Self>() + align_of::<Self>() - WORD
+    } else {
+        size_of::<Self>().next_multiple_of(WORD)
+    };
 }
 
 impl<L: Side> Context<L> {
@@ -72,7 +81,7 @@ impl<L: Side> Context<L> {
         make: impl FnOnce(*mut L) -> Result<(), Code>,
     ) -> Result<(), Code> {
         let context = Self::place(words)?;
-        if bytes < size_of::<Self>() + align_of::<Self>() - WORD {
+        if bytes < Self::BYTES {
             return Err(Code::Size);
         }
         // SAFETY: the memory is large enough from this place on. The mark is written last.

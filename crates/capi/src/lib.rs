@@ -1,5 +1,5 @@
-//! The C interface of the engine. `include/antedate.h` is the interface for C; the tests check it
-//! against this code.
+//! The C interface of the engine. `include/` has the interface for C; the tests check it against this
+//! code.
 //!
 //! All memory is the caller's, and nothing is allocated. A context is opaque words in C. Here it is
 //! a `Context` inside these words: a mark, its address, and the line of one suite (key, slot,
@@ -14,6 +14,8 @@
 //! | `arguments` | slices from pointers, templates and fronts from structs |
 //! | `line` | the operations of a suite, for the sending and the receiving side |
 //! | `sparse`, `serial` | the same, with holes anywhere and with static data at the front |
+//! | `dot15d4` | frames of IEEE 802.15.4, with a key and slots of their own |
+//! | `dtls` | records of DTLS 1.2 around a sealer or an opener |
 //! | `engine` | the suites, and a chip's AES engine below those of CCM |
 //! | `numbers` | nonces from the caller's numbers |
 //! | `process` | the check of a child process |
@@ -47,6 +49,10 @@ mod arguments;
 mod calls;
 mod code;
 mod context;
+#[cfg(feature = "dot15d4")]
+mod dot15d4;
+#[cfg(feature = "dtls")]
+mod dtls;
 mod engine;
 mod line;
 mod numbers;
@@ -61,6 +67,10 @@ pub use arguments::{Bytes, Front, Hole, Template};
 pub use calls::*;
 pub use code::Code;
 pub use context::{OPENER_BYTES, SEALER_BYTES};
+#[cfg(feature = "dot15d4")]
+pub use dot15d4::*;
+#[cfg(feature = "dtls")]
+pub use dtls::*;
 pub use engine::Encrypt;
 
 /// Bytes of payload that a context prepares. A longer packet is sealed the ordinary way.
@@ -72,21 +82,29 @@ pub const CAPACITY: usize = match option_env!("ANTEDATE_CAPACITY") {
 /// Default bytes of a sealer or an opener in the header; at least the size that the code needs.
 pub const CONTEXT_BYTES: usize = CAPACITY + if cfg!(target_arch = "x86_64") { 6656 } else { 3072 };
 const _: () = assert!(SEALER_BYTES <= CONTEXT_BYTES && OPENER_BYTES <= CONTEXT_BYTES);
+#[cfg(feature = "dot15d4")]
+const _: () = assert!(DOT15D4_KEY_BYTES <= 2048 && DOT15D4_SLOT_BYTES <= 512, "see antedate_dot15d4.h");
 
 /// Sizes of this build as text. `cargo xtask capi` reads it from the library, to write a header with
-/// contexts of exactly these sizes. A program leaves it out.
+/// contexts of exactly these sizes; 0 for one that the build lacks. A program leaves it out.
 #[allow(unsafe_code, reason = "a name for the linker")]
 #[unsafe(no_mangle)]
-pub static ANTEDATE_BUILD: [u8; 68] = {
-    let mut text = *b"antedate build: capacity 000000, sealer 000000, opener 000000 bytes\n";
+pub static ANTEDATE_BUILD: [u8; 106] = {
+    let mut text = *b"antedate build: capacity 000000, sealer 000000, opener 000000, \
+        frame key 000000, frame slot 000000 bytes \n";
     decimal(&mut text, 25, CAPACITY);
     decimal(&mut text, 40, SEALER_BYTES);
     decimal(&mut text, 55, OPENER_BYTES);
+    #[cfg(feature = "dot15d4")]
+    {
+        decimal(&mut text, 73, DOT15D4_KEY_BYTES);
+        decimal(&mut text, 92, DOT15D4_SLOT_BYTES);
+    }
     text
 };
 
 /// Writes six digits.
-const fn decimal(text: &mut [u8; 68], at: usize, number: usize) {
+const fn decimal(text: &mut [u8; 106], at: usize, number: usize) {
     let (mut rest, mut digit) = (number, 6);
     while digit > 0 {
         digit -= 1;

@@ -111,6 +111,15 @@ pub(crate) trait Receiving: Sized {
     /// Opens the expected packet; a refused packet stays expected.
     unsafe fn open(this: *mut Self, aad: &[u8], payload: Payload<'_>, tag: &[u8]) -> Result<(), Code>;
 
+    /// Opens a packet with another number than the expected one, without a preparation.
+    unsafe fn open_other(
+        this: *mut Self,
+        number: u64,
+        aad: &[u8],
+        payload: Payload<'_>,
+        tag: &[u8],
+    ) -> Result<(), Code>;
+
     /// Drops the line.
     unsafe fn wipe(this: *mut Self);
 }
@@ -432,6 +441,23 @@ macro_rules! lines {
                 Err(Code::Unauthentic)
             }
 
+            unsafe fn open_line_other(
+                this: *mut Self,
+                number: u64,
+                aad: &[u8],
+                payload: Payload<'_>,
+                tag: &[u8],
+            ) -> Result<(), Code> {
+                let tag: S::TagBytes = Array::from_bytes(tag).ok_or(Code::Argument)?;
+                // SAFETY: the expected packet shares this field and does not write to it.
+                let opener = unsafe { &*addr_of_mut!((*this).opener) };
+                let opened = match payload {
+                    Payload::Apart(src, dst) => opener.open(number, aad, src, dst, &tag),
+                    Payload::InPlace(buffer) => opener.open_in_place(number, aad, buffer, &tag),
+                };
+                opened.map_err(|_| Code::Unauthentic)
+            }
+
             unsafe fn wipe_line(this: *mut Self) {
                 // SAFETY: the expected packet is dropped before the fields it borrows; the line is
                 // not used afterwards.
@@ -515,6 +541,17 @@ macro_rules! common {
         ) -> Result<(), Code> {
             // SAFETY: guaranteed by the caller.
             unsafe { Self::open_line(this, aad, payload, tag) }
+        }
+
+        unsafe fn open_other(
+            this: *mut Self,
+            number: u64,
+            aad: &[u8],
+            payload: $crate::arguments::Payload<'_>,
+            tag: &[u8],
+        ) -> Result<(), Code> {
+            // SAFETY: guaranteed by the caller.
+            unsafe { Self::open_line_other(this, number, aad, payload, tag) }
         }
 
         unsafe fn wipe(this: *mut Self) {

@@ -2,7 +2,8 @@
 //! C compiler, linked with the static library, run.
 
 use antedate_capi::{
-    BLOCKS, Bytes, CAPACITY, CONTEXT_BYTES, Code, Front, Hole, LENGTHS, PAYLOAD_MAX, Template,
+    BLOCKS, Bytes, CAPACITY, CONTEXT_BYTES, Code, Content, DOT15D4_KEY_BYTES, DOT15D4_SLOT_BYTES, Front,
+    Head, Hole, LENGTHS, PAYLOAD_MAX, Parts, Protection, Template,
 };
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -12,6 +13,7 @@ use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
 
 const HERE: &str = env!("CARGO_MANIFEST_DIR");
+const HEADERS: [&str; 3] = ["antedate.h", "antedate_dot15d4.h", "antedate_dtls.h"];
 const FLAGS: [&str; 6] = ["-std=c99", "-Wall", "-Wextra", "-Wconversion", "-Werror", "-pedantic"];
 
 fn run(command: &mut Command) -> Output {
@@ -63,7 +65,7 @@ fn example(name: &str, into: &Path) -> PathBuf {
 
 #[test]
 fn header_matches_the_code() {
-    let mut source = "#include \"antedate.h\"\n".to_owned();
+    let mut source = HEADERS.map(|name| format!("#include \"{name}\"\n")).concat();
     let mut asserted = 0;
     let mut assert = |what: String| {
         asserted += 1;
@@ -93,6 +95,22 @@ fn header_matches_the_code() {
         ("offsetof(antedate_front, length_count)", std::mem::offset_of!(Front, length_count)),
         ("offsetof(antedate_front, length_start)", std::mem::offset_of!(Front, length_start)),
         ("offsetof(antedate_front, length_end)", std::mem::offset_of!(Front, length_end)),
+        ("sizeof(antedate_dot15d4_protection)", size_of::<Protection>()),
+        ("offsetof(antedate_dot15d4_protection, key_source)", std::mem::offset_of!(Protection, key_source)),
+        (
+            "offsetof(antedate_dot15d4_protection, frame_counter)",
+            std::mem::offset_of!(Protection, frame_counter),
+        ),
+        ("sizeof(antedate_dot15d4_parts)", size_of::<Parts>()),
+        ("offsetof(antedate_dot15d4_parts, source)", std::mem::offset_of!(Parts, source)),
+        ("offsetof(antedate_dot15d4_parts, source_pan)", std::mem::offset_of!(Parts, source_pan)),
+        ("offsetof(antedate_dot15d4_parts, mic_len)", std::mem::offset_of!(Parts, mic_len)),
+        ("offsetof(antedate_dtls_writer, sealer)", size_of::<Head>() + 56),
+        ("offsetof(antedate_dtls_reader, opener)", size_of::<Head>() + 56),
+        ("offsetof(antedate_dtls_writer, next)", std::mem::offset_of!(Head, next)),
+        ("sizeof(antedate_dtls_content)", size_of::<Content>()),
+        ("offsetof(antedate_dtls_content, len)", std::mem::offset_of!(Content, len)),
+        ("offsetof(antedate_dtls_content, record_len)", std::mem::offset_of!(Content, record_len)),
     ] {
         assert(format!("{name} == {value}"));
     }
@@ -112,9 +130,13 @@ fn header_matches_the_code() {
         ("UNAUTHENTIC", Code::Unauthentic),
         ("FORKED", Code::Forked),
         ("ENGINE", Code::Engine),
+        ("FRAME", Code::Frame),
+        ("REPLAYED", Code::Replayed),
     ] {
         assert(format!("ANTEDATE_{name} == {}", code as i32));
     }
+    assert(format!("sizeof(antedate_dot15d4_key) >= {DOT15D4_KEY_BYTES}"));
+    assert(format!("sizeof(antedate_dot15d4_slot) >= {DOT15D4_SLOT_BYTES}"));
     // Lengths of key, nonce and tag in the header's comments.
     let header =
         std::fs::read_to_string(Path::new(HERE).join("include/antedate.h")).expect("the header is there");
@@ -137,7 +159,9 @@ fn header_matches_the_code() {
     assert_eq!(suites, 12, "the suites of the header were read");
     source.push_str(&format!(
         "int main(void) {{\n{checks}return antedate_key_len(99) != 0 || sizeof(antedate_sealer) < antedate_sealer_bytes() \
-         || sizeof(antedate_opener) < antedate_opener_bytes() ? 100 : 0; }}\n"
+         || sizeof(antedate_opener) < antedate_opener_bytes() \
+         || sizeof(antedate_dot15d4_key) < antedate_dot15d4_key_bytes() \
+         || sizeof(antedate_dot15d4_slot) < antedate_dot15d4_slot_bytes() ? 100 : 0; }}\n"
     ));
     let directory = tempfile::tempdir().expect("a directory");
     let (file, program) = (directory.path().join("check.c"), directory.path().join("check"));
@@ -148,8 +172,8 @@ fn header_matches_the_code() {
 
 #[test]
 fn header_declares_exactly_the_functions() {
-    let header =
-        std::fs::read_to_string(Path::new(HERE).join("include/antedate.h")).expect("the header is there");
+    let read = |name| std::fs::read_to_string(Path::new(HERE).join("include").join(name));
+    let header: String = HEADERS.map(|name| read(name).expect("the header is there")).concat();
     let declared: BTreeSet<&str> = header
         .lines()
         .filter(|line| {
@@ -264,6 +288,101 @@ fn group_opens_a_payload_sealed_in_c() {
         );
         assert!(group.open("plant/press7/force", &sealed.stdout, &mut Vec::new()).is_err(), "a second time");
     }
+}
+
+/// Runs a program of two modes: `first` gives lines or records to `second`.
+fn through(program: &Path, first: &[&str], second: &str, input: &[u8]) -> (Vec<u8>, Output) {
+    let feed = |words: &[&str], input: &[u8]| -> Output {
+        let mut child = Command::new(program)
+            .args(words)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("starts");
+        // A program that reads nothing may have ended.
+        let _ = child.stdin.take().expect("was piped").write_all(input);
+        child.wait_with_output().expect("ends")
+    };
+    let sent = feed(first, input);
+    assert!(sent.status.success(), "{}", String::from_utf8_lossy(&sent.stderr));
+    let received = feed(&[second], &sent.stdout);
+    (sent.stdout, received)
+}
+
+/// The Rust implementation reads the frames of the node in C, and the sink in C as well.
+#[test]
+fn tsch_node_reports_to_sink_and_rust() {
+    use antedate_channel::dot15d4::*;
+    let directory = tempfile::tempdir().expect("a directory");
+    let program = example("tsch_node", directory.path());
+    let (sent, sink) = through(&program, &["report", "12"], "sink", b"");
+    let printed = String::from_utf8(sink.stdout).expect("is text");
+    assert!(sink.status.success(), "{}", String::from_utf8_lossy(&sink.stderr));
+    assert_eq!(printed.lines().count(), 12);
+    assert_eq!(printed.lines().next(), Some("slot 101: temperature 21.7"));
+    assert_eq!(printed.lines().last(), Some("slot 1212: temperature 22.4"));
+    let (pan, extended) = (PanId(0xabcd), ExtendedAddress([2, 0, 0, 0, 0, 0, 0, 7]));
+    let policy = Policy::uniform(Levels::of(&[SecurityLevel::EncMic32]));
+    let config = Config {
+        extended: ExtendedAddress([1; 8]),
+        pan,
+        short: Some(ShortAddress(1)),
+        policy,
+        enc_without_mic: false,
+    };
+    let mut security = Security::new(config);
+    security.add_device(Device { pan, extended, short: None, exempt: false });
+    let lookup = KeyLookup::Identified(KeyIdentifier::Index(1));
+    let key = LinkKey::new(*b"a key of a plant");
+    security.install_key(KeyConfig::fresh(lookup, key, NonceKind::Asn)).expect("installed");
+    let (mut rest, mut out, mut read) = (&sent[..], [0; 125], 0);
+    while let Some((asn, behind)) = rest.split_first_chunk() {
+        let (frame, after) = behind[1..].split_at(behind[0].into());
+        let asn = Asn::new(u64::from_be_bytes(*asn));
+        let received = security.unsecure(frame, asn, None, &mut out).expect("authentic");
+        let line = printed.lines().nth(read).expect("the sink read it too");
+        assert!(line.ends_with(std::str::from_utf8(&out[..received.len]).expect("text")), "{line}");
+        (rest, read) = (after, read + 1);
+    }
+    assert_eq!(read, 12);
+    // One frame is forged, and one comes again.
+    let record = sent.len() / 12;
+    let mut forged = sent.clone();
+    forged[record + 30] ^= 1;
+    forged.extend_from_slice(&sent[..record]);
+    let mut child = Command::new(&program)
+        .arg("sink")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("starts");
+    child.stdin.take().expect("was piped").write_all(&forged).expect("is read");
+    let output = child.wait_with_output().expect("ends");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!((output.status.code(), &*said), (Some(1), "tsch_node: 11 accepted, 2 refused\n"));
+}
+
+/// The Rust implementation reads the records of the program in C, and the program itself.
+#[test]
+fn dtls_records_are_read_in_c_and_rust() {
+    use antedate_channel::dtls::{Aead, ConnectionId, DirectionKeys, Reader, records};
+    let directory = tempfile::tempdir().expect("a directory");
+    let program = example("dtls_records", directory.path());
+    let lines = b"valve open\nvalve shut\n\nlast";
+    let (sent, read) = through(&program, &["protect"], "open", lines);
+    assert!(read.status.success(), "{}", String::from_utf8_lossy(&read.stderr));
+    assert_eq!(read.stdout, lines);
+    let keys = DirectionKeys::new(Aead::Aes128Ccm8, b"a session's key\0", &[1, 2, 3, 4]).expect("fits");
+    let mut reader = Reader::new(&keys, 1, ConnectionId::new(&[0xc1, 0xd0]).expect("short")).expect("fits");
+    let mut text = Vec::new();
+    for record in records(&sent, 2) {
+        let mut out = [0; 300];
+        let opened = reader.open(&record.expect("a record"), &mut out).expect("authentic");
+        text.extend_from_slice(&out[..opened.len]);
+    }
+    assert_eq!(text, lines);
 }
 
 /// A parent, its child and its grandchild each try their own sealer and those of their ancestors.

@@ -19,7 +19,10 @@
 //! - Level 4, whose frames can be changed in transit, is off unless configured.
 
 mod cipher;
+#[cfg(feature = "cojp")]
+pub mod cojp;
 mod device;
+mod join;
 mod key;
 mod nonce;
 mod policy;
@@ -36,9 +39,10 @@ pub use antedate_wire::dot15d4::{
     ShortAddress,
 };
 pub use device::Device;
+pub use join::{Invitation, WELL_KNOWN_K1};
 pub use key::{InstallError, KEY_LEN, KeyConfig, KeyLookup, LinkKey};
 pub use nonce::NonceKind;
 pub use policy::{COMMAND_RULES, LevelRule, Levels, Policy, Usage};
 pub use rekey::{Change, KEY_CHANGE_LEN, KeyChange};
 pub use security::{Config, Protection, Received, Security};
-pub use status::{Counters, Status};
+pub use status::{Count, Counters, Status};

@@ -27,6 +27,12 @@
 //! the GMAC form the PDU is in the clear and `Length` ends with it, so a subscriber without this
 //! extension can read it. An [`AgeBound`] refuses events that were held back on the way.
 //!
+//! [`Layout::routed`] and [`RoutedSubscriber`] are the same over UDP, in the session protocol of IEC TR
+//! 61850-90-5, always encrypted.
+//!
+//! A [`Sampler`] protects sampled values (IEC 61850-9-2) in the same form, each frame prepared while
+//! the one before is on the wire. [`Subscriber::receive_sampled`] reads them.
+//!
 //! [`Pace`] says when a publisher repeats an event, and [`Supervision`] what is wrong with the
 //! publishers of a control block.
 
@@ -35,6 +41,8 @@ mod counter;
 mod extension;
 mod pace;
 mod publisher;
+mod routed;
+mod sampler;
 mod subscriber;
 mod supervision;
 #[cfg(test)]
@@ -46,6 +54,8 @@ pub use counter::{Counter, END};
 pub use extension::{EXTENSION_LEN, KeyPeriod};
 pub use pace::Pace;
 pub use publisher::{BLOCKS, CAPACITY, Layout, LayoutError, PublishError, Publisher};
+pub use routed::{Freshness, RoutedSubscriber};
+pub use sampler::{Sample, Sampler};
 pub use subscriber::{Counters, Dropped, MAX_PUBLISHERS, Subscriber};
 pub use supervision::{Expected, Supervision, Trouble};
 

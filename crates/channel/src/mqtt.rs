@@ -52,6 +52,7 @@ mod numbers;
 mod publisher;
 mod refusal;
 pub mod rotation;
+pub mod signed;
 mod template;
 pub mod topic;
 

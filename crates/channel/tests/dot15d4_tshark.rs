@@ -10,11 +10,16 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use antedate_channel::dot15d4::tsch::{
+    Action, Cell, CellKind, Node, NodeConfig, Outgoing, Schedule, Slotframe,
+};
 use antedate_channel::dot15d4::{
     Address, Addressing, Asn, Config, Device, ExtendedAddress, Header, KeyConfig, KeyIdentifier, KeyLookup,
     Levels, LinkKey, NonceKind, PanId, Policy, Protection, Security, SecurityLevel, ShortAddress, Status,
 };
+use antedate_wire::dot15d4::advertisement::{Link, Repr, SlotframeRepr};
 use antedate_wire::dot15d4::capture::{Captured, LinkType, emit_tap};
+use antedate_wire::dot15d4::sixtop::{Message, MessageType};
 use antedate_wire::dot15d4::{FrameVersion, fcs};
 use skip::skipped;
 
@@ -276,5 +281,53 @@ fn tshark_captures_are_read_and_opened() {
             let refused = receivers[1].unsecure(last, wrong, None, &mut [0; 127]);
             assert_eq!(refused.map(|_| ()), Err(Status::SecurityError));
         }
+    }
+}
+
+#[test]
+fn tshark_reads_beacons_and_elements() {
+    let key = MODES[1];
+    let cell = Cell { slot: 0, channel_offset: 0, kind: CellKind::Shared, neighbour: None };
+    let schedule =
+        Schedule::new(vec![Slotframe { length: 1, cells: vec![cell] }], Schedule::HOPPING.to_vec());
+    let config = NodeConfig {
+        beacons: Protection { level: SecurityLevel::Mic32, key },
+        ..NodeConfig::new(Protection { level: SecurityLevel::EncMic32, key })
+    };
+    let security = device(SENDER, Address::Extended(RECEIVER), NonceKind::Asn, key);
+    let mut node = Node::new(security, schedule.unwrap(), config, Asn::new(99).unwrap(), 1);
+    let links = [Link { slot: 0, channel_offset: 0, options: 0x0f }];
+    node.beacon(&Repr::minimal(3, &[SlotframeRepr { handle: 0, length: 101, links: &links }])).unwrap();
+    let mut elements = [0; 40];
+    let message =
+        Message { kind: MessageType::Request, code: 4, function: 0, sequence: 9, fields: &[1, 0, 0] };
+    let len = message.emit(&mut elements).unwrap();
+    let payload = &elements[..len];
+    node.send_frame(Outgoing { command: false, elements: true, to: None, payload, late: 0 }).unwrap();
+    let mut frames = Vec::new();
+    for number in [0x01_0000_0007, 0x01_0000_0008] {
+        while node.idle(100) > 0 {}
+        let slot = Asn::new(number).unwrap();
+        let Action::Transmit { frame, .. } = node.begin(slot) else { panic!("nothing was sent") };
+        frames.push(tap(slot, frame));
+        node.end();
+    }
+    let path = place("beacon.pcap");
+    write(&path, LinkType::Tap, &frames);
+    let keys = format!("uat:ieee802154_keys:\"{KEY}\",\"1\",\"No hash\"");
+    let Some(text) = tshark(&["-V".as_ref(), "-o".as_ref(), keys.as_ref(), "-r".as_ref(), path.as_os_str()])
+    else {
+        return;
+    };
+    assert!(!text.contains("Expert Info (Warning") && !text.contains("Expert Info (Error"), "{text}");
+    for part in [
+        "TSCH Synchronization IE",
+        "Absolute Slot Number: 4294967303",
+        "TSCH Timeslot IE",
+        "Channel Hopping IE",
+        "TSCH Slotframe and Link IE",
+        "IETF Payload IE",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
     }
 }

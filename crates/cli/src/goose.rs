@@ -14,10 +14,12 @@ use crate::hardened;
 use crate::output;
 
 mod block;
+mod carrier;
 mod keeping;
 mod lines;
 mod list;
 mod publish;
+pub(crate) mod sampled;
 mod subscribe;
 mod timely;
 mod watch;
@@ -36,7 +38,7 @@ pub(crate) enum Verb {
     /// attributes. A line that changes a value is an event; it is repeated after MinTime, then after
     /// twice as long each time, up to MaxTime. Publishing ends with the input.
     #[command(
-        after_help = "Examples:\n  sudo antedate goose publish eth0 --scl docs/examples/goose/antedate.scd --control-block gcbTrip --key key --state numbers --first\n  sudo antedate goose publish eth0 --key key --state state --first"
+        after_help = "Examples:\n  sudo antedate goose publish eth0 --scl docs/examples/goose/antedate.scd --control-block gcbTrip --key key --state numbers --first\n  sudo antedate goose publish eth0 --key key --state state --first\n  sudo antedate goose publish eth0 --to 230.0.10.11 --key key --state state --first"
     )]
     Publish(publish::Publish),
     /// Print messages as lines of JSON
@@ -44,7 +46,7 @@ pub(crate) enum Verb {
     /// With an SCL file, values have their names, messages of another configuration are not printed,
     /// and a publisher that is missing, or that is one too many, is a line of its own.
     #[command(
-        after_help = "Examples:\n  sudo antedate goose subscribe eth0 --scl docs/examples/goose/antedate.scd --control-block gcbTrip --key key --state heard --first --wait\n  sudo antedate goose subscribe eth0 --key key --max-age 20\n  sudo antedate goose subscribe eth0 --plain --count 10"
+        after_help = "Examples:\n  sudo antedate goose subscribe eth0 --scl docs/examples/goose/antedate.scd --control-block gcbTrip --key key --state heard --first --wait\n  sudo antedate goose subscribe eth0 --key key --max-age 20\n  sudo antedate goose subscribe eth0 --plain --count 10\n  sudo antedate goose subscribe --routed 230.0.10.11 --key key --state heard --first --wait"
     )]
     Subscribe(subscribe::Subscribe),
 }

@@ -97,6 +97,9 @@ enum Verb {
     /// Publish and receive GOOSE, authenticated or encrypted.
     #[command(subcommand, after_help = "Example:\n  sudo antedate goose subscribe eth0 --plain")]
     Goose(goose::Verb),
+    /// Publish and receive sampled values, authenticated or encrypted.
+    #[command(subcommand, after_help = "Example:\n  sudo antedate sampled subscribe eth0 --plain")]
+    Sampled(goose::sampled::Verb),
     /// Read the protected frames of a capture, and look for packet numbers that were used twice.
     Inspect(inspect::Inspect),
     /// Show what this machine lacks, and what will make frames late, each with its remedy.
@@ -129,6 +132,7 @@ fn main() -> ExitCode {
         Verb::Plan(verb) => verb.run(),
         Verb::Template(verb) => verb.run(),
         Verb::Goose(verb) => verb.run(),
+        Verb::Sampled(verb) => verb.run(),
         Verb::Inspect(verb) => verb.run(),
         Verb::Doctor(verb) => verb.run(),
         Verb::Help(verb) => verb.run(),

@@ -150,6 +150,90 @@ fn missed_deadline_gets_cheapest_change() {
     assert!(!folder.path("half.csv").exists());
 }
 
+/// A scenario with the changes of an advice, merged as TOML.
+fn follow(scenario: &str, changes: &serde_json::Value) -> String {
+    let mut table: toml::Table = scenario.parse().expect("a scenario");
+    let changes = toml::Value::try_from(changes).unwrap_or_else(|error| panic!("{error}: {changes}"));
+    let changes = changes.as_table().expect("keys").clone();
+    for (key, value) in changes {
+        let (Some(entries), Some(old)) = (
+            value.as_array().filter(|_| key == "message"),
+            table.get_mut("message").and_then(|old| old.as_array_mut()),
+        ) else {
+            table.insert(key, value);
+            continue;
+        };
+        for entry in entries.iter().filter_map(toml::Value::as_table) {
+            let named = old.iter_mut().filter_map(toml::Value::as_table_mut);
+            let own = named.into_iter().find(|own| own.get("name") == entry.get("name")).expect("a message");
+            own.extend(entry.clone());
+        }
+    }
+    table.to_string()
+}
+
+#[test]
+fn followed_advice_is_answered_with_yes() {
+    let folder = Folder::new();
+    let mut combined = 0;
+    for (platform, cipher, bearer, size, known, period, deadline) in [
+        (
+            "msp430-16mhz",
+            "aes-128-gcm",
+            "kind = \"fast-ethernet\", switches = 4, other_frame = 1522",
+            185,
+            138,
+            1.0,
+            1.0,
+        ),
+        (
+            "msp430-16mhz",
+            "aes-128-gcm",
+            "kind = \"fast-ethernet\", switches = 4, other_frame = 1522",
+            112,
+            56,
+            50.0,
+            1.0,
+        ),
+        ("msp430-16mhz", "aes-128-ccm-8", "kind = \"tsch\", slots = 101, hops = 2", 40, 8, 500.0, 5000.0),
+        (
+            "cortex-m3-32mhz",
+            "any",
+            "kind = \"mqtt\", broker_ms = 50.0, over = { kind = \"gigabit\" }",
+            48,
+            32,
+            1.0,
+            100.0,
+        ),
+        (
+            "cortex-m3-32mhz",
+            "any",
+            "kind = \"relayed\", via = \"gateway\", over = { kind = \"fast-ethernet\" }",
+            1400,
+            0,
+            1.0,
+            0.3,
+        ),
+    ] {
+        let scenario = format!(
+            "platform = \"{platform}\"\ncipher = \"{cipher}\"\nbearer = {{ {bearer} }}\n[[message]]\n\
+             name = \"trip\"\nsize = {size}\nstatic = {known}\nperiod_ms = {period}\ndeadline_ms = {deadline}\n"
+        );
+        folder.write("late.toml", &scenario);
+        let called = folder.antedate(&["plan", "late.toml", "--json", "--html", "late.html"]);
+        assert_eq!(called.status(), 1, "{scenario}{}", called.err());
+        let answer: serde_json::Value = serde_json::from_str(&called.out()).expect("is JSON");
+        let changes = &answer["messages"][0]["changes"];
+        folder.write("followed.toml", &follow(&scenario, changes));
+        let followed = folder.antedate(&["plan", "followed.toml"]);
+        assert_eq!(followed.status(), 0, "{scenario}{changes}{}{}", followed.out(), followed.err());
+        combined += usize::from(changes.as_object().is_some_and(|keys| keys.len() > 1));
+        let page = fs::read_to_string(folder.path("late.html")).expect("a page");
+        assert!(page.contains("<svg") && page.contains("would meet"), "{page}");
+    }
+    assert!(combined >= 2, "{combined}");
+}
+
 #[test]
 fn results_replace_no_other_file() {
     let folder = Folder::new();
@@ -212,6 +296,11 @@ fn faulty_scenarios_are_refused_with_reason() {
         ("kind = \"none\"", "kind = \"pigeon\"", "pigeon"),
         ("kind = \"none\"", "kind = \"wireguard\", rate_mbit = 10.0, delay_ms = [[0.5, 3.0]]", "quantile"),
         ("name = \"trip\"\n", "", "name"),
+        (
+            "[[message]]",
+            "[[message]]\nname = \"trip\"\nsize = 9\nstatic = 0\nperiod_ms = 1\ndeadline_ms = 1\n[[message]]",
+            "two are called",
+        ),
         ("size = 112", "size = 112\ncolour = 1", "colour"),
     ] {
         folder.write("wrong.toml", &SCENARIO.replace(from, to));

@@ -125,3 +125,67 @@ fn the_introduction_starts_a_gateway() {
     let Some(said) = in_namespaces(folder.path(), &script) else { return };
     assert!(said.contains("ended with 0") && said.contains("macsec"), "{said}");
 }
+
+/// The `sh` blocks of a section of a chapter.
+fn blocks(chapter: &str, section: &str) -> Vec<String> {
+    let text = fs::read_to_string(root().join("docs/src").join(chapter)).expect("a chapter");
+    let (_, section) = text.split_once(&format!("\n## {section}\n")).expect("the section");
+    let section = section.split("\n## ").next().unwrap_or_default();
+    let blocks = section.split("```sh\n").skip(1).filter_map(|rest| rest.split("```").next());
+    blocks.map(str::to_owned).collect()
+}
+
+#[test]
+fn bridge_joins_several_field_ports() {
+    let blocks = blocks("gateway.md", "Several field ports");
+    let [join, isolate] = &blocks[..] else { panic!("{blocks:?}") };
+    let folder = tempfile::tempdir().expect("a directory");
+    let script = format!(
+        r#"set -e
+        number=1
+        for end in eth1:m1 eth2:m2 uplink0:far; do
+          space=${{end#*:}}
+          ip netns add $space
+          ip link add ${{end%:*}} type veth peer name eth0 netns $space
+          ip -n $space addr add 10.7.0.$number/24 dev eth0
+          ip -n $space link set eth0 up
+          number=$((number + 1))
+        done
+        sysctl -q -w net.ipv6.conf.uplink0.disable_ipv6=1
+        ip link set uplink0 up
+        {join}
+        printf '[field]\ninterface = "field0"\n[uplink]\ninterface = "uplink0"\n[plain]\n[policy]\nallow = ["arp", "ipv4"]\n[state]\ndirectory = "state"\n[control]\nsocket = "s"\n' > gateway.toml
+        mkdir state
+        "$A" gateway check gateway.toml 2>&1
+        "$A" gateway run gateway.toml > log 2>&1 &
+        gateway=$!
+        trap 'kill $gateway' EXIT
+        for look in $(seq 100); do [ -S s ] && break; sleep 0.1; done
+        reaches() {{ ip netns exec $1 ping -q -n -c 3 -i 0.1 -W 1 10.7.0.$2 > /dev/null && echo "$1 reaches $2"; }}
+        sent() {{ "$A" gateway status --json --socket s | grep -m 1 forwarded_frames; }}
+        reaches m1 3
+        reaches m2 3
+        reaches m1 2
+        before=$(sent)
+        ip netns exec m1 ping -q -n -c 20 -i 0.01 10.7.0.2 > /dev/null
+        [ "$before" = "$(sent)" ] && echo "local frames stay local"
+        {isolate}
+        reaches m1 2 || echo "m1 is isolated"
+        reaches m1 3
+        "#
+    );
+    let Some(said) = in_namespaces(folder.path(), &script) else { return };
+    let found: Vec<&str> =
+        said.lines().filter(|line| line.starts_with('m') || line.contains("local")).collect();
+    let wanted = [
+        "m1 reaches 3",
+        "m2 reaches 3",
+        "m1 reaches 2",
+        "local frames stay local",
+        "m1 is isolated",
+        "m1 reaches 3",
+    ];
+    assert_eq!(found, wanted, "{said}");
+    // The host says nothing at the ports.
+    assert_eq!(said.matches("warning").count(), 1, "of [plain]: {said}");
+}

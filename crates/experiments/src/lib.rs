@@ -106,6 +106,12 @@ pub const ALL: &[Experiment] = &[
         run: mqtt::run_motes,
     },
     Experiment {
+        name: "mqtt-proxy",
+        paper: "katsikeas2017",
+        shows: "what the MQTT proxy adds to the round trip of unchanged applications, beside plain TCP relays",
+        run: mqtt::proxy::run,
+    },
+    Experiment {
         name: "timeslot",
         paper: "sciancalepore2016",
         shows: "how short security lets a TSCH timeslot be, on two motes, at all levels, as it is and antedated",

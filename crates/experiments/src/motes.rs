@@ -5,8 +5,10 @@
 //! which counts instructions. The paper's Zolertia Z1 used the AES engine of its radio chip, so
 //! each figure appears twice: with AES in software, and with a model of such an engine.
 
+mod archive;
 mod figures;
 mod goals;
+mod printed;
 mod run;
 
 use crate::msp430::Devices;
@@ -179,6 +181,7 @@ pub(crate) fn run(options: &Options) -> Result<Report, ExperimentError> {
     let counted = Counted { cortex_m3, msp430, engine, code };
     let mut report = Report::new("motes", "hiller2018");
     figures::add(&mut report, &counted)?;
+    printed::add(&mut report, &counted)?;
     goals::add(&mut report, &counted)?;
     Ok(report)
 }

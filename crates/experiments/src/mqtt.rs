@@ -11,6 +11,7 @@
 
 pub(crate) mod broker;
 mod motes;
+pub(crate) mod proxy;
 pub(crate) mod roundtrip;
 mod throughput;
 mod wind_park;

@@ -134,6 +134,8 @@ impl Plugin {
         }
         config::check()?;
         let guard = Guard::new(files, device, store, None);
+        // Without its bounds it would refuse each message.
+        guard.check_store()?;
         if !guard.has_keys() {
             log(
                 LOG_WARNING,
@@ -206,6 +208,11 @@ impl Plugin {
     /// Counts and logs a message that is not forwarded.
     fn refuse(&mut self, name: &str, why: &str) {
         self.refused += 1;
+        // Bounds that cannot be read refuse every message: that is the reason then.
+        if let Some(Err(fault)) = self.guard.as_ref().map(Guard::check_store) {
+            log(LOG_ERR, &format!("{name}: not forwarded ({} so far): {fault}", self.refused));
+            return;
+        }
         if is_logged(self.refused) {
             log(LOG_WARNING, &format!("{name}: not forwarded ({} so far): {why}", self.refused));
         }

@@ -39,8 +39,11 @@ impl Tls {
         [self.cafile.clone(), self.capath.clone(), certificates, key].into_iter().flatten()
     }
 
-    /// Reads the files.
-    pub(crate) fn config(&self) -> Result<Arc<ClientConfig>, Fault> {
+    /// Reads the files, for a client of rustls.
+    ///
+    /// # Errors
+    /// When a file cannot be read, or is none of certificates or keys.
+    pub fn config(&self) -> Result<Arc<ClientConfig>, Fault> {
         let mut roots = RootCertStore::empty();
         if let Some(file) = &self.cafile {
             for certificate in certificates(file)? {

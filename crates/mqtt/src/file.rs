@@ -8,8 +8,10 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use antedate_channel::mqtt::rotation::{MEMBERS_MAX, Recipient, device_public, manager_public};
-use antedate_channel::mqtt::{Algorithm, Group, PUBLISHER_MAX, SECRET_LEN, topic};
+use antedate_channel::mqtt::rotation::{
+    MEMBERS_MAX, Recipient, device_public, is_device_public, manager_public,
+};
+use antedate_channel::mqtt::{Algorithm, Group, PUBLISHER_MAX, SECRET_LEN, signed, topic};
 use antedate_host::document::{Document, Field, Section};
 use antedate_host::fault::{Fault, Faults};
 use antedate_host::hex::{hex, is_zero, parse_hex, push_hex};
@@ -20,8 +22,12 @@ use zeroize::Zeroizing;
 /// A secret of 32 octets, wiped on drop.
 pub type Secret = Zeroizing<[u8; SECRET_LEN]>;
 
+/// A public key of small order, or none at all.
+pub const WEAK: &str =
+    "is no public key: it is of small order, or no point of the curve, so everybody could know its secrets";
+
 /// Octets of the largest file: of a manager with [`MEMBERS_MAX`] members.
-const FILE_MAX: usize = 256 * MEMBERS_MAX;
+const FILE_MAX: usize = 352 * MEMBERS_MAX;
 
 /// The content of a group file.
 #[derive(Debug)]
@@ -36,6 +42,8 @@ pub struct GroupFile {
     pub topics: Vec<String>,
     /// Filters of topics whose messages age, and the seconds after which they are refused.
     pub max_ages: Vec<(String, u32)>,
+    /// Filters of topics whose messages are signed by their publishers.
+    pub signed: Vec<String>,
     /// The topic of the retained rotation messages.
     pub rotation_topic: String,
     /// The manager's Ed25519 public key, which verifies rotations.
@@ -69,6 +77,8 @@ pub struct Member {
     pub public: Option<[u8; 32]>,
     /// Whether the member may publish.
     pub publish: bool,
+    /// The Ed25519 public key, for signed topics.
+    pub verify: Option<[u8; 32]>,
 }
 
 /// A device's name and key pair.
@@ -85,6 +95,17 @@ impl Device {
     #[must_use]
     pub fn public(&self) -> [u8; 32] {
         device_public(&self.secret)
+    }
+
+    /// The Ed25519 public key, for signed topics.
+    #[must_use]
+    pub fn verify(&self) -> [u8; 32] {
+        manager_public(&self.signing())
+    }
+
+    /// The Ed25519 secret key, which is derived from the secret.
+    pub(crate) fn signing(&self) -> Secret {
+        signed::signing_secret(&self.secret)
     }
 
     /// Reads a device file, which only this user may read.
@@ -110,6 +131,11 @@ impl Device {
         let mut text = Zeroizing::new(String::with_capacity(1024));
         text.push_str("# A device's own key: it never leaves the device, mode 0600.\n");
         text.push_str(&format!("# Its public key, for the group's manager: {}\n", hex(&self.public())));
+        text.push_str(&format!(
+            "# For signed topics, both keys: {}:{}\n",
+            hex(&self.public()),
+            hex(&self.verify())
+        ));
         text.push_str(&format!("device = \"{}\"\nsecret = \"", self.name));
         push_hex(&mut text, &*self.secret);
         text.push_str("\"\n");
@@ -158,6 +184,14 @@ impl GroupFile {
         let keys = keys(&mut root);
         let members = members(&mut root);
         let max_ages = max_ages(&mut root, &topics);
+        let signed = signed_topics(&mut root, &topics);
+        if !signed.is_empty() && !members.iter().any(|member| member.verify.is_some()) {
+            root.fault(
+                "signed",
+                "no [[member]] has a verify key, so nobody could publish there",
+                "add the members' keys: --member NAME=PUBLIC:VERIFY of antedate keygen mqtt",
+            );
+        }
         if keys.is_empty() && manager.is_none() && signing.is_none() {
             root.fault("", "there is neither a [[key]] nor a manager to get one from", "add one of them");
         }
@@ -186,6 +220,7 @@ impl GroupFile {
                 algorithm,
                 topics,
                 max_ages,
+                signed,
                 signing,
                 keys,
                 members,
@@ -211,6 +246,18 @@ impl GroupFile {
     pub fn max_age(&self, name: &str) -> Option<u32> {
         let ages = self.max_ages.iter().filter(|(filter, _)| topic::matches(filter, name));
         ages.map(|(_, seconds)| *seconds).min()
+    }
+
+    /// Whether messages of a topic are signed by their publishers.
+    #[must_use]
+    pub fn is_signed(&self, name: &str) -> bool {
+        self.signed.iter().any(|filter| topic::matches(filter, name))
+    }
+
+    /// The key that verifies a publisher's signatures.
+    #[must_use]
+    pub fn verify_key(&self, publisher: &[u8]) -> Option<&[u8; 32]> {
+        self.members.iter().find(|member| member.name.as_bytes() == publisher)?.verify.as_ref()
     }
 
     /// The group with its keys, for opening messages.
@@ -259,7 +306,7 @@ impl GroupFile {
     pub fn to_text(&self, for_members: bool) -> Zeroizing<String> {
         // Full capacity at once: a growing string leaves copies of the keys behind.
         let mut text =
-            Zeroizing::new(String::with_capacity(2048 + 256 * (self.members.len() + self.keys.len())));
+            Zeroizing::new(String::with_capacity(2048 + 352 * (self.members.len() + self.keys.len())));
         text.push_str("# A group of MQTT topics whose payloads are protected end to end.\n");
         let topics: Vec<String> = self.topics.iter().map(|topic| quoted(topic)).collect();
         text.push_str(&format!(
@@ -280,8 +327,18 @@ impl GroupFile {
                 format!("\n[[fresh]]\ntopics = [{}]\nmax_age = {seconds}\n", quoted(filter))
             })
             .collect();
+        let signed: String = self
+            .signed
+            .iter()
+            .map(|filter| format!("\n[[signed]]\ntopics = [{}]\n", quoted(filter)))
+            .collect();
         if for_members && self.manager.is_some() {
             text.push_str(&fresh);
+            text.push_str(&signed);
+            // Whose signatures count, and who may publish. Their keys for rotations are the manager's matter.
+            for member in self.members.iter().filter(|_| !self.signed.is_empty()) {
+                put_member(&Member { public: None, ..member.clone() }, &mut text);
+            }
             return text;
         }
         if let Some(signing) = &self.signing {
@@ -290,6 +347,7 @@ impl GroupFile {
             text.push_str("\"\n");
         }
         text.push_str(&fresh);
+        text.push_str(&signed);
         for Key { epoch, secret, grace } in &self.keys {
             text.push_str(&format!("\n[[key]]\nepoch = {epoch}\nsecret = \""));
             push_hex(&mut text, &**secret);
@@ -298,13 +356,7 @@ impl GroupFile {
                 text.push_str(&format!("grace = {grace}\n"));
             }
         }
-        for member in &self.members {
-            text.push_str(&format!("\n[[member]]\nname = \"{}\"\n", member.name));
-            if let Some(public) = member.public {
-                text.push_str(&format!("public = \"{}\"\n", hex(&public)));
-            }
-            text.push_str(&format!("publish = {}\n", member.publish));
-        }
+        self.members.iter().for_each(|member| put_member(member, &mut text));
         text
     }
 }
@@ -384,6 +436,17 @@ fn load(file: &Path, remedy: &str) -> Result<Zeroizing<String>, Faults> {
     let text =
         text.ok_or_else(|| Fault::of_file(file, "is not text, so it is no group or device file", remedy))?;
     Ok(Zeroizing::new(text.to_owned()))
+}
+
+fn put_member(member: &Member, text: &mut String) {
+    text.push_str(&format!("\n[[member]]\nname = \"{}\"\n", member.name));
+    if let Some(public) = member.public {
+        text.push_str(&format!("public = \"{}\"\n", hex(&public)));
+    }
+    if let Some(verify) = member.verify {
+        text.push_str(&format!("verify = \"{}\"\n", hex(&verify)));
+    }
+    text.push_str(&format!("publish = {}\n", member.publish));
 }
 
 /// Text as a TOML string.
@@ -485,6 +548,25 @@ fn max_ages(root: &mut Section<'_, '_>, protected: &[String]) -> Vec<(String, u3
     ages
 }
 
+fn signed_topics(root: &mut Section<'_, '_>, protected: &[String]) -> Vec<String> {
+    let mut signed = Vec::new();
+    for field in root.get("signed").and_then(|field| field.array()).unwrap_or_default() {
+        let Some(mut section) = field.section() else { continue };
+        let filters = topics(&mut section);
+        section.finish();
+        for filter in filters {
+            if !protected.iter().any(|wide| topic::covers(wide, &filter)) {
+                field.fault(
+                    format!("\"{filter}\": the group does not protect all of it"),
+                    "name topics within the group's",
+                );
+            }
+            signed.push(filter);
+        }
+    }
+    signed
+}
+
 fn keys(root: &mut Section<'_, '_>) -> Vec<Key> {
     let mut keys: Vec<Key> = Vec::new();
     for field in root.get("key").and_then(|field| field.array()).unwrap_or_default() {
@@ -517,14 +599,29 @@ fn members(root: &mut Section<'_, '_>) -> Vec<Member> {
     for field in root.get("member").and_then(|field| field.array()).unwrap_or_default() {
         let Some(mut section) = field.section() else { continue };
         let name = section.required("name", "name the device").and_then(|field| name(&field));
-        let public = section.get("public").and_then(|field| key(&field));
+        let public = section.get("public").and_then(|field| {
+            let public = key(&field)?;
+            if is_device_public(&public) {
+                return Some(public);
+            }
+            field.fault(WEAK, "ask the device for its own: antedate keygen mqtt --device prints it");
+            None
+        });
+        let verify = section.get("verify").and_then(|field| {
+            let verify = key(&field)?;
+            if signed::is_verifying_key(&verify) {
+                return Some(verify);
+            }
+            field.fault(WEAK, "ask the device for its own: antedate keygen mqtt --device prints it");
+            None
+        });
         let publish = section.get("publish").and_then(|field| field.boolean()).unwrap_or(true);
         section.finish();
         let Some(name) = name else { continue };
         if members.iter().any(|other| other.name == name) {
             field.fault(format!("the name \"{name}\" is used twice"), "give each member a name of its own");
         }
-        members.push(Member { name, public, publish });
+        members.push(Member { name, public, publish, verify });
     }
     members
 }

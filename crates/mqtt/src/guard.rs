@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use antedate_channel::mqtt::rotation::{self, Rotation, RotationError};
+use antedate_channel::mqtt::signed::SignedPlace;
 use antedate_channel::mqtt::{Dropped, Group, Material, Opened, PayloadTemplate, PublishError, Publisher};
 use antedate_host::clock::Moment;
 use antedate_host::fault::Fault;
@@ -14,6 +15,9 @@ use antedate_host::fault::Fault;
 use crate::file::{Device, GroupFile};
 use crate::manage;
 use crate::store::{Store, Stored};
+
+mod readers;
+pub use readers::Bound;
 
 /// All groups of a client.
 #[derive(Debug)]
@@ -114,6 +118,8 @@ pub enum SealError {
     NoGroup(String),
     /// The group has no key yet.
     NoKey(String),
+    /// The topic is signed, and there is no device key to sign with.
+    NoSigner(String),
     /// The publisher has no name.
     NoName,
     /// There is no state directory for sequence numbers.
@@ -136,6 +142,9 @@ impl fmt::Display for SealError {
                 f,
                 "the group {group:?} has no key here yet: no rotation message for this device is retained"
             ),
+            Self::NoSigner(topic) => {
+                write!(f, "messages of {topic:?} are signed, and there is no device's key to sign with")
+            }
             Self::NoName => f.write_str("there is no publisher's name"),
             Self::NoState => {
                 f.write_str("there is no state directory, so nobody knows which sequence numbers were used")
@@ -155,6 +164,7 @@ impl SealError {
             Self::NoKey(_) => {
                 "let the manager call antedate mqtt rotate, with this device among the group's members"
             }
+            Self::NoSigner(_) => "name the device file with --device",
             Self::NoName => "name the publisher with --publisher, or its device file with --device",
             Self::NoState => "name it with --state, and make it once with antedate mqtt init",
             Self::State(_) => "",
@@ -214,6 +224,18 @@ impl Guard {
     /// [`SealError`].
     pub fn seal(&mut self, topic: &str, payload: &[u8], out: &mut Vec<u8>) -> Result<(u32, u64), SealError> {
         let dated = self.max_age(topic).is_some();
+        if let Some(group) = self.signed(topic) {
+            let device = self.device.as_ref().ok_or_else(|| SealError::NoSigner(topic.to_owned()))?;
+            let secret = device.signing();
+            let publisher = self.publisher(topic)?;
+            let (epoch, name) = (publisher.head().epoch, publisher.head().publisher.clone());
+            let sign = |sequence| {
+                let place = SignedPlace { group: &group, topic, publisher: &name, epoch, sequence };
+                place.sign(&secret, payload)
+            };
+            let sealed = publisher.seal_made(dated.then(now), topic, sign, out);
+            return sealed.map(|number| (epoch, number)).map_err(|error| seal_error(publisher, error));
+        }
         let publisher = self.publisher(topic)?;
         let epoch = publisher.head().epoch;
         let sealed = match dated {
@@ -230,8 +252,8 @@ impl Guard {
     /// # Errors
     /// [`SealError`].
     pub fn antedate(&mut self, template: &PayloadTemplate) -> Result<(), SealError> {
-        if self.max_age(template.topic()).is_some() {
-            // The time is not known before.
+        if self.max_age(template.topic()).is_some() || self.signed(template.topic()).is_some() {
+            // The time is not known before, and a signature is of the whole payload.
             return Ok(());
         }
         let publisher = self.publisher(template.topic())?;
@@ -253,7 +275,7 @@ impl Guard {
         values: &[&[u8]],
         out: &mut Vec<u8>,
     ) -> Result<(u32, u64), SealError> {
-        if self.max_age(template.topic()).is_some() {
+        if self.max_age(template.topic()).is_some() || self.signed(template.topic()).is_some() {
             return self.seal(template.topic(), &template.fill(values), out);
         }
         let publisher = self.publisher(template.topic())?;
@@ -273,6 +295,12 @@ impl Guard {
     /// The seconds after which a message of a topic is refused. The group that covers it says so.
     fn max_age(&mut self, topic: &str) -> Option<u32> {
         self.groups.iter_mut().find_map(|one| one.covers(topic).then(|| one.file.max_age(topic)))?
+    }
+
+    /// The name of the group that demands signatures on a topic.
+    fn signed(&mut self, topic: &str) -> Option<String> {
+        let one = self.groups.iter_mut().find_map(|one| one.covers(topic).then_some(one))?;
+        one.file.is_signed(topic).then(|| one.file.group.clone())
     }
 
     fn publisher(&mut self, topic: &str) -> Result<&mut Publisher<Stored>, SealError> {
@@ -296,8 +324,7 @@ impl Guard {
     pub fn open(&mut self, topic: &str, message: &[u8], out: &mut Vec<u8>) -> Verdict {
         out.clear();
         self.retire();
-        let listening = self.device.is_some();
-        if let Some(at) = self.groups.iter().position(|one| listening && one.file.rotation_topic == topic) {
+        if let Some(at) = self.rotates(topic) {
             return self.rotate(at, message);
         }
         let Some(one) = self.groups.iter_mut().find_map(|one| one.covers(topic).then_some(one)) else {
@@ -305,6 +332,14 @@ impl Guard {
             return Verdict::Plain;
         };
         let store = self.store.as_ref();
+        // Verified before the number counts: a member could use up another's.
+        if one.file.is_signed(topic) {
+            let peeked = one.group.peek_from(topic, message, out, lowest(store, &one.epoch_keys, topic));
+            if let Err(refusal) = peeked.and_then(|opened| verified(&one.file, topic, &opened, out)) {
+                out.clear();
+                return Verdict::Refused(refusal);
+            }
+        }
         match one.group.open_from(topic, message, out, lowest(store, &one.epoch_keys, topic)) {
             Ok(opened) => {
                 // A stale message was received as well: its number is used.
@@ -313,7 +348,8 @@ impl Guard {
                     one.unwritten.insert(place, opened.clone());
                     one.unwritten_messages += 1;
                 }
-                match fresh(one.file.max_age(topic), opened.time) {
+                let verified = verified(&one.file, topic, &opened, out);
+                match verified.and_then(|()| fresh(one.file.max_age(topic), opened.time)) {
                     Ok(()) => Verdict::Opened(opened),
                     Err(refusal) => {
                         out.clear();
@@ -323,6 +359,12 @@ impl Guard {
             }
             Err(refusal) => Verdict::Refused(refusal),
         }
+    }
+
+    /// The group with this rotation topic.
+    fn rotates(&self, topic: &str) -> Option<usize> {
+        let listening = self.device.is_some();
+        self.groups.iter().position(|one| listening && one.file.rotation_topic == topic)
     }
 
     /// Checks whether [`open`](Self::open) would open a message. The message does not count as
@@ -335,8 +377,10 @@ impl Guard {
         let Some(one) = self.groups.iter_mut().find_map(|one| one.covers(topic).then_some(one)) else {
             return Ok(());
         };
-        let opened =
-            one.group.check_from(topic, message, lowest(self.store.as_ref(), &one.epoch_keys, topic))?;
+        let mut payload = Vec::new();
+        let lowest = lowest(self.store.as_ref(), &one.epoch_keys, topic);
+        let opened = one.group.peek_from(topic, message, &mut payload, lowest)?;
+        verified(&one.file, topic, &opened, &mut payload)?;
         fresh(one.file.max_age(topic), opened.time)
     }
 
@@ -501,6 +545,12 @@ impl Guard {
         }
     }
 
+    /// Whether there is a publisher's name.
+    #[must_use]
+    pub const fn has_name(&self) -> bool {
+        self.publisher.is_some()
+    }
+
     /// Whether every group has a key.
     #[must_use]
     pub fn has_keys(&self) -> bool {
@@ -592,6 +642,21 @@ fn fresh(max_age: Option<u32>, time: Option<u32>) -> Result<(), Dropped> {
     let Some(max_age) = max_age else { return Ok(()) };
     let age = i64::from(now()) - i64::from(time.ok_or(Dropped::Undated)?);
     if age.unsigned_abs() > max_age.into() { Err(Dropped::Stale { age, max_age }) } else { Ok(()) }
+}
+
+/// Takes the signature of a signed topic's payload away, once it is verified.
+fn verified(file: &GroupFile, topic: &str, opened: &Opened, payload: &mut Vec<u8>) -> Result<(), Dropped> {
+    if !file.is_signed(topic) {
+        return Ok(());
+    }
+    let Opened { publisher, epoch, sequence, .. } = opened;
+    let place = SignedPlace { group: &file.group, topic, publisher, epoch: *epoch, sequence: *sequence };
+    let range = file.verify_key(publisher).and_then(|key| place.verify(key, payload));
+    let range = range
+        .ok_or_else(|| Dropped::Unsigned { publisher: String::from_utf8_lossy(publisher).into_owned() })?;
+    payload.truncate(range.end);
+    payload.drain(..range.start);
+    Ok(())
 }
 
 /// The lowest acceptable number of a publisher on a topic.

@@ -48,6 +48,7 @@ pub fn new_group(
         algorithm,
         topics,
         max_ages: Vec::new(),
+        signed: Vec::new(),
         rotation_topic: format!("antedate/keys/{name}"),
         manager: signing.as_ref().map(|secret| rotation::manager_public(secret)),
         signing,

@@ -27,7 +27,12 @@ fn again(device: &Device) -> Device {
 
 /// The manager of a group of these devices.
 fn group(directory: &Path, devices: &[&Device]) -> Manager {
-    let member = |one: &&Device| Member { name: one.name.clone(), public: Some(one.public()), publish: true };
+    let member = |one: &&Device| Member {
+        name: one.name.clone(),
+        public: Some(one.public()),
+        publish: true,
+        verify: None,
+    };
     let members = devices.iter().map(member).collect();
     let group =
         manage::new_group("line4", Algorithm::A128Gcm, vec!["plant/#".into()], members).expect("a group");

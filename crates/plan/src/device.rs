@@ -161,6 +161,9 @@ pub struct Device {
     /// bytes of RAM
     #[serde(default)]
     pub ram: Option<u64>,
+    /// its operating system; none if messages need no time there
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stack: Option<Stack>,
     /// AES-128-CCM_8
     #[serde(rename = "aes-128-ccm-8", default)]
     pub ccm8: Option<Costs>,
@@ -193,6 +196,9 @@ impl Device {
         if !self.cpu_mw.is_finite() || self.cpu_mw < 0.0 {
             return Some("cpu_mw: must be 0 or more".into());
         }
+        if let Some(why) = self.stack.as_ref().and_then(Stack::fault) {
+            return Some(why);
+        }
         let mut any = false;
         for cipher in Cipher::ALL {
             let Some(Costs { seal, prepare, online, antedated, single, step }) = self.costs(cipher) else {
@@ -221,6 +227,30 @@ impl Device {
     #[must_use]
     pub fn ms(&self, counts: f64) -> f64 {
         counts / self.counts_per_us / 1000.0
+    }
+}
+
+/// Measured delays of an operating system, in us: pairs of a share of packets and the delay within
+/// which they pass. The last pair has the share 1.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Stack {
+    /// from the application's call to the link
+    pub send_us: Vec<(f64, f64)>,
+    /// from the link to the woken application
+    pub receive_us: Vec<(f64, f64)>,
+}
+
+impl Stack {
+    /// Send path and receive path of a share of packets, in us.
+    #[must_use]
+    pub fn at(&self, share: f64) -> [f64; 2] {
+        [&self.send_us, &self.receive_us].map(|known| crate::bearer::at_quantile(known, share))
+    }
+
+    fn fault(&self) -> Option<String> {
+        crate::bearer::delays_fault("stack: send_us", &self.send_us, 1.0)
+            .or_else(|| crate::bearer::delays_fault("stack: receive_us", &self.receive_us, 1.0))
     }
 }
 
@@ -282,6 +312,7 @@ pub fn all() -> Vec<Device> {
                 counts_per_us,
                 cpu_mw,
                 ram: Some(ram),
+                stack: None,
                 ccm8: ccm8.cloned(),
                 gcm: gcm.cloned(),
                 chacha: chacha.cloned(),

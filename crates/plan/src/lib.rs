@@ -5,7 +5,8 @@
 //! - [`device`]: the cost of sealing on a device, prepared and unprepared,
 //! - [`bearer`]: the transit time of a packet,
 //! - [`schedule`]: preparations beside a device's other work,
-//! - [`budget`]: all of these together: margin, breakdown, limit, advice.
+//! - [`budget`]: all of these together: margin, breakdown, limit,
+//! - [`advice`]: the changes with which late messages meet their deadlines.
 //!
 //! For MQTT on motes: [`publish`], with frames, round trips, CPU share and power.
 //!
@@ -21,6 +22,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod advice;
 pub mod bearer;
 pub mod budget;
 pub mod counts;

@@ -3,6 +3,7 @@
 
 use serde::Serialize;
 
+use crate::bearer::Tsch;
 use crate::energy::{self, DAY_MS};
 use crate::platform::Platform;
 use crate::strategy::{Costs, Strategy, before, operations};
@@ -19,6 +20,28 @@ pub struct Flow {
     pub cells: u32,
     /// hops from its source to its sink
     pub hops: u32,
+    /// slot offsets of each hop's cells, if known; `cells` is then the fewest of a hop
+    pub schedule: Vec<Vec<u32>>,
+}
+
+impl Flow {
+    /// A flow whose cells may lie anywhere in the slotframe.
+    #[must_use]
+    pub const fn new(name: String, cells: u32, hops: u32) -> Self {
+        Self { name, cells, hops, schedule: Vec::new() }
+    }
+
+    /// A flow with a schedule.
+    #[must_use]
+    pub fn scheduled(name: String, schedule: Vec<Vec<u32>>) -> Self {
+        let cells = schedule.iter().map(Vec::len).min().unwrap_or_default() as u32;
+        Self { name, cells, hops: schedule.len() as u32, schedule }
+    }
+
+    /// The bearer of the flow's messages.
+    fn bearer(&self, slots: u32) -> Tsch {
+        Tsch { schedule: self.schedule.clone(), ..Tsch::new(slots, self.cells, self.hops) }
+    }
 }
 
 /// The question.
@@ -43,8 +66,8 @@ pub struct FlowAnswer {
     pub name: String,
     /// the largest rate, in bit/s
     pub rate: f64,
-    /// milliseconds from source to sink without losses and with unordered cells: on each hop a wait
-    /// for the next cell, and a slot
+    /// the longest time from source to sink without losses, in ms: with the schedule's cells, or with
+    /// cells that may lie anywhere
     pub latency_ms: f64,
     /// joules a day and hop, both ends together, if every cell carries a full frame
     pub joules_a_day: f64,
@@ -89,6 +112,8 @@ pub enum ScenarioError {
     Slots,
     /// a flow without cells or hops, or with more cells than there are slots
     Flow(String),
+    /// a schedule whose slot offsets do not rise, or are not in the slotframe
+    Schedule(String),
 }
 
 impl core::fmt::Display for ScenarioError {
@@ -98,6 +123,12 @@ impl core::fmt::Display for ScenarioError {
             Self::Slots => f.write_str("slots: a slotframe has one at least"),
             Self::Flow(name) => {
                 write!(f, "flow {name}: needs a hop and a cell, and all hops' cells must fit the slotframe")
+            }
+            Self::Schedule(name) => {
+                write!(
+                    f,
+                    "flow {name}: schedule lists for each hop its cells' slot offsets, rising, below the slotframe's"
+                )
             }
         }
     }
@@ -115,9 +146,13 @@ pub fn answer(platform: &Platform, costs: &Costs, scenario: &Scenario) -> Result
     if *slots == 0 {
         return Err(ScenarioError::Slots);
     }
-    for Flow { name, cells, hops } in flows {
+    for flow in flows {
+        let Flow { name, cells, hops, .. } = flow;
         if *cells == 0 || *hops == 0 || u64::from(*cells) * u64::from(*hops) > u64::from(*slots) {
             return Err(ScenarioError::Flow(name.clone()));
+        }
+        if flow.bearer(*slots).fault().is_some() {
+            return Err(ScenarioError::Schedule(name.clone()));
         }
     }
     let operations = operations(platform, costs, *level, *strategy, *antedated);
@@ -130,12 +165,10 @@ pub fn answer(platform: &Platform, costs: &Costs, scenario: &Scenario) -> Result
         .iter()
         .map(|flow| {
             let cells = f64::from(flow.cells);
-            // The worst wait: the cell has just gone by.
-            let hop = slotframe_ms / cells + slot.duration;
             FlowAnswer {
                 name: flow.name.clone(),
                 rate: largest_rate(flow.cells, *slots, bits, slot.duration),
-                latency_ms: hop * f64::from(flow.hops),
+                latency_ms: flow.bearer(*slots).slots_of(1) * slot.duration,
                 joules_a_day: full * 1e-6 * cells * DAY_MS / slotframe_ms,
                 idle_joules_a_day: idle * 1e-6 * cells * DAY_MS / slotframe_ms,
             }
@@ -186,7 +219,7 @@ mod tests {
     }
 
     fn scenario(antedated: bool) -> Scenario {
-        let flows = vec![Flow { name: "valve".into(), cells: 2, hops: 3 }];
+        let flows = vec![Flow::new("valve".into(), 2, 3)];
         Scenario { level: 5, strategy: Strategy::Software, antedated, slots: 101, flows }
     }
 
@@ -208,6 +241,20 @@ mod tests {
             let none = shortest(platform.tx_offset, platform.tx_ack_delay, &Operations::default());
             assert!(ahead.slot.duration > none.duration);
         }
+    }
+
+    #[test]
+    fn flow_waits_for_its_own_cells() {
+        let latency = |flow| {
+            let scenario = Scenario { flows: vec![flow], ..scenario(true) };
+            let answer = answer(&CC2538, &costs(), &scenario).expect("an answer");
+            answer.flows[0].latency_ms / answer.slot.duration
+        };
+        // Two adjacent cells: 100 slots to the next, and its own. On further hops it may follow at
+        // once.
+        assert!((latency(Flow::new("valve".into(), 2, 3)) - 301.0).abs() < 1e-6);
+        let ordered = Flow::scheduled("valve".into(), vec![vec![0, 50], vec![1, 51], vec![2, 52]]);
+        assert!((latency(ordered) - 54.0).abs() < 1e-6);
     }
 
     #[test]
@@ -234,5 +281,7 @@ mod tests {
         assert_eq!(ask(|s| s.slots = 0), Err(ScenarioError::Slots));
         assert_eq!(ask(|s| s.flows[0].cells = 34), Err(ScenarioError::Flow("valve".into())));
         assert_eq!(ask(|s| s.flows[0].hops = 0), Err(ScenarioError::Flow("valve".into())));
+        let beyond = ask(|s| s.flows[0] = Flow::scheduled("valve".into(), vec![vec![101]]));
+        assert_eq!(beyond, Err(ScenarioError::Schedule("valve".into())));
     }
 }

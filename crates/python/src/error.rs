@@ -51,6 +51,7 @@ pub(crate) fn unsealed(error: &SealError) -> PyErr {
     // The program's remedies name its options.
     let remedy = match error {
         SealError::NoGroup(_) => "name its group file in keys",
+        SealError::NoSigner(_) => "name the device file with device=",
         SealError::NoName => "name the publisher with publisher=, or its device file with device=",
         SealError::NoState => "name it with state=, and make it once with antedate.create_state",
         other => other.remedy(),
@@ -58,7 +59,7 @@ pub(crate) fn unsealed(error: &SealError) -> PyErr {
     let made = match error {
         SealError::NoGroup(_) => NoGroupError::new_err(text),
         SealError::NoKey(_) => NoKeyError::new_err(text),
-        SealError::NoName | SealError::NoState => ConfigurationError::new_err(text),
+        SealError::NoName | SealError::NoState | SealError::NoSigner(_) => ConfigurationError::new_err(text),
         SealError::State(fault) => return state(fault),
         SealError::Payload(_) => PayloadError::new_err(text),
     };

@@ -17,6 +17,8 @@
 //!   MAC footer   2     FCS                             `fcs`
 //! ```
 //!
+//! The nonce of a secured frame is in [`nonce`].
+//!
 //! [`Frame::parse`] splits a frame without its FCS in place, into the authenticated and the
 //! encrypted part. [`Header::emit`] writes a header.
 //!
@@ -34,14 +36,18 @@
 
 mod address;
 mod addressing;
+pub mod advertisement;
 mod beacon;
+pub mod capability;
 pub mod capture;
 mod control;
 mod error;
 mod fcs;
 mod frame;
 pub mod ie;
+pub mod nonce;
 mod security;
+pub mod sixtop;
 
 #[cfg(test)]
 mod tests;

@@ -5,7 +5,7 @@
 //! tolerance. [`Message`] is a whole message. It is read strictly and written with a layout that
 //! does not depend on its values, so that late values always have the same places.
 
-mod ber;
+pub(crate) mod ber;
 mod data;
 mod pdu;
 #[cfg(test)]

@@ -12,7 +12,8 @@
 //! - [`macsec`]: the SecTAG of IEEE 802.1AE, with the reasons to refuse one,
 //! - [`mka`]: the messages of MACsec Key Agreement (IEEE 802.1X),
 //! - traffic between machines: [`profinet`] (cyclic data of RT class 1, alarms, connections over
-//!   [`dcerpc`]), [`dcp`] (names and addresses of Profinet), [`goose`], [`lldp`], [`arp`],
+//!   [`dcerpc`]), [`dcp`] (names and addresses of Profinet), [`goose`] (and [`routed`] over UDP),
+//!   [`lldp`], [`arp`],
 //! - messages with a layout that does not depend on their values, for templates: [`goose`],
 //!   [`ppmp`] (over [`json`]), [`sparkplug`], [`modbus`], and [`template`], which finds the
 //!   changing bytes in examples,
@@ -20,6 +21,7 @@
 //! - radio frames of sensors: [`dot15d4`], the MAC frames of IEEE 802.15.4,
 //! - UDP devices: [`dtls`], the records and the handshake messages of DTLS 1.2,
 //! - MQTT: [`mqtt`], the envelope of a protected payload,
+//! - clocks: [`ptp`], the messages of IEEE 1588 and IEEE 802.1AS,
 //! - offloads of network cards, for completing a checksum or cutting a super-frame: [`ipv4`],
 //!   [`ipv6`], [`tcp`], [`udp`], [`checksum`],
 //! - Ethernet over IP networks: [`vxlan`], and [`wireguard`] around it.
@@ -59,6 +61,9 @@ pub mod mqtt;
 pub mod ppmp;
 pub mod profinet;
 pub mod ring;
+pub mod ptp;
+pub mod routed;
+pub mod sampled;
 pub mod sparkplug;
 pub mod tcp;
 pub mod template;

@@ -3,18 +3,21 @@
 
 use crate::{AAD, Counter, LONGEST, Mote, Wrong, cost, is_payload, nonce_of, payload, report, right};
 use antedate_aead::{
-    AesCcm, BlockCipher, Front, FrontSlot, Key, Nonce, Prepared, PreparedFront, SealedFront, Sealer, Slot,
-    Tag,
+    AesCcm, BlockCipher, Expected, Front, FrontSlot, Key, Nonce, Opener, Prepared, PreparedFront,
+    SealedFront, Sealer, Slot, Tag,
 };
 use core::hint::black_box;
 use core::mem::size_of;
 
 /// Sizes of the peers and of hiller2018.
-const SIZES: [usize; 8] = [16, 48, 64, 80, 112, 200, 240, 1000];
+const SIZES: [usize; 9] = [16, 48, 50, 64, 80, 112, 200, 240, 1000];
 
 /// Sizes and fronts: last block new, all new, and hiller2018's templates.
-const FRONTS: [(usize, usize); 17] = [
+const FRONTS: [(usize, usize); 20] = [
     (16, 0),
+    (50, 0),
+    (50, 48),
+    (200, 48),
     (64, 48),
     (112, 0),
     (112, 16),
@@ -104,7 +107,45 @@ fn unmodified<M: Mote, A: BlockCipher>(size: usize) -> Result<(), Wrong> {
     let nonce = Nonce::assume_unique(black_box(nonce_of(1)));
     let (cost, same) = cost!(M, one_shot(&key, nonce, &mut data[..black_box(size)]));
     report::<M>("ccm8", &[size], "seal", cost);
-    right(same == tag)
+    right(same == tag)?;
+    opened::<M, A>(&key, &mut data[..size], &tag)
+}
+
+/// An application's calls; never inlined.
+#[inline(never)]
+fn open<A: BlockCipher>(key: &Key<Ccm8<A>>, data: &mut [u8], tag: &[u8; 8]) -> bool {
+    key.open_in_place(nonce_of(1), &AAD, data, tag).is_ok()
+}
+
+#[inline(never)]
+fn open_expected<A: BlockCipher>(
+    expected: Expected<'_, Ccm8<A>, LONGEST>,
+    data: &mut [u8],
+    tag: &[u8; 8],
+) -> bool {
+    expected.open_in_place(&AAD, data, tag).is_ok()
+}
+
+/// The receiver's side: without preparation, and with prepared key stream.
+#[inline(never)]
+fn opened<M: Mote, A: BlockCipher>(
+    key: &Key<Ccm8<A>>,
+    data: &mut [u8],
+    tag: &Tag<[u8; 8]>,
+) -> Result<(), Wrong> {
+    let size = data.len();
+    let (cost, genuine) = cost!(M, open(key, black_box(&mut *data), tag.as_bytes()));
+    report::<M>("ccm8", &[size], "open", cost);
+    right(genuine && is_payload(data))?;
+    let again = key.seal_in_place(Nonce::assume_unique(nonce_of(1)), &AAD, data);
+    right(again == *tag)?;
+    let opener = Opener::new(self::key::<A>()?, nonce_of);
+    let mut slot = Slot::<Ccm8<A>, LONGEST>::new();
+    let mut expected = opener.expect(1, &mut slot);
+    expected.step(1 + size.div_ceil(16) as u32);
+    let (cost, genuine) = cost!(M, open_expected(expected, black_box(&mut *data), tag.as_bytes()));
+    report::<M>("ccm8", &[size], "open-online", cost);
+    right(genuine && is_payload(data))
 }
 
 /// The cipher prepared except for the bytes after the front.

@@ -2,6 +2,7 @@
 //! clause 18).
 
 mod configured;
+mod routed;
 
 use super::python;
 use crate::daemon::Pair;
@@ -160,9 +161,12 @@ fn with_ours(python: &Path) -> Result<String, String> {
         return Err(format!("of libiec61850's messages came:\n{output}"));
     }
     let configured = configured::run(python)?;
+    let routed = routed::run(python)?;
     for space in ["publisher", "subscriber"] {
         net::ip(&["netns", "del", space])?;
     }
     let (ours, theirs) = (messages.len(), theirs.len());
-    Ok(format!("{ours} protected ones read by libiec61850, {theirs} of its read by ours; {configured}"))
+    Ok(format!(
+        "{ours} protected ones read by libiec61850, {theirs} of its read by ours; {configured}; {routed}"
+    ))
 }

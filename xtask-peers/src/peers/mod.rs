@@ -15,6 +15,7 @@ use xtask::shell::{Run, build_antedate, cache, program};
 
 mod dot15d4;
 mod dtls;
+mod eap_tls;
 mod goose;
 mod iperf3;
 mod kernel_macsec;
@@ -23,6 +24,7 @@ mod kernel_wireguard;
 mod kernel_wpan;
 mod key_rotation;
 mod l2tp;
+mod linuxptp;
 mod mqtt;
 mod package;
 mod ppmp;
@@ -50,7 +52,7 @@ pub(crate) struct Peer {
 }
 
 /// All peers, quick ones first.
-pub(crate) const PEERS: [Peer; 21] = [
+pub(crate) const PEERS: [Peer; 23] = [
     Peer {
         name: "scapy",
         about: "scapy's MACsecSA opens our frames, and we open its",
@@ -134,6 +136,20 @@ pub(crate) const PEERS: [Peer; 21] = [
         limit: 240,
         prepare: profinet::prepare,
         run: profinet::run,
+    },
+    Peer {
+        name: "linuxptp",
+        about: "linuxptp keeps time through two loaded gateways, beside bridges and gateways without correction",
+        limit: 300,
+        prepare: linuxptp::prepare,
+        run: linuxptp::run,
+    },
+    Peer {
+        name: "eap-tls",
+        about: "hostapd and wpa_supplicant authenticate two gateways by certificates, which get the CAK of it",
+        limit: 180,
+        prepare: eap_tls::prepare,
+        run: eap_tls::run,
     },
     Peer {
         name: "wireguard-go",

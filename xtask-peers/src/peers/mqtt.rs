@@ -2,6 +2,7 @@
 //! directions, forged, repeated, after kills. Then the Python package, in the programs of the book.
 
 mod brokers;
+mod node;
 
 use super::python;
 use std::ffi::OsStr;
@@ -23,7 +24,9 @@ pub(crate) fn prepare() -> Result<(), Stop> {
     // In the product's profile, so that the two share what they compile.
     cargo().args(["build", "--locked", "--profile", &profile(), "--package", PLUGIN]).bounded(600)?;
     install_wheel(&python)?;
+    sparkplug()?;
     brokers::prepare()?;
+    node::prepare()?;
     // Checks the layouts that the plugin assumes against Mosquitto's own headers.
     program("cc")
         .args(["-std=c11", "-Wall", "-Werror", "-fsyntax-only"])
@@ -47,6 +50,11 @@ fn python() -> Result<PathBuf, String> {
     )
 }
 
+/// The environment of the Sparkplug library, which needs paho-mqtt 1.
+fn sparkplug() -> Result<PathBuf, String> {
+    python::environment("sparkplug", &["paho-mqtt==1.6.1", "pysparkplug==0.6.1"])
+}
+
 /// Builds the wheel of the Python package, as its users do, and installs it.
 fn install_wheel(python: &Path) -> Result<(), String> {
     let wheels = cache("peers")?.join("wheels");
@@ -67,17 +75,23 @@ pub(crate) fn run() -> StepResult {
     let chapter = root().join("docs/src/mqtt-applications.md");
     judge("applications", &[chapter.as_ref()], 120)?;
     judge("options", &[], 60)?;
+    judge("proxy", &[], 120)?;
+    judge_in(&sparkplug()?, "sparkplug", &[], 60)?;
     judge("backlog", &["2000".as_ref()], 120)?;
     let others = brokers::all()?;
     judge("brokers", &others.iter().map(OsStr::new).collect::<Vec<_>>(), 120)?;
     let done = format!(
-        "Mosquitto and {} other brokers, paho-mqtt over 3.1.1 and 5, pycose both ways; kills of all three; the Python package",
+        "Mosquitto and {} other brokers, paho-mqtt over 3.1.1 and 5, pycose both ways; kills of all three; the Python package; the proxy with paho-mqtt and pysparkplug",
         others.len()
     );
-    match brokers::missing(&others)[..] {
-        [] => Ok(done),
+    let mut missing = brokers::missing(&others);
+    if !node::run()? {
+        missing.push("mqtt.js and Node-RED");
+    }
+    match missing[..] {
+        [] => Ok(format!("{done}; the Node package with mqtt.js and in Node-RED")),
         ref missing => Err(Stop::Skipped(format!(
-            "brokers that cannot be fetched here: {}; all else passed: {done}",
+            "partners that cannot be fetched here: {}; all else passed: {done}",
             missing.join(", ")
         ))),
     }
@@ -91,10 +105,14 @@ pub(crate) fn run_long() -> StepResult {
 
 /// Runs a script with a directory of its own. Its last line is the verdict.
 fn judge(name: &str, words: &[&OsStr], seconds: u64) -> Result<(), String> {
+    judge_in(&python()?, name, words, seconds)
+}
+
+fn judge_in(python: &Path, name: &str, words: &[&OsStr], seconds: u64) -> Result<(), String> {
     let work = cache("peers")?.join(format!("mqtt-{name}"));
     let _ = fs::remove_dir_all(&work);
     fs::create_dir_all(&work).map_err(|e| e.to_string())?;
-    let mut script = program(python()?);
+    let mut script = program(python);
     script.arg(python::script(&format!("mqtt/{name}.py"))).arg(antedate()).arg(&work).args(words);
     let said = script.read(seconds)?;
     print!("{said}");

@@ -7,6 +7,8 @@ use crate::place;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
 use xtask::report::{StepResult, Stop};
 use xtask::shell::{Background, Run, antedate, program, until};
 
@@ -44,19 +46,24 @@ pub(crate) fn run() -> StepResult {
     Ok(notes.join("; "))
 }
 
-/// dumpcap on `eth0` of a namespace.
+/// dumpcap in a namespace.
 pub(super) struct Capture {
     process: Background,
     file: PathBuf,
 }
 
 impl Capture {
+    /// On `eth0`.
     pub(super) fn start(space: &str) -> Result<Self, String> {
+        Self::on(space, "eth0")
+    }
+
+    pub(super) fn on(space: &str, interface: &str) -> Result<Self, String> {
         let dir = place::run()?;
         let file = dir.join(format!("{space}.pcap"));
         // dumpcap, because tcpdump changes to another user, which a user namespace lacks.
         let mut command = net::inside(space, "dumpcap");
-        command.args(["-q", "-P", "-i", "eth0", "-w"]).arg(&file);
+        command.args(["-q", "-P", "-i", interface, "-w"]).arg(&file);
         let mut process = command.background(&dir.join(format!("dumpcap-{space}.log")))?;
         until("dumpcap", 10.0, || match process.alive() {
             Err(e) => Some(Err(e)),
@@ -67,6 +74,8 @@ impl Capture {
 
     /// Ends it. Returns its file.
     pub(super) fn stop(self) -> Result<PathBuf, String> {
+        // It reads its ring a few times a second, and not once more at the end.
+        thread::sleep(Duration::from_millis(600));
         self.process.stop(5)?;
         Ok(self.file)
     }

@@ -1,6 +1,6 @@
 //! The C library of this machine as others install it: static, shared, for pkg-config and CMake.
 
-use super::{Aes, Arguments, Sizes, compile, header_of, write};
+use super::{Aes, Arguments, Sizes, compile, headers, write};
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -10,6 +10,11 @@ use xtask::shell::{DEMO, Run, cache, program, root};
 
 /// The version of the interface: it changes when programs must be compiled again.
 const INTERFACE: &str = "0";
+/// The examples of frames and records, and lines of a shell that send three through each.
+const LAYERS: [(&str, &str); 2] = [
+    ("tsch_node", "\"$1\" report 3 | \"$1\" sink"),
+    ("dtls_records", "printf 'a\\nb\\nc\\n' | \"$1\" protect | \"$1\" open"),
+];
 /// The libraries below a static one.
 const BELOW: &str = "-lpthread -ldl -lm";
 
@@ -21,10 +26,8 @@ pub(super) fn install(arguments: &Arguments, features: &str, out: &Path) -> Resu
     let flags = [format!("-Clink-arg=-Wl,-soname,{soname}")];
     let library = compile(arguments, features, "staticlib,cdylib", "libantedate_capi.a", &flags)?;
     let sizes = Sizes::read(&library)?;
-    let header = root().join("crates/capi/include/antedate.h");
-    let header = fs::read_to_string(&header).map_err(|e| format!("{}: {e}", header.display()))?;
     // A shared library may need more for its contexts one day: programs keep the header's reserve.
-    write(&out.join("include/antedate.h"), header_of(&header, sizes.capacity, None)?.as_bytes())?;
+    headers(out, sizes.capacity, None)?;
     copy(&library, &lib.join("libantedate.a"))?;
     let file = format!("libantedate.so.{version}");
     copy(&library.with_extension("so"), &lib.join(&file))?;
@@ -84,7 +87,7 @@ pub(crate) fn check() -> StepResult {
     let arguments = Arguments {
         target: None,
         // Those of the examples: all would take a minute to compile.
-        suite: ["aes-128-gcm", "ccm-star-64"].map(String::from).to_vec(),
+        suite: ["aes-128-gcm", "ccm-star-64", "ccm"].map(String::from).to_vec(),
         aes: Aes::Bitslice,
         capacity: None,
         out: Some(out),
@@ -103,6 +106,13 @@ pub(crate) fn check() -> StepResult {
     program("cmake").arg("--build").arg(&built).bounded(60)?;
     for kind in ["", "_static"] {
         report(&built.join(format!("sensor{kind}")), &built.join(format!("receiver{kind}")))?;
+        for (example, line) in LAYERS {
+            let mut shell = Command::new("sh");
+            let said = shell.args(["-c", line, "sh"]).arg(built.join(format!("{example}{kind}"))).read(10)?;
+            if said.lines().count() != 3 {
+                return Err(format!("{example}{kind}: {said:?} of 3 messages arrived").into());
+            }
+        }
     }
     for kind in ["--shared", "--static"] {
         let words = package(&out, kind)?;
@@ -115,7 +125,9 @@ pub(crate) fn check() -> StepResult {
         };
         report(&example("sensor")?, &example("receiver")?)?;
     }
-    Ok("static and shared, by CMake and by pkg-config".to_string())
+    super::modules::check(&folder, &out)?;
+    let modules = "modules for Contiki-NG, RIOT and Zephyr without their trees";
+    Ok(format!("static and shared, by CMake and by pkg-config; {modules}"))
 }
 
 fn define(name: &str, path: &Path) -> String {

@@ -1,6 +1,7 @@
 //! `cargo xtask capi`: the C library, and the header that fits it.
 
 mod install;
+mod modules;
 
 pub(crate) use install::check;
 
@@ -93,6 +94,8 @@ impl Arguments {
         let mut features: Vec<&str> = SUITES.iter().filter(chosen).map(|(_, feature)| *feature).collect();
         features.sort_unstable();
         features.dedup();
+        // A program that calls nothing of them links nothing of them.
+        features.extend(["dot15d4", "dtls"]);
         if !self.is_bare() {
             features.push("std");
         }
@@ -154,13 +157,11 @@ pub(crate) fn build(arguments: &Arguments) -> Result<PathBuf, String> {
     if sizes.capacity != arguments.capacity() {
         return Err(format!("{}: it was built for another capacity", library.display()));
     }
-    let header = root().join("crates/capi/include/antedate.h");
-    let header = fs::read_to_string(&header).map_err(|e| format!("{}: {e}", header.display()))?;
-    let exact = arguments.is_bare().then_some(&sizes);
-    write(&out.join("include/antedate.h"), header_of(&header, arguments.capacity(), exact)?.as_bytes())?;
+    headers(&out, arguments.capacity(), arguments.is_bare().then_some(&sizes))?;
     let bytes = fs::read(&library).map_err(|e| format!("{}: {e}", library.display()))?;
     write(&out.join("lib/libantedate.a"), &bytes)?;
     println!("contexts: a sealer of {} bytes, an opener of {}", sizes.sealer, sizes.opener);
+    println!("frames of 802.15.4: a key of {} bytes, a slot of {}", sizes.frame_key, sizes.frame_slot);
     Ok(out)
 }
 
@@ -200,11 +201,30 @@ fn write(path: &Path, bytes: &[u8]) -> Result<(), String> {
     fs::write(path, bytes).map_err(fault)
 }
 
+/// Headers that are installed as they are.
+const LAYERS: [&str; 2] = ["antedate_dot15d4.h", "antedate_dtls.h"];
+
+/// Writes the headers, that of the engine with the library's numbers.
+fn headers(out: &Path, capacity: usize, exact: Option<&Sizes>) -> Result<(), String> {
+    let read = |name: &str| {
+        let path = root().join("crates/capi/include").join(name);
+        fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))
+    };
+    let own = header_of(&read("antedate.h")?, capacity, exact)?;
+    write(&out.join("include/antedate.h"), own.as_bytes())?;
+    for name in LAYERS {
+        write(&out.join("include").join(name), read(name)?.as_bytes())?;
+    }
+    Ok(())
+}
+
 /// The sizes of a library's contexts.
 struct Sizes {
     capacity: usize,
     sealer: usize,
     opener: usize,
+    frame_key: usize,
+    frame_slot: usize,
 }
 
 impl Sizes {
@@ -212,11 +232,13 @@ impl Sizes {
     fn read(library: &Path) -> Result<Self, String> {
         let bytes = fs::read(library).map_err(|e| format!("{}: {e}", library.display()))?;
         let at = bytes.windows(BUILD.len()).position(|window| window == BUILD.as_bytes());
-        let text = at.and_then(|at| bytes.get(at..at + 67)).map(String::from_utf8_lossy);
+        let text = at.and_then(|at| bytes.get(at..at + 105)).map(String::from_utf8_lossy);
         let numbers =
             text.as_deref().unwrap_or_default().split([' ', ',']).filter_map(|word| word.parse().ok());
         match numbers.collect::<Vec<usize>>()[..] {
-            [capacity, sealer, opener] => Ok(Self { capacity, sealer, opener }),
+            [capacity, sealer, opener, frame_key, frame_slot] => {
+                Ok(Self { capacity, sealer, opener, frame_key, frame_slot })
+            }
             _ => Err(format!("{}: no sizes in it", library.display())),
         }
     }
@@ -229,8 +251,12 @@ fn header_of(header: &str, capacity: usize, exact: Option<&Sizes>) -> Result<Str
         "#if defined(ANTEDATE_CAPACITY) && ANTEDATE_CAPACITY != {capacity}\n#error \"the library was built with the capacity \
          {capacity}\"\n#endif\n#undef ANTEDATE_CAPACITY\n#define ANTEDATE_CAPACITY {capacity}\n"
     );
-    if let Some(Sizes { sealer, opener, .. }) = exact {
-        own += &format!("#define ANTEDATE_SEALER_BYTES {sealer}\n#define ANTEDATE_OPENER_BYTES {opener}\n");
+    if let Some(Sizes { sealer, opener, frame_key, frame_slot, .. }) = exact {
+        for (name, bytes) in
+            [("SEALER", sealer), ("OPENER", opener), ("DOT15D4_KEY", frame_key), ("DOT15D4_SLOT", frame_slot)]
+        {
+            own += &format!("#define ANTEDATE_{name}_BYTES {bytes}\n");
+        }
     }
     match header.split_once(PLACE) {
         Some((before, after)) => Ok(format!("{before}{own}{after}")),
@@ -256,10 +282,14 @@ mod tests {
     #[test]
     fn mote_has_one_suite_and_its_aes() {
         let mote = read(&["--target", "thumbv7m-none-eabi", "--suite", "ccm", "--aes", "table"]);
-        assert_eq!(mote.features().as_deref(), Ok(&["aes-128-ccm-8", "table-aes-1k"][..]));
+        assert_eq!(mote.features().as_deref(), Ok(&["aes-128-ccm-8", "dot15d4", "dtls", "table-aes-1k"][..]));
         assert_eq!((mote.is_bare(), mote.capacity()), (true, 128));
         let host = read(&[]);
-        assert_eq!(host.features().map(|features| features.len()), Ok(13), "twelve suites and std");
+        assert_eq!(
+            host.features().map(|features| features.len()),
+            Ok(15),
+            "twelve suites, two layers and std"
+        );
         assert_eq!((host.is_bare(), host.capacity()), (false, 1536));
     }
 
@@ -278,9 +308,9 @@ mod tests {
     #[test]
     fn header_has_the_sizes_of_the_library() {
         let header = fs::read_to_string(root().join("crates/capi/include/antedate.h")).expect("is there");
-        let sizes = Sizes { capacity: 128, sealer: 592, opener: 568 };
+        let sizes = Sizes { capacity: 128, sealer: 592, opener: 568, frame_key: 216, frame_slot: 392 };
         let exact = header_of(&header, 128, Some(&sizes)).expect("replaced");
-        for line in ["CAPACITY 128", "SEALER_BYTES 592", "OPENER_BYTES 568"] {
+        for line in ["CAPACITY 128", "SEALER_BYTES 592", "OPENER_BYTES 568", "DOT15D4_SLOT_BYTES 392"] {
             assert!(exact.contains(&format!("#define ANTEDATE_{line}\n")), "{line}");
         }
         assert!(header_of("another", 128, None).is_err());

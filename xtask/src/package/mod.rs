@@ -17,6 +17,8 @@ use tree::{PROGRAM, Tree};
 
 /// The verbs of a packaged program. `lab` and `plan` are for a desk, and a third of its size.
 const FEATURES: &str = "dtls,mqtt,pages";
+/// The folder of the motes' programs, where `antedate lab motes` looks for them.
+const MOTES: &str = "usr/share/antedate";
 /// The most octets of a stripped program in a release.
 const SIZE_MAX: u64 = 9_000_000;
 
@@ -52,7 +54,8 @@ const MACHINES: [Machine; 2] = [
 Examples:
   cargo xtask package                                       amd64: a Debian package and a tarball
   cargo xtask package --target aarch64-unknown-linux-gnu    arm64
-  cargo xtask package --profile dev                         a quick build, to try the package")]
+  cargo xtask package --profile dev                         a quick build, to try the package
+  cargo xtask package --lab                                 with all experiments: `antedate lab motes`")]
 pub struct Arguments {
     /// The machine; may be given several times
     #[arg(long, value_name = "TARGET", default_value = MACHINES[0].target, value_parser = targets())]
@@ -60,19 +63,23 @@ pub struct Arguments {
     /// Cargo's profile
     #[arg(long, default_value = RELEASE)]
     profile: String,
+    /// With the experiments, the planner and the programs of the motes; in target/package-lab
+    #[arg(long)]
+    pub lab: bool,
 }
 
 fn targets() -> clap::builder::PossibleValuesParser {
     clap::builder::PossibleValuesParser::new(MACHINES.iter().map(|machine| machine.target))
 }
 
-/// Makes the packages of all targets. False if a program of a release is too large.
-pub fn main(arguments: &Arguments) -> Result<bool, String> {
+/// Makes the packages of all targets: with all verbs if there is an archive of the motes' programs. False
+/// if a program of a release is too large.
+pub fn main(arguments: &Arguments, motes: Option<&Path>) -> Result<bool, String> {
     let mut fits = true;
     for machine in MACHINES.iter().filter(|machine| arguments.target.iter().any(|t| t == machine.target)) {
-        let built = machine.build(&arguments.profile)?;
-        let (version, folder) = (version()?, cache("package")?);
-        let tree = machine.tree(&built, &folder)?;
+        let built = machine.build(&arguments.profile, motes.is_some())?;
+        let (version, folder) = (version()?, cache(if motes.is_some() { "package-lab" } else { "package" })?);
+        let tree = machine.tree(&built, &folder, motes)?;
         let tarball = folder.join(format!("antedate-{version}-{}.tar.gz", machine.target));
         tree.tar(&format!("antedate-{version}"), &tarball)?;
         let deb = deb::pack(&tree, &version, machine.debian, "xz", &folder)?;
@@ -82,7 +89,7 @@ pub fn main(arguments: &Arguments) -> Result<bool, String> {
         }
         let size = tree.size_of(PROGRAM)?;
         println!("the stripped program: {size} octets");
-        if arguments.profile == RELEASE && size > SIZE_MAX {
+        if arguments.profile == RELEASE && motes.is_none() && size > SIZE_MAX {
             println!("more than {SIZE_MAX}: see what grew (nm --size-sort)");
             fits = false;
         }
@@ -96,13 +103,13 @@ pub fn of_tests(version: &str, folder: &Path) -> Result<PathBuf, String> {
     let own = |machine: &&Machine| machine.target.starts_with(ARCH);
     let machine = MACHINES.iter().find(own).ok_or_else(|| format!("no package for {ARCH}"))?;
     // It runs here, without an emulator.
-    let tree = Machine { cross: None, ..*machine }.tree(&antedate_of(TESTS), folder)?;
+    let tree = Machine { cross: None, ..*machine }.tree(&antedate_of(TESTS), folder, None)?;
     deb::pack(&tree, version, machine.debian, "none", folder)
 }
 
 impl Machine {
     /// Builds the program, beside other builds: with other verbs than theirs.
-    fn build(&self, profile: &str) -> Result<PathBuf, String> {
+    fn build(&self, profile: &str, lab: bool) -> Result<PathBuf, String> {
         self.ready()?;
         let mut command = match self.cross {
             Some(cross) => cross.cargo("build"),
@@ -114,7 +121,10 @@ impl Machine {
             }
         };
         command.args(["--profile", profile, "--package", "antedate"]);
-        command.args(["--no-default-features", "--features", FEATURES]).echoed(1800)?;
+        if !lab {
+            command.args(["--no-default-features", "--features", FEATURES]);
+        }
+        command.echoed(1800)?;
         let profile = if profile == TESTS { "debug" } else { profile };
         Ok(target().join("cross").join(self.target).join(profile).join("antedate"))
     }
@@ -144,12 +154,15 @@ impl Machine {
     }
 
     /// The tree of a built program.
-    fn tree(&self, binary: &Path, folder: &Path) -> Result<Tree, String> {
+    fn tree(&self, binary: &Path, folder: &Path, motes: Option<&Path>) -> Result<Tree, String> {
         let mut tree = Tree::new(&folder.join("tree"))?;
         tree.program(&format!("{}strip", self.tools), binary)?;
         let pages = tree.place.join("usr");
         self.runs(binary).arg("pages").arg(pages).read(60)?;
         tree.rest()?;
+        if let Some(motes) = motes {
+            tree.copy(motes, MOTES)?;
+        }
         Ok(tree)
     }
 }

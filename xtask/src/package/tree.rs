@@ -106,7 +106,7 @@ impl Tree {
         mode(&to, 0o644)
     }
 
-    fn copy(&self, file: &Path, folder: &str) -> Result<(), String> {
+    pub(super) fn copy(&self, file: &Path, folder: &str) -> Result<(), String> {
         let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         self.copy_as(file, &format!("{folder}/{name}"))
     }

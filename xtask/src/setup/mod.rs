@@ -97,6 +97,24 @@ const NEEDS: &[Need] = &[
         purposes: &[Test, Peers, Bench],
     },
     Need {
+        sign: Program("ptp4l"),
+        package: "linuxptp",
+        why: "PTP through the gateways",
+        purposes: &[Test, Peers],
+    },
+    Need {
+        sign: Program("hostapd"),
+        package: "hostapd",
+        why: "an authenticator for the gateways",
+        purposes: &[Test, Peers],
+    },
+    Need {
+        sign: Program("wpa_supplicant"),
+        package: "wpasupplicant",
+        why: "a supplicant for the gateways",
+        purposes: &[Test, Peers],
+    },
+    Need {
         sign: Program("ping"),
         package: "iputils-ping",
         why: "reachability between peers",

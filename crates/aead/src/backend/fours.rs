@@ -36,6 +36,7 @@ impl Aes {
     }
 
     /// Encrypts one block.
+    #[cfg(not(target_pointer_width = "32"))]
     #[inline]
     pub(crate) fn encrypt_one(&self, block: &mut [u8; 16]) {
         match self {
@@ -50,6 +51,7 @@ impl Aes {
     }
 
     /// Encrypts any number of blocks.
+    #[cfg(not(target_pointer_width = "32"))]
     pub(crate) fn encrypt_all(&self, blocks: &mut [[u8; 16]]) {
         match self {
             Self::Sliced(aes) => {

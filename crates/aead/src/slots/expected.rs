@@ -37,6 +37,17 @@ impl<S: Suite, F: Fn(u64) -> S::NonceBytes> Opener<S, F> {
     ) -> Result<(), AuthenticationError> {
         self.key.open((self.nonce_of)(number), aad, src, dst, tag)
     }
+
+    /// As [`open`](Self::open), in place.
+    pub fn open_in_place(
+        &self,
+        number: u64,
+        aad: &[u8],
+        buffer: &mut [u8],
+        tag: &S::TagBytes,
+    ) -> Result<(), AuthenticationError> {
+        self.key.open_in_place((self.nonce_of)(number), aad, buffer, tag)
+    }
 }
 
 impl<S: Suite, F: Fn(u64) -> S::NonceBytes> fmt::Debug for Opener<S, F> {

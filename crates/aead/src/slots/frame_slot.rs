@@ -445,10 +445,36 @@ impl<const CAP: usize, const STREAM: usize, const LENGTHS: usize> FrameSlot<CAP,
         mic: &[u8],
         out: &mut [u8],
     ) -> Result<(), AuthenticationError> {
-        let aes = &key.inner;
+        if out.len() != frame.len() {
+            return Err(AuthenticationError);
+        }
+        out.copy_from_slice(frame);
+        self.open_in_place(key, out, mic)
+    }
+
+    /// As [`open`](Self::open), in place. Any error leaves zeros in `frame`.
+    pub fn open_in_place<A: BlockCipher, const TAG: usize>(
+        &mut self,
+        key: &Key<AesCcm<A, NONCE, TAG>>,
+        frame: &mut [u8],
+        mic: &[u8],
+    ) -> Result<(), AuthenticationError> {
+        let opened = self.decrypt_and_verify(&key.inner, frame, mic);
+        if opened.is_err() {
+            wipe(frame);
+        }
+        opened
+    }
+
+    fn decrypt_and_verify<A: BlockCipher>(
+        &mut self,
+        aes: &A,
+        frame: &mut [u8],
+        mic: &[u8],
+    ) -> Result<(), AuthenticationError> {
         let open = self.open_len(frame.len());
         let private = frame.len().checked_sub(open).ok_or(AuthenticationError)?;
-        let fits = self.named && mic.len() == usize::from(self.mic) && out.len() == frame.len();
+        let fits = self.named && mic.len() == usize::from(self.mic);
         if !fits || self.sealed || open == 0 || private > STREAM {
             return Err(AuthenticationError);
         }
@@ -467,16 +493,14 @@ impl<const CAP: usize, const STREAM: usize, const LENGTHS: usize> FrameSlot<CAP,
             chain.begin(aes, &self.nonce, usize::from(self.mic), open, private);
             chain
         };
-        out.copy_from_slice(frame);
-        xor(&mut out[open..], &self.stream);
+        xor(&mut frame[open..], &self.stream);
         let from = usize::from(chain.taken);
-        chain.absorb_all(aes, &out[from..], open);
+        chain.absorb_all(aes, &frame[from..], open);
         let mut expected = [0; 16];
         self.finish(aes, &chain, &mut expected[..usize::from(self.mic)]);
         let mut received = [0; 16];
         received[..mic.len()].copy_from_slice(mic);
         if !expected.same(&received) {
-            wipe(out);
             return Err(AuthenticationError);
         }
         self.named = false;

@@ -1,13 +1,15 @@
 //! AES (FIPS 197) as a block cipher, on any backend.
 
-use crate::{
-    Backend, BlockCipher,
-    backend::{fours::Aes, portable::aes::RoundKeys},
-};
+#[cfg(target_pointer_width = "32")]
+use crate::backend::portable::aes_pairs::Aes as Pairs;
+#[cfg(not(target_pointer_width = "32"))]
+use crate::backend::{fours::Aes, portable::aes::RoundKeys};
+use crate::{Backend, BlockCipher};
 #[cfg(target_arch = "x86_64")]
 use crate::{backend::x86::ccm as x86, suites::block_cipher::Kernels};
 
 /// An expanded key.
+#[cfg(not(target_pointer_width = "32"))]
 #[allow(clippy::large_enum_variant, reason = "a key stays where it was made")]
 enum Expanded<const R: usize> {
     Portable(Aes),
@@ -15,6 +17,7 @@ enum Expanded<const R: usize> {
     X86(x86::Key<R>),
 }
 
+#[cfg(not(target_pointer_width = "32"))]
 impl<const R: usize> Expanded<R> {
     fn new(key: &[u8], backend: Backend) -> Self {
         let round_keys = RoundKeys::expand(key);
@@ -42,6 +45,7 @@ impl<const R: usize> Expanded<R> {
     }
 }
 
+#[cfg(not(target_pointer_width = "32"))]
 macro_rules! aes {
     ($name:ident, $bits:literal, $bytes:literal, $rounds:literal) => {
         #[doc = concat!("AES with a key of ", $bits, " bits.")]
@@ -74,6 +78,45 @@ macro_rules! aes {
                     Expanded::Portable(_) => Kernels::None,
                     Expanded::X86(key) => Kernels::$name(key),
                 }
+            }
+        }
+
+        impl core::fmt::Debug for $name {
+            fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+                f.write_str(concat!(stringify!($name), "(..)"))
+            }
+        }
+    };
+}
+
+#[cfg(target_pointer_width = "32")]
+macro_rules! aes {
+    ($name:ident, $bits:literal, $bytes:literal, $rounds:literal) => {
+        #[doc = concat!("AES with a key of ", $bits, " bits.")]
+        pub struct $name(Pairs<{ $rounds + 1 }>);
+
+        impl BlockCipher for $name {
+            const KEY_LEN: usize = $bytes;
+            const UNIT: usize = 32;
+
+            fn new(key: &[u8]) -> Self {
+                Self::select(key, Backend::detect())
+            }
+
+            fn encrypt(&self, block: &mut [u8; 16]) {
+                self.0.encrypt_one(block);
+            }
+
+            fn encrypt_two(&self, first: &mut [u8; 16], second: &mut [u8; 16]) {
+                self.0.encrypt(first, second);
+            }
+
+            fn encrypt_all(&self, blocks: &mut [[u8; 16]]) {
+                self.0.encrypt_all(blocks);
+            }
+
+            fn select(key: &[u8], _: Backend) -> Self {
+                Self(Pairs::new(key))
             }
         }
 

@@ -52,6 +52,12 @@ pub trait BlockCipher: Sized + 'static {
     /// Encrypts one block.
     fn encrypt(&self, block: &mut [u8; 16]);
 
+    /// Encrypts two blocks.
+    fn encrypt_two(&self, first: &mut [u8; 16], second: &mut [u8; 16]) {
+        self.encrypt(first);
+        self.encrypt(second);
+    }
+
     /// Encrypts several blocks.
     fn encrypt_all(&self, blocks: &mut [[u8; 16]]) {
         blocks.iter_mut().for_each(|block| self.encrypt(block));

@@ -99,6 +99,57 @@ impl fmt::Debug for Unverified<'_> {
     }
 }
 
+/// A message whose front is encrypted. Its IV is spent: dropping it wipes what was written.
+#[must_use]
+pub struct Begun<'k, 'd, const ROUNDS: usize> {
+    key: &'k TwoWay<ROUNDS>,
+    chain: [u8; 16],
+    dst: &'d mut [u8],
+    /// Bytes of the message so far.
+    front: usize,
+}
+
+impl<const ROUNDS: usize> Begun<'_, '_, ROUNDS> {
+    /// Bytes of the front that were encrypted ahead.
+    pub const fn ready(&self) -> usize {
+        self.front - self.front % 16
+    }
+
+    /// Pads and encrypts the message with this rest, and returns the bytes of the ciphertext.
+    ///
+    /// # Errors
+    ///
+    /// [`CbcError::Short`] if the ciphertext does not fit. The destination is wiped then.
+    pub fn finish(mut self, rest: &[u8]) -> Result<usize, CbcError> {
+        let (ready, len) = (self.ready(), self.front + rest.len());
+        let (needed, given) = (ciphertext_len(len), self.dst.len());
+        let Some(new) = self.dst.get_mut(ready..needed) else {
+            return Err(CbcError::Short { needed, given });
+        };
+        let (message, padding) = new.split_at_mut(len - ready);
+        message[self.front - ready..].copy_from_slice(rest);
+        padding.fill(padding.len() as u8);
+        self.key.encrypt_chain(&mut self.chain, new.as_chunks_mut().0);
+        self.front = 0;
+        Ok(needed)
+    }
+}
+
+impl<const ROUNDS: usize> Drop for Begun<'_, '_, ROUNDS> {
+    fn drop(&mut self) {
+        wipe(&mut self.chain);
+        if let Some(front) = self.dst.get_mut(..self.front) {
+            wipe(front);
+        }
+    }
+}
+
+impl<const ROUNDS: usize> fmt::Debug for Begun<'_, '_, ROUNDS> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Begun({} bytes)", self.front)
+    }
+}
+
 /// Length of the ciphertext of a message: one to sixteen bytes more.
 pub const fn ciphertext_len(plaintext: usize) -> usize {
     plaintext - plaintext % 16 + 16
@@ -148,6 +199,34 @@ macro_rules! cbc {
                 let mut chain = iv.0;
                 self.0.encrypt_chain(&mut chain, dst.as_chunks_mut().0);
                 Ok(needed)
+            }
+
+            /// Encrypts the whole blocks of a message's front, before the rest is known (a template,
+            /// hiller2018 section IV-B). `dst` takes the message of any length.
+            ///
+            /// ```
+            #[doc = concat!("# use antedate_aead::unauthenticated::{", stringify!($name), ", Iv};")]
+            #[doc = concat!("# let cbc = ", stringify!($name), "::new(&[7; ", $bytes, "]);")]
+            /// let (iv, mut sealed) = ([0x3c; 16], [0; 48]);
+            /// let iv = Iv::assume_unpredictable(iv);
+            /// let begun = cbc.begin(iv, b"a header of the device, then ", &mut sealed)?;
+            /// // The reading is there.
+            /// assert_eq!(begun.finish(b"21.5")?, 48);
+            /// # Ok::<(), antedate_aead::unauthenticated::CbcError>(())
+            /// ```
+            pub fn begin<'k, 'd>(
+                &'k self,
+                iv: Iv,
+                front: &[u8],
+                dst: &'d mut [u8],
+            ) -> Result<Begun<'k, 'd, $rounds>, CbcError> {
+                let (needed, given) = (ciphertext_len(front.len()), dst.len());
+                let place = dst.get_mut(..front.len()).filter(|_| needed <= given);
+                let place = place.ok_or(CbcError::Short { needed, given })?;
+                place.copy_from_slice(front);
+                let mut chain = iv.0;
+                self.0.encrypt_chain(&mut chain, place.as_chunks_mut().0);
+                Ok(Begun { key: &self.0, chain, dst, front: front.len() })
             }
 
             /// Decrypts `src` into `dst`, which has at least the length of `src`, and removes the

@@ -99,6 +99,17 @@ impl<A: BlockCipher, const NONCE: usize, const TAG: usize> Key<AesCcm<A, NONCE, 
     ) -> Result<(), AuthenticationError> {
         open_buffers::<AesCcm<A, NONCE, OTHER>>(&self.inner, &nonce, aad, Buffers::apart(src, dst), tag)
     }
+
+    /// As [`open_in_place`](Self::open_in_place), with a tag of `OTHER` bytes.
+    pub fn open_in_place_with<const OTHER: usize>(
+        &self,
+        nonce: [u8; NONCE],
+        aad: &[u8],
+        buffer: &mut [u8],
+        tag: &[u8; OTHER],
+    ) -> Result<(), AuthenticationError> {
+        open_buffers::<AesCcm<A, NONCE, OTHER>>(&self.inner, &nonce, aad, Buffers::InPlace(buffer), tag)
+    }
 }
 
 impl<A: BlockCipher, const NONCE: usize, const TAG: usize> Suite for AesCcm<A, NONCE, TAG> {
@@ -262,54 +273,55 @@ impl<A: BlockCipher, const NONCE: usize, const TAG: usize> AesCcm<A, NONCE, TAG>
         *mac
     }
 
-    /// Processes the payload with the given key stream, or makes it on the way.
-    fn payload(
-        key: &A,
-        mac: &mut [u8; 16],
-        counter: &mut [u8; 16],
-        stream: Option<&[u8]>,
-        data: &mut [u8],
-        seal: bool,
-    ) {
-        // A prepared stream covers the payload by whole blocks.
-        let mut pads = stream.map(|stream| stream.as_chunks::<16>().0.iter());
-        let Block(made) = &mut Block([0; 16]);
+    /// Processes the payload with a key stream that covers it by whole blocks.
+    fn payload(key: &A, mac: &mut [u8; 16], stream: &[u8], data: &mut [u8], seal: bool) {
+        let mut pads = stream.as_chunks::<16>().0.iter();
         for chunk in data.chunks_mut(16) {
-            let pad = match pads.as_mut() {
-                Some(pads) => pads.next().unwrap_or(&[0; 16]),
-                None => {
-                    count(counter);
-                    *made = *counter;
-                    key.encrypt(made);
-                    &*made
-                }
-            };
-            if let Ok(block) = <&mut [u8; 16]>::try_from(&mut *chunk) {
-                if seal {
-                    xor_in(mac, block);
-                    xor_in(block, pad);
-                } else {
-                    xor_in(block, pad);
-                    xor_in(mac, block);
-                }
-            } else {
-                for ((byte, mac), pad) in chunk.iter_mut().zip(mac.iter_mut()).zip(pad) {
-                    let (from, to) = (*byte, *byte ^ pad);
-                    *byte = to;
-                    *mac ^= if seal { from } else { to };
-                }
-            }
+            Self::block(mac, pads.next().unwrap_or(&[0; 16]), chunk, seal);
             key.encrypt(mac);
         }
-        wipe(made);
     }
 
-    fn one_shot<const SEAL: bool>(key: &A, nonce: &[u8; NONCE], aad: &[u8], data: &mut [u8]) -> [u8; TAG] {
+    /// Adds a block of payload to the MAC and encrypts or decrypts it.
+    #[inline]
+    fn block(mac: &mut [u8; 16], pad: &[u8; 16], chunk: &mut [u8], seal: bool) {
+        if let Ok(block) = <&mut [u8; 16]>::try_from(&mut *chunk) {
+            if seal {
+                xor_in(mac, block);
+                xor_in(block, pad);
+            } else {
+                xor_in(block, pad);
+                xor_in(mac, block);
+            }
+        } else {
+            for ((byte, mac), pad) in chunk.iter_mut().zip(mac.iter_mut()).zip(pad) {
+                let (from, to) = (*byte, *byte ^ pad);
+                *byte = to;
+                *mac ^= if seal { from } else { to };
+            }
+        }
+    }
+
+    // Out of line: sealing and opening share it.
+    #[inline(never)]
+    fn one_shot(key: &A, nonce: &[u8; NONCE], aad: &[u8], data: &mut [u8], seal: bool) -> [u8; TAG] {
         let mut mac = Block(Self::beginning(key, nonce, &[aad], data.len()));
         let mut counter = Block(Self::a0(nonce));
-        Self::payload(key, &mut mac.0, &mut counter.0, None, data, SEAL);
-        let mut mask = Block(Self::a0(nonce));
-        key.encrypt(&mut mask.0);
+        let (mut mask, mut pad) = (Block(counter.0), Block([0; 16]));
+        // The MAC of a block and the key stream of the next one are a pair, and so are the mask and
+        // the first of the stream: a cipher may do two blocks at the cost of one.
+        let mut chunks = data.chunks_mut(16);
+        let mut begun = false;
+        loop {
+            let other = if begun { &mut mac.0 } else { &mut mask.0 };
+            let Some(chunk) = chunks.next() else { break key.encrypt(other) };
+            count(&mut counter.0);
+            pad.0 = counter.0;
+            key.encrypt_two(other, &mut pad.0);
+            Self::block(&mut mac.0, &pad.0, chunk, seal);
+            begun = true;
+        }
+        wipe(&mut pad.0);
         xor_in(&mut mac.0, &mask.0);
         cut(&mac.0)
     }
@@ -388,7 +400,7 @@ impl<A: BlockCipher, const NONCE: usize, const TAG: usize> Engine for AesCcm<A, 
             let header = Self::header(nonce, aad.len(), buffers.len());
             with_kernels!(key, key => cut(&key.one_shot::<true>(&header, aad, buffers)));
         }
-        Self::one_shot::<true>(key, nonce, aad, buffers.into_in_place())
+        Self::one_shot(key, nonce, aad, buffers.into_in_place(), true)
     }
 
     #[inline]
@@ -398,7 +410,7 @@ impl<A: BlockCipher, const NONCE: usize, const TAG: usize> Engine for AesCcm<A, 
             let header = Self::header(nonce, aad.len(), buffers.len());
             with_kernels!(key, key => cut(&key.one_shot::<false>(&header, aad, buffers)));
         }
-        Self::one_shot::<false>(key, nonce, aad, buffers.into_in_place())
+        Self::one_shot(key, nonce, aad, buffers.into_in_place(), false)
     }
 
     fn seal_prepared(
@@ -419,7 +431,7 @@ impl<A: BlockCipher, const NONCE: usize, const TAG: usize> Engine for AesCcm<A, 
         }
         let data = buffers.into_in_place();
         let mut mac = Self::beginning(key, nonce, &[aad], data.len());
-        Self::payload(key, &mut mac, &mut [0; 16], Some(stream), data, true);
+        Self::payload(key, &mut mac, stream, data, true);
         wipe(stream);
         *tag = Self::masked(key, mac, once);
     }
@@ -442,7 +454,7 @@ impl<A: BlockCipher, const NONCE: usize, const TAG: usize> Engine for AesCcm<A, 
         }
         let data = buffers.into_in_place();
         let mut mac = Self::beginning(key, nonce, &[aad], data.len());
-        Self::payload(key, &mut mac, &mut [0; 16], Some(stream), data, false);
+        Self::payload(key, &mut mac, stream, data, false);
         *tag = Self::masked(key, mac, once);
     }
 

@@ -182,6 +182,11 @@ impl Numbers {
         if number >= self.next && number < self.limit { Ok(()) } else { Err(Status::CounterError) }
     }
 
+    /// Whether nothing can be sent in a slot and after it.
+    pub(super) fn is_past(&self, asn: Asn) -> bool {
+        asn.number() < self.next || asn.number() >= self.limit
+    }
+
     /// Spends `number`, which was checked, and all below.
     pub(super) fn take(&mut self, number: u64) {
         self.next = self.next.max(number.saturating_add(1));
@@ -301,10 +306,15 @@ impl Keys {
     }
 
     /// The key of a frame to another device.
-    pub(super) fn outgoing(&self, identifier: KeyIdentifier, header: &Header) -> Option<usize> {
+    pub(super) fn outgoing(
+        &self,
+        identifier: KeyIdentifier,
+        header: &Header,
+        peer: Option<&Device>,
+    ) -> Option<usize> {
         let addressing = &header.addressing;
         self.entries.iter().position(|entry| {
-            entry.lookup.fits(identifier, addressing.destination_pan(), addressing.dst, None)
+            entry.lookup.fits(identifier, addressing.destination_pan(), addressing.dst, peer)
         })
     }
 

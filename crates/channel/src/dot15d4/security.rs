@@ -3,6 +3,7 @@
 use alloc::vec::Vec;
 use core::fmt;
 
+use antedate_wire::dot15d4::ie::{Following, PayloadIes};
 use antedate_wire::dot15d4::{
     Address, Asn, ExtendedAddress, FCS_LEN, Frame, FrameType, Header, KeyIdentifier, MAX_FRAME_LEN, PanId,
     SecurityHeader, SecurityLevel, ShortAddress,
@@ -75,6 +76,16 @@ impl Security {
         self.devices.retain(|known| known.extended != device.extended);
         self.devices.reserve_exact(1);
         self.devices.push(device);
+    }
+
+    /// The entry of a device.
+    pub fn device(&self, extended: ExtendedAddress) -> Option<&Device> {
+        self.devices.iter().find(|known| known.extended == extended)
+    }
+
+    /// Takes part in a PAN from now on, with a short address in it.
+    pub const fn set_pan(&mut self, pan: PanId, short: Option<ShortAddress>) {
+        (self.config.pan, self.config.short) = (pan, short);
     }
 
     /// Removes a device. Its accepted numbers are kept, so old frames stay refused if it is added
@@ -193,7 +204,9 @@ impl Security {
         if level == SecurityLevel::Enc && !self.config.enc_without_mic {
             return Err(Status::UnsupportedSecurity);
         }
-        let key = self.keys.outgoing(identifier, &header).ok_or(Status::UnavailableKey)?;
+        let to = &header.addressing;
+        let peer = self.devices.iter().find(|device| device.is(to.destination_pan(), to.dst));
+        let key = self.keys.outgoing(identifier, &header, peer).ok_or(Status::UnavailableKey)?;
         let entry = self.keys.iter().nth(key).ok_or(Status::UnavailableKey)?;
         let (security, number, nonce) = match entry.nonces {
             NonceKind::FrameCounter => {
@@ -268,6 +281,7 @@ impl Security {
         let out = out.get_mut(..len).ok_or(Status::FrameTooLong)?;
         let received = Received { header: frame.header, len, device: accepted.device };
         let Some(key) = accepted.key else {
+            self.check_content(frame, accepted, frame.payload())?;
             out.copy_from_slice(frame.payload());
             return Ok(received);
         };
@@ -290,13 +304,17 @@ impl Security {
         }
     }
 
-    /// Checks after decryption: whether the policy and the key permit the command.
+    /// Checks after decryption: whether payload elements are well-formed, and whether the policy and
+    /// the key permit the command.
     pub(super) fn check_content(
         &self,
         frame: &Frame<'_>,
         accepted: &Accepted,
         payload: &[u8],
     ) -> Result<(), Status> {
+        if frame.following() == Following::PayloadIes {
+            PayloadIes::split(payload)?;
+        }
         if Kind::of(frame)? != Kind::Encrypted {
             return Ok(());
         }

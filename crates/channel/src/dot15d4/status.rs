@@ -72,35 +72,42 @@ impl fmt::Display for Status {
 
 impl core::error::Error for Status {}
 
+/// A count. A mote's wraps after 4 billion: a year of frames without a pause.
+#[cfg(target_pointer_width = "64")]
+pub type Count = u64;
+/// A count. A mote's wraps after 4 billion: a year of frames without a pause.
+#[cfg(not(target_pointer_width = "64"))]
+pub type Count = u32;
+
 /// Counters of one direction. Each frame raises one of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counters {
     /// frames secured, or accepted with security
-    pub secured: u64,
+    pub secured: Count,
     /// frames sent or accepted without security
-    pub unsecured: u64,
+    pub unsecured: Count,
     /// by COUNTER_ERROR
-    pub counter_error: u64,
+    pub counter_error: Count,
     /// by IMPROPER_KEY_TYPE
-    pub improper_key_type: u64,
+    pub improper_key_type: Count,
     /// by IMPROPER_SECURITY_LEVEL
-    pub improper_security_level: u64,
+    pub improper_security_level: Count,
     /// by SECURITY_ERROR
-    pub security_error: u64,
+    pub security_error: Count,
     /// by UNAVAILABLE_DEVICE
-    pub unavailable_device: u64,
+    pub unavailable_device: Count,
     /// by UNAVAILABLE_KEY
-    pub unavailable_key: u64,
+    pub unavailable_key: Count,
     /// by UNAVAILABLE_SECURITY_LEVEL
-    pub unavailable_security_level: u64,
+    pub unavailable_security_level: Count,
     /// by UNSUPPORTED_LEGACY
-    pub unsupported_legacy: u64,
+    pub unsupported_legacy: Count,
     /// by UNSUPPORTED_SECURITY
-    pub unsupported_security: u64,
+    pub unsupported_security: Count,
     /// by FRAME_TOO_LONG
-    pub frame_too_long: u64,
+    pub frame_too_long: Count,
     /// by INVALID_PARAMETER
-    pub invalid_parameter: u64,
+    pub invalid_parameter: Count,
 }
 
 impl Counters {
@@ -122,7 +129,7 @@ impl Counters {
     }
 
     /// Each counter of refusals with the standard's name.
-    pub fn refusals(&self) -> impl Iterator<Item = (&'static str, u64)> + use<> {
+    pub fn refusals(&self) -> impl Iterator<Item = (&'static str, Count)> + use<> {
         [
             ("COUNTER_ERROR", self.counter_error),
             ("IMPROPER_KEY_TYPE", self.improper_key_type),
@@ -140,12 +147,12 @@ impl Counters {
     }
 
     /// All refused frames.
-    pub fn refused(&self) -> u64 {
+    pub fn refused(&self) -> Count {
         self.refusals().map(|(_, count)| count).sum()
     }
 
     /// All accepted frames.
-    pub const fn passed(&self) -> u64 {
+    pub const fn passed(&self) -> Count {
         self.secured + self.unsecured
     }
 }

@@ -4,6 +4,8 @@ mod acks;
 mod commands;
 mod levels;
 mod neighbours;
+#[cfg(feature = "cojp")]
+mod network;
 mod prediction;
 mod rules;
 pub(super) mod setup;

@@ -34,7 +34,7 @@ mod tests;
 pub use node::{Node, NodeConfig};
 #[cfg(test)]
 pub(super) use prepare::preparation_len;
-pub use queue::QueueError;
+pub use queue::{Outgoing, QueueError};
 pub use report::{Action, Delivered, Heard, NodeCounters, Outcome, Reaction, Ticket};
 pub use schedule::{Cell, CellKind, Schedule, ScheduleError, Slotframe};
 pub use timing::Timeslot;

@@ -1,5 +1,6 @@
 //! The extension after the PDU, and the CRC in Reserved2.
 
+use antedate_wire::EtherType;
 use antedate_wire::goose::HEADER_LEN;
 
 /// Octets of the extension.
@@ -75,8 +76,9 @@ pub(super) fn emit(period: &[u8; KEY_LEN], nonce: &[u8; IV_LEN], mac: &[u8; MAC_
 }
 
 /// The CRC of ISO/IEC 13239 over the EtherType and the header up to Reserved2.
-pub(super) fn crc(header: &[u8; HEADER_LEN]) -> u16 {
-    let covered = [0x88, 0xb8].into_iter().chain(header[..HEADER_LEN - 2].iter().copied());
+pub(super) fn crc(ethertype: EtherType, header: &[u8; HEADER_LEN]) -> u16 {
+    let covered =
+        ethertype.number().to_be_bytes().into_iter().chain(header[..HEADER_LEN - 2].iter().copied());
     !covered.fold(0xffff, |crc, octet| {
         (0..8).fold(crc ^ u16::from(octet), |crc, _| if crc & 1 == 1 { crc >> 1 ^ 0x8408 } else { crc >> 1 })
     })
@@ -118,6 +120,6 @@ mod tests {
         };
         assert_eq!(slow(b"123456789"), 0x906e);
         let header = [0x10, 0x00, 0x00, 0x98, 0x00, 0x29, 0xaa, 0xbb];
-        assert_eq!(crc(&header), slow(&[0x88, 0xb8, 0x10, 0x00, 0x00, 0x98, 0x00, 0x29]));
+        assert_eq!(crc(EtherType::Goose, &header), slow(&[0x88, 0xb8, 0x10, 0x00, 0x00, 0x98, 0x00, 0x29]));
     }
 }

@@ -5,11 +5,12 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use antedate_aead::{Hole, Key, NonceSequence, Sparse, Template, TemplateError, TemplatePool};
-use antedate_wire::EthernetAddress;
 use antedate_wire::ethernet::HEADER_LEN as ETHERNET_LEN;
 use antedate_wire::goose::{HEADER_LEN, Message, Value, Values};
+use antedate_wire::routed::{self, Kind};
 use antedate_wire::template::What;
 use antedate_wire::vlan::{TAG_LEN, Tci};
+use antedate_wire::{EtherType, EthernetAddress, sampled};
 
 use super::Form;
 use super::counter::{Counter, nonce};
@@ -45,14 +46,26 @@ impl core::fmt::Display for LayoutError {
 
 impl core::error::Error for LayoutError {}
 
+/// What is around a PDU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Envelope {
+    /// addresses, EtherType and header before it, the extension behind it
+    Ethernet,
+    /// the session header of IEC 61850-90-5 before it, the signature behind it
+    Session,
+}
+
 /// The layout of a control block's frames, and the octets covered by the MAC.
 ///
-/// In this order: destination, source, EtherType, the header with both reserved fields, the
+/// On Ethernet, in this order: destination, source, EtherType, the header with both reserved fields, the
 /// extension up to the IV's length, and in [`Form::Authenticated`] the PDU. VLAN tags are left out,
 /// because bridges change them. The IV is the nonce, and GCM covers it.
 #[derive(Debug, Clone)]
 pub struct Layout {
     form: Form,
+    envelope: Envelope,
+    /// The eight octets before the PDU in the frame.
+    slot: usize,
     /// The VLAN tag, with its TPID.
     tag: Option<[u8; TAG_LEN]>,
     period: [u8; KEY_LEN],
@@ -65,7 +78,15 @@ pub struct Layout {
     /// `timeAllowedToLive` in the frame, the first hole.
     lifetime: Range<usize>,
     /// The other holes in the frame.
-    places: Vec<(What, Range<usize>)>,
+    pub(super) places: Vec<(What, Range<usize>)>,
+}
+
+impl Envelope {
+    /// Late octets of the header.
+    fn late(self) -> impl Iterator<Item = Range<usize>> {
+        let late = (self == Self::Session).then_some([routed::NUMBER, routed::IV]);
+        late.into_iter().flatten()
+    }
 }
 
 impl Layout {
@@ -79,32 +100,94 @@ impl Layout {
         period: KeyPeriod,
     ) -> Result<Self, LayoutError> {
         let mut frame = vec![0; ETHERNET_LEN + message.buffer_len()];
-        frame[..6].copy_from_slice(&destination.0);
-        frame[6..12].copy_from_slice(&source.0);
-        frame[12..14].copy_from_slice(&[0x88, 0xb8]);
+        ethernet(&mut frame, destination, source, EtherType::Goose);
         let mut places = Vec::new();
         let mark = &mut |hole: antedate_wire::template::Hole| {
             places.push((hole.what, ETHERNET_LEN + hole.range.start..ETHERNET_LEN + hole.range.end));
         };
         message.emit(&mut frame[ETHERNET_LEN..], mark).map_err(LayoutError::Message)?;
-        secure_header(&mut frame);
-        places.retain(|(_, range)| !range.is_empty());
+        let lifetime = moved(&message.lifetime_place(), ETHERNET_LEN);
+        Self::ethernet(frame, EtherType::Goose, lifetime, places, form, period)
+    }
 
+    /// The layout of a stream of sampled values, with the source and the data sets of this message.
+    pub fn sampled(
+        destination: EthernetAddress,
+        source: EthernetAddress,
+        message: &sampled::Message<'_>,
+        form: Form,
+        period: KeyPeriod,
+    ) -> Result<Self, LayoutError> {
+        let mut frame = vec![0; ETHERNET_LEN + message.buffer_len()];
+        ethernet(&mut frame, destination, source, EtherType::SampledValues);
+        let mut places = Vec::new();
+        let mark = &mut |hole: antedate_wire::template::Hole| {
+            places.push((hole.what, moved(&hole.range, ETHERNET_LEN)));
+        };
+        message.emit(&mut frame[ETHERNET_LEN..], mark).map_err(LayoutError::Message)?;
+        Self::ethernet(frame, EtherType::SampledValues, 0..0, places, form, period)
+    }
+
+    /// The layout of a written frame with its late places.
+    fn ethernet(
+        mut frame: Vec<u8>,
+        ethertype: EtherType,
+        lifetime: Range<usize>,
+        mut places: Vec<(What, Range<usize>)>,
+        form: Form,
+        period: KeyPeriod,
+    ) -> Result<Self, LayoutError> {
+        secure_header(ethertype, &mut frame);
+        places.retain(|(_, range)| !range.is_empty());
         let period = period.emit();
         let pdu = ETHERNET_LEN + HEADER_LEN;
         let mut aad = Vec::new();
         associated(&mut aad, &[&frame[..pdu]], &period, form, &frame[pdu..]);
         let payload = if form == Form::Encrypted { frame[pdu..].to_vec() } else { Vec::new() };
-        let lifetime = message.lifetime_place();
-        let lifetime = lifetime.start + ETHERNET_LEN..lifetime.end + ETHERNET_LEN;
         let holes = core::iter::once(&lifetime)
             .chain(places.iter().map(|(_, range)| range))
+            .filter(|range| !range.is_empty())
             .map(|range| match form {
                 Form::Encrypted => Hole::Payload(range.start - pdu..range.end - pdu),
                 Form::Authenticated => Hole::Aad(range.start + KEY_LEN..range.end + KEY_LEN),
             })
             .collect();
-        let layout = Self { form, tag: None, period, frame, aad, payload, holes, lifetime, places };
+        let (envelope, slot) = (Envelope::Ethernet, ETHERNET_LEN);
+        let layout =
+            Self { form, envelope, slot, tag: None, period, frame, aad, payload, holes, lifetime, places };
+        layout.template().map_err(LayoutError::Template)?;
+        Ok(layout)
+    }
+
+    /// The layout of routed messages ([`routed`]), which are encrypted. The IV and the number of the
+    /// datagram are late octets of the header, since each message has its own.
+    pub fn routed(message: &Message<'_>, period: KeyPeriod) -> Result<Self, LayoutError> {
+        // The message is written with its header of Ethernet, of which the element takes the place.
+        let slot = routed::HEADER_LEN + routed::ELEMENT_LEN - HEADER_LEN;
+        let mut frame = vec![0; slot + message.buffer_len()];
+        let mut places = Vec::new();
+        let mark =
+            &mut |hole: antedate_wire::template::Hole| places.push((hole.what, moved(&hole.range, slot)));
+        message.emit(&mut frame[slot..], mark).map_err(LayoutError::Message)?;
+        places.retain(|(_, range)| !range.is_empty());
+        let pdu = frame.len() - slot - HEADER_LEN;
+        let element =
+            routed::Element { kind: Kind::Goose, simulation: message.simulation, appid: message.appid };
+        let (head, payload) = frame.split_at_mut(routed::HEADER_LEN);
+        element.emit(pdu, payload).map_err(LayoutError::Message)?;
+        let KeyPeriod { key, since, minutes_left } = period;
+        let header = routed::Header { kind: Kind::Goose, number: 0, since, minutes_left, key, iv: [0; 12] };
+        header.emit(payload.len(), head).map_err(LayoutError::Message)?;
+
+        let (aad, payload) = (head.to_vec(), payload.to_vec());
+        let lifetime = moved(&message.lifetime_place(), slot);
+        let late = core::iter::once(&lifetime).chain(places.iter().map(|(_, range)| range));
+        let late =
+            late.map(|range| Hole::Payload(range.start - routed::HEADER_LEN..range.end - routed::HEADER_LEN));
+        let holes = [routed::NUMBER, routed::IV].map(Hole::Aad).into_iter().chain(late).collect();
+        let (form, envelope, period) = (Form::Encrypted, Envelope::Session, period.emit());
+        let layout =
+            Self { form, envelope, slot, tag: None, period, frame, aad, payload, holes, lifetime, places };
         layout.template().map_err(LayoutError::Template)?;
         Ok(layout)
     }
@@ -123,21 +206,37 @@ impl Layout {
 
     /// Octets of a frame, the extension included.
     pub fn frame_len(&self) -> usize {
-        self.frame.len() + EXTENSION_LEN + self.tag.map_or(0, |tag| tag.len())
+        let behind = match self.envelope {
+            Envelope::Ethernet => EXTENSION_LEN + self.tag.map_or(0, |tag| tag.len()),
+            Envelope::Session => routed::SIGNATURE_LEN,
+        };
+        self.frame.len() + behind
     }
 
     /// Octets of a frame that are known before an event.
     pub fn known_len(&self) -> usize {
-        let late = self.places.iter().map(|(_, range)| range.clone());
+        let late = self.places.iter().map(|(_, range)| range.clone()).chain(self.envelope.late());
         antedate_wire::template::known(self.frame.len(), late.chain([self.lifetime.clone()]))
     }
 }
 
+/// Writes the header of Ethernet.
+fn ethernet(frame: &mut [u8], destination: EthernetAddress, source: EthernetAddress, ethertype: EtherType) {
+    frame[..6].copy_from_slice(&destination.0);
+    frame[6..12].copy_from_slice(&source.0);
+    frame[12..14].copy_from_slice(&ethertype.number().to_be_bytes());
+}
+
+/// A range of a message in its frame.
+const fn moved(range: &Range<usize>, by: usize) -> Range<usize> {
+    range.start + by..range.end + by
+}
+
 /// Announces the extension in Reserved1, and writes the CRC to Reserved2.
-fn secure_header(frame: &mut [u8]) {
+fn secure_header(ethertype: EtherType, frame: &mut [u8]) {
     if let Some(header) = frame[ETHERNET_LEN..].first_chunk_mut::<HEADER_LEN>() {
         header[5] = EXTENSION_LEN as u8;
-        let crc = extension::crc(header);
+        let crc = extension::crc(ethertype, header);
         header[6..].copy_from_slice(&crc.to_be_bytes());
     }
 }
@@ -182,9 +281,9 @@ impl core::error::Error for PublishError {}
 /// Publishes the messages of one control block.
 pub struct Publisher<'t, S: Sparse<NonceBytes = [u8; 12], TagBytes = [u8; 16]>> {
     pool: TemplatePool<'t, S, Numbers, 2, CAPACITY, BLOCKS>,
-    layout: &'t Layout,
+    pub(super) layout: &'t Layout,
     /// The last message, before protection.
-    frame: Vec<u8>,
+    pub(super) frame: Vec<u8>,
     /// The message being written.
     next: Vec<u8>,
     /// The holes' contents, concatenated.
@@ -212,7 +311,8 @@ impl<'t, S: Sparse<NonceBytes = [u8; 12], TagBytes = [u8; 16]>> Publisher<'t, S>
         let template = layout.template().map_err(LayoutError::Template)?;
         let pool = TemplatePool::new(key, Numbers(counter), template).map_err(LayoutError::Template)?;
         let values: usize = layout.places.iter().map(|(_, range)| range.len()).sum();
-        let values = layout.lifetime.len() + values;
+        let values =
+            layout.envelope.late().map(|range| range.len()).sum::<usize>() + layout.lifetime.len() + values;
         Ok(Self {
             pool,
             layout,
@@ -254,16 +354,17 @@ impl<'t, S: Sparse<NonceBytes = [u8; 12], TagBytes = [u8; 16]>> Publisher<'t, S>
             return Err(PublishError::Buffer);
         }
         let model = &self.layout.frame[..];
-        let read = Message::parse(&model[ETHERNET_LEN..]).map_err(|_| PublishError::Values)?;
+        let slot = self.layout.slot;
+        let read = Message::parse_pdu(0, &model[slot + HEADER_LEN..]).map_err(|_| PublishError::Values)?;
         // State 0 is not used (IEC 61850-8-1, 18.1.2.5).
         let st_num = self.st_num.checked_add(1).unwrap_or(1);
         let message = Message { t, st_num, sq_num: 0, all_data: Values::Given(values), ..read };
         let mut places = self.layout.places.iter();
         let mut same = true;
-        let written = &mut self.next[ETHERNET_LEN..];
+        let written = &mut self.next[slot..];
         let len = message.emit(written, &mut |hole| {
             if !hole.range.is_empty() {
-                let range = hole.range.start + ETHERNET_LEN..hole.range.end + ETHERNET_LEN;
+                let range = moved(&hole.range, slot);
                 same &= places.next() == Some(&(hole.what, range));
             }
         });
@@ -271,8 +372,8 @@ impl<'t, S: Sparse<NonceBytes = [u8; 12], TagBytes = [u8; 16]>> Publisher<'t, S>
             return Err(PublishError::Values);
         }
         self.next[self.layout.lifetime.clone()].copy_from_slice(&lifetime.to_be_bytes());
-        // The header announces the extension.
-        let header = ETHERNET_LEN..ETHERNET_LEN + HEADER_LEN;
+        // What is before the PDU stays.
+        let header = slot..slot + HEADER_LEN;
         self.next[header.clone()].copy_from_slice(&model[header]);
         core::mem::swap(&mut self.frame, &mut self.next);
         match self.seal(out) {
@@ -289,7 +390,7 @@ impl<'t, S: Sparse<NonceBytes = [u8; 12], TagBytes = [u8; 16]>> Publisher<'t, S>
 
     /// Whether the next PDU equals the layout's outside its holes.
     fn alike(&self) -> bool {
-        let (mut at, model) = (ETHERNET_LEN + HEADER_LEN, &self.layout.frame);
+        let (mut at, model) = (self.layout.slot + HEADER_LEN, &self.layout.frame);
         let ends = core::iter::once(self.layout.lifetime.clone())
             .chain(self.layout.places.iter().map(|(_, range)| range.clone()))
             .chain(core::iter::once(model.len()..model.len()));
@@ -323,16 +424,31 @@ impl<'t, S: Sparse<NonceBytes = [u8; 12], TagBytes = [u8; 16]>> Publisher<'t, S>
     }
 
     /// Spends a number on the message.
-    fn seal(&mut self, out: &mut [u8]) -> Result<usize, PublishError> {
-        let Layout { form, tag, period, places, lifetime, .. } = self.layout;
+    pub(super) fn seal(&mut self, out: &mut [u8]) -> Result<usize, PublishError> {
+        let Layout { form, envelope, tag, period, places, lifetime, .. } = self.layout;
+        let sender = self.pool.sequence().0.sender();
+        let prepared = self.pool.next().map_err(PublishError::Number)?;
+        let number = prepared.number();
+        let nonce = nonce(sender, number);
+        if *envelope == Envelope::Session {
+            routed::renumber(&mut self.frame, number as u32, &nonce);
+        }
         let mut values = &mut self.values[..];
-        for range in core::iter::once(lifetime).chain(places.iter().map(|(_, range)| range)) {
+        let late = core::iter::once(lifetime).chain(places.iter().map(|(_, range)| range));
+        for range in envelope.late().chain(late.cloned()) {
             let (here, behind) = values.split_at_mut(range.len());
-            here.copy_from_slice(&self.frame[range.clone()]);
+            here.copy_from_slice(&self.frame[range]);
             values = behind;
         }
-        let prepared = self.pool.next().map_err(PublishError::Number)?;
         let sealed = prepared.seal_joined(&self.values).map_err(|_| PublishError::Values)?;
+        if *envelope == Envelope::Session {
+            let (head, rest) = out.split_at_mut(routed::HEADER_LEN);
+            head.copy_from_slice(&self.frame[..routed::HEADER_LEN]);
+            let ciphertext = sealed.ciphertext();
+            rest[..ciphertext.len()].copy_from_slice(ciphertext);
+            routed::sign(&mut rest[ciphertext.len()..], sealed.tag().as_bytes());
+            return Ok(self.layout.frame_len());
+        }
         let (addresses, rest) = self.frame.split_at(ADDRESSES_LEN);
         out[..ADDRESSES_LEN].copy_from_slice(addresses);
         let mut at = ADDRESSES_LEN;
@@ -346,10 +462,7 @@ impl<'t, S: Sparse<NonceBytes = [u8; 12], TagBytes = [u8; 16]>> Publisher<'t, S>
             let ciphertext = sealed.ciphertext();
             out[len - ciphertext.len()..len].copy_from_slice(ciphertext);
         }
-        let number = sealed.number();
         let tag = sealed.tag();
-        drop(sealed);
-        let nonce = nonce(self.pool.sequence().0.sender(), number);
         out[len..len + EXTENSION_LEN].copy_from_slice(&extension::emit(period, &nonce, tag.as_bytes()));
         Ok(len + EXTENSION_LEN)
     }

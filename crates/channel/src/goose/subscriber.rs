@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 use antedate_aead::{Key, Suite};
 use antedate_wire::goose::{HEADER_LEN, Message, Repr};
-use antedate_wire::{EtherType, VlanTagStack};
+use antedate_wire::{EtherType, VlanTagStack, sampled};
 
 use super::Form;
 use super::counter::{END, nonce};
@@ -64,7 +64,7 @@ pub struct Counters {
 }
 
 impl Counters {
-    fn dropped(&mut self, why: Dropped) {
+    pub(super) fn dropped(&mut self, why: Dropped) {
         let counter = match why {
             Dropped::Malformed => &mut self.malformed,
             Dropped::Unprotected => &mut self.unprotected,
@@ -78,6 +78,15 @@ impl Counters {
         };
         *counter += 1;
     }
+}
+
+/// Counts a result.
+fn counted<T>(counters: &mut Counters, read: Result<T, Dropped>) -> Result<T, Dropped> {
+    match &read {
+        Ok(_) => counters.delivered += 1,
+        Err(why) => counters.dropped(*why),
+    }
+    read
 }
 
 /// The most publishers with one key: their windows are kept.
@@ -138,29 +147,28 @@ impl<S: Suite<NonceBytes = [u8; 12], TagBytes = [u8; 16]>> Subscriber<S> {
     /// Processes a frame from its destination address, with or without VLAN tags. Delivered
     /// messages are authentic and unique. Padding after the extension is ignored.
     pub fn receive(&mut self, frame: &[u8]) -> Result<Message<'_>, Dropped> {
-        match self.open(frame) {
-            Ok((appid, len)) => match Message::parse_pdu(appid, &self.pdu[..len]) {
-                Ok(message) => {
-                    self.counters.delivered += 1;
-                    Ok(message)
-                }
-                Err(_) => {
-                    self.counters.dropped(Dropped::Pdu);
-                    Err(Dropped::Pdu)
-                }
-            },
-            Err(why) => {
-                self.counters.dropped(why);
-                Err(why)
-            }
-        }
+        let opened = self.open(EtherType::Goose, frame);
+        let read = opened.and_then(|(header, len)| {
+            Message::parse_pdu(header.appid, &self.pdu[..len]).map_err(|_| Dropped::Pdu)
+        });
+        counted(&mut self.counters, read)
     }
 
-    /// Verifies a frame and leaves its PDU in `pdu`. Returns its application identifier and the
-    /// length of the PDU.
-    fn open(&mut self, frame: &[u8]) -> Result<(u16, usize), Dropped> {
+    /// The same for a frame of sampled values.
+    pub fn receive_sampled(&mut self, frame: &[u8]) -> Result<sampled::Message<'_>, Dropped> {
+        let opened = self.open(EtherType::SampledValues, frame);
+        let read = opened.and_then(|(header, len)| {
+            let message = sampled::Message::parse_pdu(header.appid, &self.pdu[..len]);
+            let simulation = header.reserved1 & 0x8000 != 0;
+            message.map(|message| sampled::Message { simulation, ..message }).map_err(|_| Dropped::Pdu)
+        });
+        counted(&mut self.counters, read)
+    }
+
+    /// Verifies a frame and leaves its PDU in `pdu`. Returns its header and the length of the PDU.
+    fn open(&mut self, ethertype: EtherType, frame: &[u8]) -> Result<(Repr, usize), Dropped> {
         let stack = VlanTagStack::parse(frame).map_err(|_| Dropped::Malformed)?;
-        if stack.ethertype != EtherType::Goose {
+        if stack.ethertype != ethertype {
             return Err(Dropped::Malformed);
         }
         let (addresses, rest) = (&frame[..12], &frame[stack.payload..]);
@@ -169,7 +177,7 @@ impl<S: Suite<NonceBytes = [u8; 12], TagBytes = [u8; 16]>> Subscriber<S> {
         if usize::from(header.reserved1 & 0xff) != EXTENSION_LEN {
             return Err(Dropped::Unprotected);
         }
-        if header.reserved2 != extension::crc(head) {
+        if header.reserved2 != extension::crc(ethertype, head) {
             return Err(Dropped::Crc);
         }
         let (protected, behind) = rest.split_at(usize::from(header.length));
@@ -191,7 +199,8 @@ impl<S: Suite<NonceBytes = [u8; 12], TagBytes = [u8; 16]>> Subscriber<S> {
             ReplayError::Late => Dropped::Late,
             ReplayError::Duplicate => Dropped::Duplicate,
         })?;
-        let head = [addresses, &[0x88, 0xb8], head];
+        let octets = ethertype.number().to_be_bytes();
+        let head = [addresses, &octets, head];
         associated(&mut self.aad, &head, extension.period, self.form, pdu);
         let (src, dst): (&[u8], _) = match self.form {
             Form::Encrypted => (pdu, self.pdu.get_mut(..pdu.len()).ok_or(Dropped::Malformed)?),
@@ -203,6 +212,6 @@ impl<S: Suite<NonceBytes = [u8; 12], TagBytes = [u8; 16]>> Subscriber<S> {
             self.pdu.get_mut(..pdu.len()).ok_or(Dropped::Malformed)?.copy_from_slice(pdu);
         }
         self.publishers.entry(extension.sender).or_insert(fresh).mark(extension.number);
-        Ok((header.appid, pdu.len()))
+        Ok((header, pdu.len()))
     }
 }

@@ -1,7 +1,9 @@
 //! A publisher and a subscriber, with a faulty network between them.
 
 mod age;
+mod routed;
 mod rules;
+mod sampler;
 mod supervision;
 
 use super::*;

@@ -5,6 +5,7 @@ use core::fmt;
 
 use aes::{Aes128, Aes256};
 use aes_kw::{KwAes128, KwAes256};
+use antedate_wire::EthernetAddress;
 use antedate_wire::mka::{ICV_LEN, KeyIdentifier, MAX_CKN_LEN, MemberIdentifier};
 use cmac::{Cmac, KeyInit, Mac};
 use zeroize::{Zeroize, Zeroizing};
@@ -14,6 +15,10 @@ use crate::secret::{Boxed, leaving_nothing};
 
 /// Octets that the AES key wrap adds (RFC 3394).
 pub(super) const WRAP_LEN: usize = 8;
+/// Octets of an EAP method's master session key (RFC 5247).
+pub const MSK_LEN: usize = 64;
+/// Octets of the name that an EAP authentication gives.
+const EAP_CKN_LEN: usize = 16;
 
 /// A secret of 16 or 32 octets, wiped when dropped.
 pub(super) struct Secret {
@@ -159,10 +164,30 @@ impl Cak {
         if !matches!(cak.len(), 16 | 32) {
             return Err(CakError::KeyLength(cak.len()));
         }
-        let name = Ckn::new(name)?;
-        let cak = Secret::new(cak);
+        Ok(Self::named(Secret::new(cak), Ckn::new(name)?))
+    }
+
+    /// The CAK that both ends of an EAP authentication derive (clause 6.2.2), of 16 octets, or 32
+    /// for `long`. `addresses` are those of the two ends, in any order; `session` is the EAP
+    /// Session-Id (RFC 5247).
+    pub fn of_eap(msk: &[u8; MSK_LEN], session: &[u8], addresses: [EthernetAddress; 2], long: bool) -> Self {
+        let [a, b] = addresses;
+        let (low, high) = if a.0 < b.0 { (a.0, b.0) } else { (b.0, a.0) };
+        let octets = if long { 32 } else { 16 };
+        let key = Secret::new(&msk[..octets]);
+        let cak = key.derive(b"IEEE8021 EAP CAK", &[&low, &high], octets);
+        let derived = key.derive(b"IEEE8021 EAP CKN", &[session, &low, &high], EAP_CKN_LEN);
+        // Sixteen octets are a name.
+        let mut name = Ckn { octets: [0; MAX_CKN_LEN], len: EAP_CKN_LEN };
+        for (to, from) in name.octets.iter_mut().zip(derived.as_bytes()) {
+            *to = *from;
+        }
+        Self::named(cak, name)
+    }
+
+    fn named(cak: Secret, name: Ckn) -> Self {
         let derive = |label: &[u8]| cak.derive(label, &[name.key_id()], cak.len);
-        Ok(Self { name, kek: derive(b"IEEE8021 KEK"), ick: derive(b"IEEE8021 ICK"), cak })
+        Self { name, kek: derive(b"IEEE8021 KEK"), ick: derive(b"IEEE8021 ICK"), cak }
     }
 
     /// The name.
@@ -309,6 +334,30 @@ mod tests {
             changed[0] ^= 0x55;
             changed[at] ^= 0x55;
             assert!(!cak.verify(b"covered", &changed), "{at}");
+        }
+    }
+
+    #[test]
+    fn eap_gives_the_cak_of_the_standard() {
+        // Computed by OpenSSL's CMAC.
+        let cases = [
+            (false, "a5c2dc5ce15409565cee452da7099b19", "1a631fdafd29b245fa0ac3234127995e"),
+            (
+                true,
+                "2457b66fcc83cc0a69977d740bdae23e49a0defa6027c58d85031deb44ae97f2",
+                "bdf46103f6208b2c41959ac561a5b33d",
+            ),
+        ];
+        let msk = core::array::from_fn(|i| i as u8);
+        let session: [u8; 65] = core::array::from_fn(|i| if i == 0 { 0x0d } else { 99 + i as u8 });
+        let [a, b] = [0xa2, 0xb2].map(|last| EthernetAddress([2, 0, 0, 0, 0, last]));
+        for (long, key, name) in cases {
+            for addresses in [[a, b], [b, a]] {
+                let cak = Cak::of_eap(&msk, &session, addresses, long);
+                let hex = |octets: &[u8]| alloc::format!("{}", antedate_wire::Hex(octets));
+                assert_eq!((hex(cak.secret()), hex(cak.name().as_bytes())), (key.into(), name.into()));
+                assert!(cak.is_same(&Cak::new(cak.secret(), cak.name().as_bytes()).unwrap()));
+            }
         }
     }
 

@@ -72,6 +72,17 @@ struct Sender {
     windows: Vec<ReplayWindow>,
 }
 
+/// Treatment of a message's number.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Replay {
+    /// It must be new, and counts as received.
+    Mark,
+    /// It must be new.
+    Check,
+    /// The caller judges it.
+    Ignore,
+}
+
 /// The origin of an opened message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Opened {
@@ -218,7 +229,7 @@ impl Group {
         out: &mut Vec<u8>,
         lowest: impl FnOnce(&Material) -> u64,
     ) -> Result<Opened, Dropped> {
-        self.open_to(true, topic, message, out, lowest)
+        self.open_to(Replay::Mark, topic, message, out, lowest)
     }
 
     /// Checks whether [`open_from`](Self::open_from) would open a message now, without marking it
@@ -232,20 +243,52 @@ impl Group {
         message: &[u8],
         lowest: impl FnOnce(&Material) -> u64,
     ) -> Result<Opened, Dropped> {
-        self.open_to(false, topic, message, &mut Vec::new(), lowest)
+        self.open_to(Replay::Check, topic, message, &mut Vec::new(), lowest)
     }
 
-    /// Opens a message, and marks it as received if requested.
+    /// As [`check_from`](Self::check_from), with the payload in `out`.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn peek_from(
+        &mut self,
+        topic: &str,
+        message: &[u8],
+        out: &mut Vec<u8>,
+        lowest: impl FnOnce(&Material) -> u64,
+    ) -> Result<Opened, Dropped> {
+        self.open_to(Replay::Check, topic, message, out, lowest)
+    }
+
+    /// Opens a message as [`open`](Self::open) does, whether its number is new or not. For callers
+    /// with several readers, each of which receives a message once: they keep replay windows of
+    /// their own.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open), but for repeated and late messages.
+    pub fn authenticate(
+        &mut self,
+        topic: &str,
+        message: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<Opened, Dropped> {
+        if self.streams >= STREAMS_MAX {
+            self.shed(STREAMS_MAX / 2);
+        }
+        self.open_to(Replay::Ignore, topic, message, out, |_| 1)
+    }
+
     fn open_to(
         &mut self,
-        mark: bool,
+        replay: Replay,
         topic: &str,
         message: &[u8],
         out: &mut Vec<u8>,
         lowest: impl FnOnce(&Material) -> u64,
     ) -> Result<Opened, Dropped> {
         out.clear();
-        if mark && let Some(opened) = self.open_known(topic, message, out)? {
+        let mark = replay != Replay::Check;
+        if mark && let Some(opened) = self.open_known(replay, topic, message, out)? {
             return Ok(opened);
         }
         topic::check_name(topic).map_err(Dropped::Topic)?;
@@ -275,14 +318,14 @@ impl Group {
             && let Some(window) = sender.windows.get(stream)
         {
             // The cheap check first. Only authentic numbers are marked.
-            window.check(sequence).map_err(|why| replayed(why, sequence, window))?;
+            check(replay, window, sequence)?;
             if sender.open(long, sequence, envelope.ciphertext, &aad, out) {
                 let publisher = Arc::clone(&sender.publisher);
                 if !mark {
                     return Ok(Opened { publisher, epoch, sequence, time });
                 }
                 if let Some(window) = sender.windows.get_mut(stream) {
-                    window.mark(sequence);
+                    mark_in(replay, window, sequence);
                 }
                 self.remember((at, stream), topic, message, (sequence, envelope.ciphertext));
                 return Ok(Opened { publisher, epoch, sequence, time });
@@ -307,9 +350,9 @@ impl Group {
             return Err(self.suspect(&envelope, topic, out).unwrap_or_else(unauthentic));
         }
         let mut window = ReplayWindow::new(lowest(&sender.material).max(1), MAX_WINDOW);
-        if let Err(why) = window.check(sequence) {
+        if let Err(why) = check(replay, &window, sequence) {
             out.clear();
-            return Err(replayed(why, sequence, &window));
+            return Err(why);
         }
         if self.streams >= STREAMS_MAX {
             out.clear();
@@ -318,7 +361,7 @@ impl Group {
         if !mark {
             return Ok(Opened { publisher: Arc::clone(&sender.publisher), epoch, sequence, time });
         }
-        window.mark(sequence);
+        mark_in(replay, &mut window, sequence);
         let at = place.unwrap_or(self.senders.len());
         if let Some(sender) = fresh {
             self.senders.push(sender);
@@ -353,6 +396,7 @@ impl Group {
     #[inline]
     fn open_known(
         &mut self,
+        replay: Replay,
         topic: &str,
         message: &[u8],
         out: &mut Vec<u8>,
@@ -363,12 +407,12 @@ impl Group {
             let Some((sequence, ciphertext)) = layout.read(message) else { continue };
             let Some(sender) = senders.get_mut(*at) else { continue };
             let Some(window) = sender.windows.get_mut(*stream) else { continue };
-            window.check(sequence).map_err(|why| replayed(why, sequence, window))?;
+            check(replay, window, sequence)?;
             let aad = layout.associated_data(sequence);
             if !sender.cipher.open(sequence, ciphertext, aad, out) {
                 return Ok(None);
             }
-            window.mark(sequence);
+            mark_in(replay, window, sequence);
             *messages += 1;
             sender.came(*messages, *stream, sequence, ciphertext);
             let (epoch, publisher) = (sender.material.head.epoch, Arc::clone(&sender.publisher));
@@ -472,6 +516,21 @@ impl Sender {
     fn came(&mut self, messages: u64, stream: usize, sequence: u64, ciphertext: &[u8]) {
         self.next = self.next.max(sequence.saturating_add(1));
         (self.len, self.stream, self.last) = (ciphertext.len(), stream, messages);
+    }
+}
+
+#[inline]
+fn check(replay: Replay, window: &ReplayWindow, sequence: u64) -> Result<(), Dropped> {
+    match replay {
+        Replay::Ignore => Ok(()),
+        _ => window.check(sequence).map_err(|why| replayed(why, sequence, window)),
+    }
+}
+
+#[inline]
+fn mark_in(replay: Replay, window: &mut ReplayWindow, sequence: u64) {
+    if replay == Replay::Mark {
+        window.mark(sequence);
     }
 }
 

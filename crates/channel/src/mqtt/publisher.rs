@@ -7,7 +7,7 @@ use super::antedated::Antedated;
 use super::cipher::CAP;
 use super::derive::Material;
 use super::envelope::Head;
-use super::lane::Lane;
+use super::lane::{Lane, each};
 use super::layout::Layout;
 use super::long::LongKey;
 use super::numbers::Numbers;
@@ -184,6 +184,60 @@ impl<N: Numbers> Publisher<N> {
         sealed
     }
 
+    /// Seals what `make` makes for its sequence number, with a time in seconds since 1970 if there is
+    /// one. For payloads that name their number, as signed ones do.
+    ///
+    /// # Errors
+    /// As [`seal`](Self::seal).
+    pub fn seal_made(
+        &mut self,
+        time: Option<u32>,
+        topic: &str,
+        make: impl FnOnce(u64) -> Vec<u8>,
+        out: &mut Vec<u8>,
+    ) -> Result<u64, PublishError<N::Error>> {
+        topic::check_name(topic).map_err(PublishError::Topic)?;
+        self.burn();
+        let next = each!(&mut self.lane, standby => Some(match standby.next_number() {
+            Some(number) => number,
+            None => standby.sequence_mut().announce().map_err(PublishError::Number)?,
+        }), (_numbers) => None);
+        let Some(next) = next else {
+            // These have no preparation, so the number is taken at once.
+            let Lane::Blocks(_, numbers) = &mut self.lane else { unreachable!("all others announce") };
+            let number = numbers.take().map_err(PublishError::Number)?;
+            let payload = make(number);
+            self.check_len(payload.len())?;
+            // The layout has the time, so it is for this message alone.
+            self.layout = Layout::default();
+            let timed = time.map_or_else(|| self.protected.clone(), |time| self.head.timed(time));
+            let usual = core::mem::replace(&mut self.protected, timed);
+            self.put_blocks(number, topic, &payload, out);
+            self.protected = usual;
+            self.layout = Layout::default();
+            return Ok(number);
+        };
+        let payload = make(next);
+        let number = match time {
+            Some(time) => self.seal_at(time, topic, &payload, out),
+            None => self.seal(topic, &payload, out),
+        }?;
+        // The next one is another text under another number: its cipherstream can be prepared.
+        self.next = Next::Payload(payload.len());
+        debug_assert_eq!(number, next, "the number was announced");
+        Ok(number)
+    }
+
+    /// Seals by a cipher without preparation.
+    fn put_blocks(&mut self, number: u64, topic: &str, payload: &[u8], out: &mut Vec<u8>) {
+        let Lane::Blocks(blocks, _) = &mut self.lane else { return };
+        if !self.layout.fits(topic, number) {
+            self.layout.renew(&self.head, &self.protected, topic, number);
+        }
+        self.layout.put(number, self.head.algorithm.sealed_len(payload.len()), out);
+        blocks.seal(number, self.layout.associated_data(number), payload, out);
+    }
+
     /// Seals a checked payload with the next number.
     fn seal_next(
         &mut self,
@@ -197,13 +251,9 @@ impl<N: Numbers> Publisher<N> {
             Lane::Gcm256(lane) => seal!(lane, self, topic, payload, out),
             Lane::ChaCha(lane) => seal!(lane, self, topic, payload, out),
             Lane::Ocb3(lane) => seal!(lane, self, topic, payload, out),
-            Lane::Blocks(blocks, numbers) => {
+            Lane::Blocks(_, numbers) => {
                 let number = numbers.take().map_err(PublishError::Number)?;
-                if !self.layout.fits(topic, number) {
-                    self.layout.renew(&self.head, &self.protected, topic, number);
-                }
-                self.layout.put(number, self.head.algorithm.sealed_len(payload.len()), out);
-                blocks.seal(number, self.layout.associated_data(number), payload, out);
+                self.put_blocks(number, topic, payload, out);
                 number
             }
         })

@@ -77,6 +77,11 @@ pub enum Dropped {
     },
     /// Its topic demands a time of sealing, and it has none.
     Undated,
+    /// Its topic demands its publisher's signature, and it has none that is right.
+    Unsigned {
+        /// The named publisher.
+        publisher: String,
+    },
     /// There are too many publishers and topics to remember.
     Crowded,
     /// The topic cannot be published on.
@@ -99,6 +104,7 @@ impl Dropped {
             Self::Late { .. } => "late",
             Self::Stale { .. } => "stale",
             Self::Undated => "undated",
+            Self::Unsigned { .. } => "unsigned",
             Self::Crowded => "crowded",
             Self::Topic(_) => "topic",
         }
@@ -125,6 +131,9 @@ impl Dropped {
             }
             Self::Stale { .. } => {
                 "send it again if it still holds; if it was sent just now, set the clocks of both ends"
+            }
+            Self::Unsigned { .. } => {
+                "give both ends the group file with this [[signed]] and the publisher's verify key; if they have it, a member speaks for another"
             }
             Self::Undated => "give the publisher the group file with this [[fresh]] too",
             Self::Crowded => "split the group by topics",
@@ -167,6 +176,7 @@ impl fmt::Display for Dropped {
                 write!(f, "sealed {age} s ago, and messages of this topic are refused after {max_age} s")
             }
             Self::Stale { age, .. } => write!(f, "sealed {} s in the future", age.unsigned_abs()),
+            Self::Unsigned { publisher } => write!(f, "not signed by {publisher:?}, as its topic demands"),
             Self::Undated => f.write_str("it has no time of sealing, which its topic demands"),
             Self::Crowded => f.write_str("too many publishers and topics to remember their numbers"),
             Self::Topic(why) => write!(f, "{why}"),

@@ -146,6 +146,34 @@ pub fn device_public(secret: &[u8; 32]) -> [u8; 32] {
     PublicKey::from(&StaticSecret::from(*secret)).to_bytes()
 }
 
+/// Whether a device's public key has a shared secret with others at all: the keys of small order
+/// (RFC 7748 section 6.1) have none.
+pub fn is_device_public(public: &[u8; 32]) -> bool {
+    let mut reduced = *public;
+    // X25519 ignores the highest bit.
+    reduced[31] &= 0x7f;
+    !SMALL_ORDER.contains(&reduced)
+}
+
+/// The encodings of points of order 1, 2, 4 and 8 on the curve and its twist, those above the prime
+/// too.
+const SMALL_ORDER: [[u8; 32]; 7] = {
+    let (mut one, mut top) = ([0; 32], [0xff; 32]);
+    one[0] = 1;
+    top[31] = 0x7f;
+    let (mut below, mut prime, mut above) = (top, top, top);
+    (below[0], prime[0], above[0]) = (0xec, 0xed, 0xee);
+    let eighth = [
+        0xe0, 0xeb, 0x7a, 0x7c, 0x3b, 0x41, 0xb8, 0xae, 0x16, 0x56, 0xe3, 0xfa, 0xf1, 0x9f, 0xc4, 0x6a, 0xda,
+        0x09, 0x8d, 0xeb, 0x9c, 0x32, 0xb1, 0xfd, 0x86, 0x62, 0x05, 0x16, 0x5f, 0x49, 0xb8, 0x00,
+    ];
+    let other_eighth = [
+        0x5f, 0x9c, 0x95, 0xbc, 0xa3, 0x50, 0x8c, 0x24, 0xb1, 0xd0, 0xb1, 0x55, 0x9c, 0x83, 0xef, 0x5b, 0x04,
+        0x44, 0x5c, 0xc4, 0x58, 0x1c, 0x8e, 0x86, 0xd8, 0x22, 0x4e, 0xdd, 0xd0, 0x9f, 0x11, 0x57,
+    ];
+    [[0; 32], one, eighth, other_eighth, below, prime, above]
+};
+
 /// The public key of a manager's secret.
 pub fn manager_public(secret: &[u8; 32]) -> [u8; 32] {
     SigningKey::from_bytes(secret).verifying_key().to_bytes()

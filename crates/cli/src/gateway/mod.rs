@@ -1,6 +1,7 @@
 //! `antedate gateway`.
 
 mod check;
+mod eap;
 mod events;
 mod health;
 mod init;
@@ -93,6 +94,17 @@ pub(crate) enum Verb {
     /// The last line says whether the others can be removed. No key is shown; a CKN is public.
     #[command(after_help = "Example:\n  sudo antedate gateway key-status")]
     KeyStatus(key_status::KeyStatus),
+    /// Run wpa_supplicant or hostapd on the uplink, and give the gateway the CAK of each EAP-TLS
+    /// authentication.
+    ///
+    /// Writes the CAK to the gateway's cak_file, in front of the one before, and has a running
+    /// gateway read it, without a lost frame. The program behind `--` needs -K -d, as it tells keys
+    /// in its debug output alone; that goes to this command and nowhere else. Runs until the program
+    /// ends.
+    #[command(
+        after_help = "Examples:\n  antedate gateway eap gateway.toml -- hostapd -K -d hostapd.conf\n  antedate gateway eap gateway.toml -- wpa_supplicant -K -d -D wired -i uplink0 -c supplicant.conf"
+    )]
+    Eap(eap::Eap),
     /// Send protected echoes to other gateways: reachable, round trip, longest frame each way.
     ///
     /// An echo is protected like every frame and never reaches the machines. Exit status 1: a peer
@@ -116,6 +128,7 @@ impl Verb {
             Self::Rekey(verb) => verb.run(),
             Self::Reload(verb) => verb.run(),
             Self::KeyStatus(verb) => verb.run(),
+            Self::Eap(verb) => verb.run(),
             Self::Ping(verb) => verb.run(),
         }
     }

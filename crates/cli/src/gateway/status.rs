@@ -155,6 +155,8 @@ impl Page {
         self.count("joined to super-frames:", direction.joined);
         self.count("checksums completed:", direction.checksums_completed);
         self.count("came with another priority outside:", direction.outer_priorities_differ);
+        self.count("PTP messages corrected:", direction.ptp_corrected);
+        self.count("PTP messages signed, not corrected:", direction.ptp_signed);
     }
 
     fn flows(&mut self, known: &Flows) {

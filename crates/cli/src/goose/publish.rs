@@ -9,7 +9,6 @@ use antedate_goose::clock::{ACCURACY, NOT_SYNCHRONIZED};
 use antedate_goose::control::Control;
 use antedate_goose::values::Board;
 use antedate_lab::sys::clock::is_synchronized;
-use antedate_lab::sys::packet::PacketSocket;
 use antedate_lab::sys::signal;
 use antedate_wire::EthernetAddress;
 use antedate_wire::goose::Value;
@@ -18,6 +17,7 @@ use clap::Args;
 use input::{Input, Next};
 
 use super::block::{Block, example};
+use super::carrier::{Outgoing, Peer};
 use super::keeping::{Numbers, Secret};
 use super::timely::Cause;
 use super::{confine, key, now, open, state};
@@ -53,6 +53,10 @@ pub(crate) struct Publish {
     /// Encrypt as well
     #[arg(long)]
     encrypt: bool,
+    /// Routed GOOSE, encrypted: datagrams to this address or multicast group, port 102 unless given.
+    /// The interface's address is still the publisher's part of the IV
+    #[arg(long, value_name = "ADDRESS[:PORT]", conflicts_with = "encrypt")]
+    to: Option<Peer>,
     /// The messages are of a test device
     #[arg(long)]
     simulation: bool,
@@ -89,16 +93,21 @@ impl Publish {
             Failure::usage(format!("{}: {error}", control.reference), "name another control block")
         })?;
         let socket = open(&self.interface)?;
-        let layout = self.layout(control, &board, socket.address(), form)?;
+        let source = socket.address();
+        let layout = self.layout(control, &board, source, form)?;
+        let socket = match self.to {
+            Some(to) => Outgoing::routed(to)?,
+            None => Outgoing::Ethernet(socket),
+        };
         let secret = Secret::load(&self.key)?;
         let numbers = Numbers::open(
             &self.state,
             (&self.key, &secret),
-            socket.address(),
+            source,
             state(self.first, self.state_moved),
             self.volatile_state,
         )?;
-        let counter = Counter::new(socket.address(), numbers.first(), numbers.limit());
+        let counter = Counter::new(source, numbers.first(), numbers.limit());
         let publisher = Publisher::new(key(&secret)?, counter, &layout).map_err(|error| failed(&error))?;
         let synchronized = self.trust_clock || is_synchronized();
         signal::install();
@@ -125,7 +134,10 @@ impl Publish {
             let mut message = control.message(values);
             message.simulation = self.simulation;
             message.nds_com = self.needs_commissioning;
-            Layout::new(at.destination, EthernetAddress(source), &message, form, period)
+            match self.to {
+                Some(_) => Layout::routed(&message, period),
+                None => Layout::new(at.destination, EthernetAddress(source), &message, form, period),
+            }
         });
         let layout = made.map_err(|error| {
             Failure::usage(
@@ -141,7 +153,7 @@ impl Publish {
 /// A publisher with its socket and its numbers.
 struct Sender<'a> {
     verb: &'a Publish,
-    socket: PacketSocket,
+    socket: Outgoing,
     numbers: Numbers,
     publisher: Publisher<'a, Aes128Gcm>,
     frame: Vec<u8>,

@@ -4,14 +4,16 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use antedate_aead::Aes128Gcm;
-use antedate_channel::goose::{Dropped, Form, Subscriber};
+use antedate_channel::goose::{Counters, Dropped, Form, Freshness, RoutedSubscriber, Subscriber};
 use antedate_goose::clock::ACCURACY;
 use antedate_lab::sys::signal;
 use antedate_wire::goose::{Message, Repr};
+use antedate_wire::routed::IV;
 use antedate_wire::{EtherType, VlanTagStack};
 use clap::Args;
 
 use super::block::Block;
+use super::carrier::{Incoming, Peer};
 use super::keeping::Secret;
 use super::keeping::heard::Heard;
 use super::timely::{Cause, Timely};
@@ -23,7 +25,14 @@ use crate::output;
 #[derive(Args)]
 pub(crate) struct Subscribe {
     /// The interface
-    interface: String,
+    #[arg(required_unless_present = "routed", conflicts_with = "routed")]
+    interface: Option<String>,
+    /// Routed GOOSE: datagrams to this address of the machine or multicast group, port 102 unless given
+    #[arg(long, value_name = "ADDRESS[:PORT]", conflicts_with_all = ["encrypt", "plain"])]
+    routed: Option<Peer>,
+    /// Routed GOOSE of publishers whose IVs are random: repeated messages are told by the SPDU number
+    #[arg(long, requires = "routed", conflicts_with = "state")]
+    random_iv: bool,
     #[command(flatten)]
     block: Block,
     /// A file with 32 hexadecimal digits, readable by its owner only
@@ -65,12 +74,46 @@ pub(crate) struct Subscribe {
     wait: bool,
 }
 
+/// What opens messages.
+enum Opener {
+    Plain,
+    Ethernet(Subscriber<Aes128Gcm>),
+    Routed(RoutedSubscriber<Aes128Gcm>),
+}
+
+impl Opener {
+    fn counters(&self) -> Option<&Counters> {
+        match self {
+            Self::Plain => None,
+            Self::Ethernet(subscriber) => Some(subscriber.counters()),
+            Self::Routed(subscriber) => Some(subscriber.counters()),
+        }
+    }
+
+    fn publishers(&self) -> Vec<([u8; 6], u64)> {
+        match self {
+            Self::Plain => Vec::new(),
+            Self::Ethernet(subscriber) => subscriber.publishers().collect(),
+            Self::Routed(subscriber) => subscriber.publishers().collect(),
+        }
+    }
+
+    fn refuse_below(&mut self, sender: [u8; 6], lowest: u64) {
+        match self {
+            Self::Plain => {}
+            Self::Ethernet(subscriber) => subscriber.refuse_below(sender, lowest),
+            Self::Routed(subscriber) => subscriber.refuse_below(sender, lowest),
+        }
+    }
+}
+
 /// What a message must pass before it is printed.
 struct Judges {
-    subscriber: Option<Subscriber<Aes128Gcm>>,
+    opener: Opener,
     watch: Option<Watch>,
     timely: Option<Timely>,
     dropped: Cause,
+    random_iv: bool,
 }
 
 /// A message to print.
@@ -81,34 +124,48 @@ struct Printed {
 }
 
 impl Judges {
-    /// The line of a frame's message, if it may be delivered.
-    fn line(&mut self, frame: &[u8]) -> Option<Printed> {
-        let stack = VlanTagStack::parse(frame).ok().filter(|stack| stack.ethertype == EtherType::Goose)?;
-        let source: [u8; 6] = *frame.get(6..)?.first_chunk()?;
+    /// Whether a frame is to be looked at, and its source. A datagram's is the first half of its
+    /// IV, unless it is random.
+    fn source(&self, message: &[u8]) -> Option<([u8; 6], usize)> {
+        match self.opener {
+            Opener::Routed(_) if self.random_iv => return Some(([0; 6], 0)),
+            Opener::Routed(_) => return Some((message.get(IV)?.first_chunk().copied()?, 0)),
+            _ => {}
+        }
+        let stack = VlanTagStack::parse(message).ok().filter(|stack| stack.ethertype == EtherType::Goose)?;
         if let Some(watch) = &self.watch {
-            let header = Repr::parse(&frame[stack.payload..]).ok()?;
-            if !watch.is_addressed(&frame[..6], header.appid) {
+            let header = Repr::parse(&message[stack.payload..]).ok()?;
+            if !watch.is_addressed(&message[..6], header.appid) {
                 return None;
             }
         }
-        let message = match &mut self.subscriber {
-            None => Message::parse(&frame[stack.payload..]).ok()?,
-            Some(subscriber) => match subscriber.receive(frame) {
-                Ok(message) => message,
-                Err(why) => {
-                    // Other publishers' messages are no fault, unless they have our address.
-                    if self.watch.is_some() {
-                        self.dropped.warn(format_args!("messages are refused: {}", reason(why)));
-                    }
-                    return None;
-                }
-            },
+        Some((*message.get(6..)?.first_chunk()?, stack.payload))
+    }
+
+    /// The line of a message, if it may be delivered.
+    fn line(&mut self, received: &[u8]) -> Option<Printed> {
+        let (source, payload) = self.source(received)?;
+        let Self { opener, watch, timely, dropped, .. } = self;
+        let opened = match opener {
+            Opener::Plain => Ok(Message::parse(&received[payload..]).ok()?),
+            Opener::Ethernet(subscriber) => subscriber.receive(received),
+            Opener::Routed(subscriber) => subscriber.receive(received),
         };
-        let values = match &mut self.watch {
+        let message = match opened {
+            Ok(message) => message,
+            Err(why) => {
+                // Other publishers' messages are no fault, unless they have our address.
+                if watch.is_some() {
+                    dropped.warn(format_args!("messages are refused: {}", reason(why)));
+                }
+                return None;
+            }
+        };
+        let values = match watch {
             Some(watch) => watch.heard(source, &message)?,
             None => lines::unnamed(&message),
         };
-        if self.timely.as_mut().is_some_and(|timely| !timely.passes(&message, now(ACCURACY))) {
+        if timely.as_mut().is_some_and(|timely| !timely.passes(&message, now(ACCURACY))) {
             return None;
         }
         Some(Printed { line: lines::line(&message, source, &values), source, st_num: message.st_num })
@@ -133,22 +190,31 @@ impl Subscribe {
     pub(super) fn run(self) -> Done {
         let watch = self.block.of_file()?.map(Watch::new);
         let form = if self.encrypt { Form::Encrypted } else { Form::Authenticated };
-        let socket = open(&self.interface)?;
-        let (mut subscriber, mut heard) = (None, None);
+        let mut incoming = match (self.routed, &self.interface) {
+            (Some(at), _) => Incoming::routed(at)?,
+            (None, interface) => Incoming::Ethernet(open(interface.as_deref().unwrap_or_default())?),
+        };
+        let (mut opener, mut heard) = (Opener::Plain, None);
         if let Some(file) = &self.key {
             let secret = Secret::load(file)?;
-            let made = subscriber.insert(Subscriber::new(key(&secret)?, self.key_number, form, 0));
+            let freshness = if self.random_iv { Freshness::Number } else { Freshness::Counter };
+            opener = match self.routed {
+                Some(_) => Opener::Routed(RoutedSubscriber::new(key(&secret)?, self.key_number, freshness)),
+                None => Opener::Ethernet(Subscriber::new(key(&secret)?, self.key_number, form, 0)),
+            };
             if let Some(directory) = &self.state {
                 let word = state(self.first, self.state_moved);
                 let before = heard.insert(Heard::open(directory, &secret, word, self.volatile_state)?);
                 before
                     .publishers()
                     .into_iter()
-                    .for_each(|(sender, lowest)| made.refuse_below(sender, lowest));
+                    .for_each(|(sender, lowest)| opener.refuse_below(sender, lowest));
             }
         }
         let timely = self.max_age.map(Timely::new);
-        let mut judges = Judges { subscriber, watch, timely, dropped: Cause::default() };
+        let (dropped, random_iv) = (Cause::default(), self.random_iv);
+        let mut judges = Judges { opener, watch, timely, dropped, random_iv };
+        let place = self.routed.map_or(self.interface.clone().unwrap_or_default(), |at| at.to_string());
         signal::install();
         confine(self.state.iter().cloned().collect());
         output::print("{\"listening\":true}\n")?;
@@ -165,22 +231,18 @@ impl Subscribe {
                 break;
             }
             judges.dropped.look("messages are accepted again");
-            let received = match socket.wait(10_000_000) {
-                Ok(true) => socket.receive(&mut frame, false),
-                Ok(false) => Ok(None),
-                Err(error) => Err(error),
-            };
+            let received = incoming.next(&mut frame);
             let len = match received {
                 Ok(Some(len)) => len,
                 Ok(None) => continue,
                 // A link comes back.
                 Err(error) if self.wait => {
-                    down.warn(format_args!("{}: {error}", self.interface));
+                    down.warn(format_args!("{place}: {error}"));
                     std::thread::sleep(Duration::from_millis(100));
                     continue;
                 }
                 Err(error) => {
-                    let what = format!("{}: {error}", self.interface);
+                    let what = format!("{place}: {error}");
                     return Err(Failure::usage(what, "the interface must stay up; --wait waits for it"));
                 }
             };
@@ -191,16 +253,16 @@ impl Subscribe {
             }
             read = read && output::print_while_read(&message.line)?;
             // Delivered first, because a disk may take longer than a trip has.
-            if let (Some(heard), Some(subscriber)) = (&mut heard, &judges.subscriber) {
+            if let Some(heard) = &mut heard {
                 let is_event = known.replace((message.source, message.st_num)) != known;
-                heard.record(subscriber.publishers(), is_event)?;
+                heard.record(judges.opener.publishers().into_iter(), is_event)?;
             }
         }
-        if let Some(subscriber) = &judges.subscriber {
-            if let Some(heard) = &mut heard {
-                heard.record(subscriber.publishers(), true)?;
-            }
-            output::tell(format_args!("{:?}", subscriber.counters()));
+        if let Some(heard) = &mut heard {
+            heard.record(judges.opener.publishers().into_iter(), true)?;
+        }
+        if let Some(counters) = judges.opener.counters() {
+            output::tell(format_args!("{counters:?}"));
         }
         if let Some(timely) = &judges.timely {
             output::tell(format_args!("{:?}", timely.ages()));

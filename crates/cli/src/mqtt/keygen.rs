@@ -2,10 +2,12 @@
 
 use std::path::PathBuf;
 
+use antedate_channel::mqtt::rotation::is_device_public;
+use antedate_channel::mqtt::signed::is_verifying_key;
 use antedate_channel::mqtt::{Algorithm, topic};
 use antedate_host::hex::{hex, parse_hex};
 use antedate_host::private_file::create;
-use antedate_mqtt::file::{Device, GroupFile, Member, NAME_RULE, is_name};
+use antedate_mqtt::file::{Device, GroupFile, Member, NAME_RULE, WEAK, is_name};
 use antedate_mqtt::manage;
 use clap::{ArgGroup, Args};
 
@@ -38,14 +40,19 @@ pub(crate) struct Keygen {
     /// may be given more than once
     #[arg(long = "max-age", value_name = "FILTER=SECONDS", value_parser = max_age, conflicts_with_all = ["device", "for_members"])]
     max_ages: Vec<(String, u32)>,
+    /// Messages of these topics are signed by their publishers, so that no member can speak for another;
+    /// may be given more than once
+    #[arg(long, value_name = "FILTER", value_parser = filter, conflicts_with_all = ["device", "for_members"])]
+    signed: Vec<String>,
     /// The payload cipher
     #[arg(long, default_value = "aes-ccm-16-64-128", value_parser = algorithm, conflicts_with_all = ["device", "for_members"])]
     algorithm: Algorithm,
-    /// A member that publishes and reads: its name, and its public key if it gets rotations
-    #[arg(long = "member", value_name = "NAME[=PUBLIC]", value_parser = publisher, conflicts_with_all = ["device", "for_members"])]
+    /// A member that publishes and reads: its name, its public key if it gets rotations, and the key that
+    /// verifies what it signs
+    #[arg(long = "member", value_name = "NAME[=PUBLIC[:VERIFY]]", value_parser = publisher, conflicts_with_all = ["device", "for_members"])]
     members: Vec<Member>,
     /// A member that reads only
-    #[arg(long = "reader", value_name = "NAME[=PUBLIC]", value_parser = reader, conflicts_with_all = ["device", "for_members"])]
+    #[arg(long = "reader", value_name = "NAME[=PUBLIC[:VERIFY]]", value_parser = reader, conflicts_with_all = ["device", "for_members"])]
     readers: Vec<Member>,
     /// The file to create, readable by its owner only. An existing one is not overwritten. Without
     /// it, standard output.
@@ -55,10 +62,18 @@ pub(crate) struct Keygen {
 
 impl Keygen {
     pub(crate) fn run(self) -> Done {
-        let Self { group, device, for_members, topics, max_ages, algorithm, members, readers, out } = self;
+        let Self { group, device, for_members, topics, max_ages, signed, algorithm, members, readers, out } =
+            self;
         let (text, said) = if let Some(name) = device {
             let device = Device { name, secret: manage::random()? };
-            (device.to_text(), format!("the key of {}, public key {}", device.name, hex(&device.public())))
+            // Scripts take the public key from the end.
+            let said = format!(
+                "for signed topics {0}={1}:{2}\nthe key of {0}, public key {1}",
+                device.name,
+                hex(&device.public()),
+                hex(&device.verify())
+            );
+            (device.to_text(), said)
         } else if let Some(file) = for_members {
             let group = GroupFile::load(&file)?;
             (group.to_checked_text(true)?, format!("group {} for its members", group.group))
@@ -72,7 +87,7 @@ impl Keygen {
             }
             let count = members.len();
             let group = manage::new_group(&group.unwrap_or_default(), algorithm, topics, members)?;
-            let group = GroupFile { max_ages, ..group };
+            let group = GroupFile { max_ages, signed, ..group };
             (
                 group.to_checked_text(false)?,
                 format!("group {} with {count} members, {algorithm}", group.group),
@@ -117,17 +132,29 @@ fn reader(text: &str) -> Result<Member, ValueError> {
 }
 
 fn member(text: &str, publish: bool) -> Result<Member, ValueError> {
-    let (text, public) = match text.split_once('=') {
-        None => (text, None),
-        Some((text, digits)) => {
-            let mut public = [0; 32];
-            if !parse_hex(digits, &mut public) {
-                return Err(ValueError::new(
-                    "the public key has 64 hexadecimal digits; antedate keygen mqtt --device prints it",
-                ));
-            }
-            (text, Some(public))
+    let (text, keys) = text.split_once('=').map_or((text, None), |(text, keys)| (text, Some(keys)));
+    let (public, verify) = match keys.map(|keys| keys.split_once(':').unwrap_or((keys, ""))) {
+        None => (None, None),
+        Some((public, verify)) => {
+            let verify = if verify.is_empty() { None } else { Some(key(verify, is_verifying_key)?) };
+            // A signer of a group without a manager has no other key.
+            let public = if public.is_empty() && verify.is_some() {
+                None
+            } else {
+                Some(key(public, is_device_public)?)
+            };
+            (public, verify)
         }
     };
-    Ok(Member { name: name(text)?, public, publish })
+    Ok(Member { name: name(text)?, public, publish, verify })
+}
+
+fn key(digits: &str, is_good: impl Fn(&[u8; 32]) -> bool) -> Result<[u8; 32], ValueError> {
+    let mut public = [0; 32];
+    if !parse_hex(digits, &mut public) {
+        return Err(ValueError::new(
+            "a public key has 64 hexadecimal digits; antedate keygen mqtt --device prints it",
+        ));
+    }
+    if is_good(&public) { Ok(public) } else { Err(ValueError::new(format!("{digits} {WEAK}"))) }
 }

@@ -7,6 +7,7 @@ mod lines;
 mod manage;
 mod options;
 mod outage;
+mod proxy;
 mod publish;
 mod subscribe;
 mod url;
@@ -30,6 +31,10 @@ pub(crate) enum Verb {
     Seal(frames::Seal),
     /// Open sealed payloads of standard input, and print those that are authentic and new.
     Open(frames::Open),
+    /// Serve applications that know nothing of this: clear MQTT on this machine, sealed payloads
+    /// towards the broker.
+    #[command(disable_help_flag = true)]
+    Proxy(proxy::Proxy),
     /// Create a state directory for a client's sequence numbers.
     #[command(after_help = "Example:\n  antedate mqtt init /var/lib/antedate/press7")]
     Init(manage::Init),
@@ -58,6 +63,7 @@ impl Verb {
             Self::Sub(verb) => verb.run(),
             Self::Seal(verb) => verb.run(),
             Self::Open(verb) => verb.run(),
+            Self::Proxy(verb) => verb.run(),
             Self::Init(verb) => verb.run(),
             Self::Rotate(verb) => verb.run(),
             Self::Revoke(verb) => verb.run(),

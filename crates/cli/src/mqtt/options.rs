@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use antedate_hardening::confine::Needs;
+use antedate_hardening::confine::{Capability, Needs};
 use antedate_hardening::stack;
 use antedate_host::{private_file, process};
 use antedate_mqtt::guard::{Guard, SealError};
@@ -204,11 +204,30 @@ impl Protection {
     /// Gives up the rights that a client does not need, once all options are read. It writes its
     /// state, and looks up the broker if it has one.
     pub(super) fn confine(&self, broker: Option<&Settings>) {
+        self.confine_to(broker, Vec::new(), Vec::new());
+    }
+
+    /// As [`confine`](Self::confine), for a server with these directories of sockets.
+    pub(super) fn confine_more(
+        &self,
+        broker: &Settings,
+        sockets: Vec<PathBuf>,
+        capabilities: Vec<Capability>,
+    ) {
+        self.confine_to(Some(broker), sockets, capabilities);
+    }
+
+    /// Whether there is a state directory.
+    pub(super) const fn has_state(&self) -> bool {
+        self.state.is_some()
+    }
+
+    fn confine_to(&self, broker: Option<&Settings>, sockets: Vec<PathBuf>, capabilities: Vec<Capability>) {
         let needs = Needs {
-            writes: self.state.iter().cloned().collect(),
+            capabilities,
+            writes: self.state.iter().cloned().chain(sockets).collect(),
             reads: broker.iter().filter_map(|broker| broker.tls.as_ref()).flat_map(Tls::files).collect(),
             names: broker.is_some(),
-            ..Needs::default()
         };
         if let Some(warning) = hardened::confine(&needs) {
             output::tell(format_args!("antedate: {warning}"));

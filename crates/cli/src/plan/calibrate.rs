@@ -14,6 +14,7 @@ use crate::failure::{Done, Failure};
 use crate::output::{self, Kind};
 
 mod packets;
+mod stack;
 
 /// Blocks of the longest packet.
 const BLOCKS: usize = 92;
@@ -66,6 +67,9 @@ pub(super) fn run(out: Option<&Path>, check: bool) -> Done {
         // In the same minute, under the same load.
         measure(&mut points, &mut benches).ok_or_else(unfit)?;
     }
+    let stack = stack::measure().map_err(|error| {
+        Failure::usage(format!("loopback: {error}"), "allow sockets on 127.0.0.1, and let the machine rest")
+    })?;
     let mut measured = (0..benches.len()).map(|which| {
         let all = passes.iter().filter_map(|pass| pass.get(which).cloned());
         all.reduce(|a, b| least(&a, &b)).and_then(|times| costs(&times))
@@ -78,6 +82,7 @@ pub(super) fn run(out: Option<&Path>, check: bool) -> Done {
         // Not measured: a share of a server core's power.
         cpu_mw: 0.0,
         ram: None,
+        stack: Some(stack),
         ccm8: Some(next()?),
         gcm: Some(next()?),
         chacha: Some(next()?),

@@ -1,5 +1,6 @@
 //! The file of a scenario with messages.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -11,6 +12,7 @@ use antedate_plan::schedule::Work;
 use serde::Deserialize;
 
 use super::at_its_line;
+use super::labels::{self, Origin};
 use crate::failure::Failure;
 
 #[derive(Deserialize)]
@@ -81,7 +83,7 @@ pub(super) fn read(path: &Path, text: &str) -> Result<Document, Failure> {
         let (what, remedy) = match error.message() {
             what if what.contains("enum Bearer") => (
                 "bearer: must be a table with `kind`",
-                "write [bearer] and below it kind = \"none\", \"tsch\", \"6lowpan\", \"fast-ethernet\", \"gigabit\", \"wireguard\" or \"mqtt\"",
+                "write [bearer] and below it kind = \"none\", \"tsch\", \"6lowpan\", \"fast-ethernet\", \"gigabit\", \"wireguard\", \"relayed\" or \"mqtt\"",
             ),
             what => (what, chapter),
         };
@@ -111,6 +113,12 @@ pub(super) fn read(path: &Path, text: &str) -> Result<Document, Failure> {
             new_blocks: entry.new_blocks.unwrap_or(blocks),
         }
     };
+    // Advice names messages.
+    let mut names: Vec<&str> = file.message.iter().map(|entry| entry.name.as_str()).collect();
+    names.sort_unstable();
+    if let Some(twice) = names.windows(2).find(|pair| pair[0] == pair[1]) {
+        return Err(fault(format!("message: two are called `{}`", twice[0]), "give each its own name"));
+    }
     Ok(Document {
         file: path.to_owned(),
         device,
@@ -148,6 +156,17 @@ fn find(scenario: &Path, key: &str, name: &str) -> Result<Device, Failure> {
 }
 
 impl Document {
+    /// The origin of each number of an answer.
+    pub(super) fn origins(&self) -> BTreeMap<&'static str, Origin> {
+        let receiver = self.receiver.as_ref().unwrap_or(&self.device);
+        labels::of_messages(Origin::of(&self.device), Origin::of(receiver))
+    }
+
+    /// The same in words.
+    pub(super) fn say_origins(&self) -> String {
+        labels::say_messages(&self.device, self.receiver.as_ref())
+    }
+
     /// The planner's answer.
     pub(super) fn answer(&self, advise: bool) -> Result<Answer, Failure> {
         let scenario = Scenario {

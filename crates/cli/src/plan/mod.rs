@@ -13,6 +13,8 @@ mod budget;
 mod calibrate;
 mod document;
 mod figure;
+mod labels;
+mod page;
 mod sweep;
 mod tsch;
 
@@ -23,7 +25,7 @@ mod tsch;
 /// rate, latency and energy. Exit status 1 if a deadline is missed.
 #[derive(Args)]
 #[command(
-    after_help = "Examples:\n  antedate plan docs/examples/plan/table-1.toml\n  antedate plan cell.toml --sweep size=16..1500 --csv cell.csv --figure cell.svg\n  antedate plan --calibrate --out here.toml"
+    after_help = "Examples:\n  antedate plan docs/examples/plan/table-1.toml\n  antedate plan cell.toml --sweep size=16..1500 --csv cell.csv --figure cell.svg\n  antedate plan cell.toml --html cell.html\n  antedate plan --calibrate --out here.toml"
 )]
 pub(crate) struct Plan {
     /// The scenario, in TOML
@@ -32,6 +34,9 @@ pub(crate) struct Plan {
     /// Writes the answer as JSON to FILE, or to standard output without one
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
     json: Option<PathBuf>,
+    /// Writes the answer as one HTML page with a figure
+    #[arg(long, value_name = "FILE", conflicts_with = "sweep")]
+    html: Option<PathBuf>,
     /// Answers for each value of payload (or size), static, period or deadline in the range, and prints CSV
     #[arg(long, value_name = "WHAT=FROM..TO[,STEP]", conflicts_with = "json")]
     sweep: Option<sweep::Sweep>,
@@ -42,7 +47,7 @@ pub(crate) struct Plan {
     #[arg(long, value_name = "FILE", requires = "sweep")]
     figure: Option<PathBuf>,
     /// Measures this machine and writes a platform file, which a scenario names by its path
-    #[arg(long, conflicts_with_all = ["file", "json", "sweep"])]
+    #[arg(long, conflicts_with_all = ["file", "json", "html", "sweep"])]
     calibrate: bool,
     /// Measures other packets as well and compares each with its prediction; exit status 1 if one
     /// is off by more than 10 %
@@ -61,6 +66,9 @@ impl Plan {
         if let Some(json) = self.json.as_deref().filter(|json| *json != Path::new("-")) {
             output::writable("--json", Kind::Json(""), json)?;
         }
+        if let Some(html) = &self.html {
+            output::writable("--html", Kind::Text(page::HEAD), html)?;
+        }
         let text = fs::read_to_string(file)
             .map_err(|error| fault(format!("cannot be read: {error}"), "give a file that is there"))?;
         let table: toml::Table = text
@@ -70,12 +78,15 @@ impl Plan {
             if self.sweep.is_some() {
                 return Err(fault("a slotframe cannot be swept".into(), "give a file with [[message]]"));
             }
+            if self.html.is_some() {
+                return Err(fault("a slotframe has no page".into(), "give a file with [[message]]"));
+            }
             return tsch::run(file, &text, self.json.as_deref());
         }
         let document = document::read(file, &text)?;
         match &self.sweep {
             Some(sweep) => sweep::run(&document, sweep, self.csv.as_deref(), self.figure.as_deref()),
-            None => budget::run(&document, self.json.as_deref()),
+            None => budget::run(&document, self.json.as_deref(), self.html.as_deref()),
         }
     }
 }

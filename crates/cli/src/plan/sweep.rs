@@ -12,7 +12,7 @@ use crate::failure::{Done, ValueError};
 use crate::output::{self, Kind};
 
 /// The columns behind that of the swept value.
-const COLUMNS: &str = ",message,meets,margin_ms,latency_ms,preparation_ms,blocking_ms,online_ms,queueing_ms,transmission_ms,propagation_ms,forwarding_ms,receiving_ms,cipher";
+const COLUMNS: &str = ",message,meets,margin_ms,latency_ms,preparation_ms,blocking_ms,online_ms,send_path_ms,queueing_ms,transmission_ms,propagation_ms,forwarding_ms,receive_path_ms,receiving_ms,cipher";
 /// A table of them.
 const CSV: Kind<'_> = Kind::Table(COLUMNS);
 
@@ -138,7 +138,7 @@ pub(super) fn run(document: &Document, sweep: &Sweep, csv: Option<&Path>, svg: O
             // Writing to a string cannot fail.
             let _ = writeln!(
                 text,
-                "{value},{},{},{},{},{},{},{},{},{},{},{},{},{}",
+                "{value},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}",
                 quoted(&message.name),
                 message.meets,
                 message.margin_ms,
@@ -146,10 +146,12 @@ pub(super) fn run(document: &Document, sweep: &Sweep, csv: Option<&Path>, svg: O
                 b.preparation_ms,
                 b.blocking_ms,
                 b.online_ms,
+                b.send_path_ms,
                 b.queueing_ms,
                 b.transmission_ms,
                 b.propagation_ms,
                 b.forwarding_ms,
+                b.receive_path_ms,
                 b.receiving_ms,
                 message.cipher
             );

@@ -10,6 +10,7 @@ use antedate_plan::strategy::{LEVELS, Strategy};
 use antedate_plan::tsch::{Answer, Flow, Scenario, answer};
 use serde::Deserialize;
 
+use super::labels::{self, Labelled};
 use crate::failure::{Done, Failure};
 use crate::output;
 
@@ -38,6 +39,18 @@ struct FlowDocument {
     cells: u32,
     #[serde(default = "one")]
     hops: u32,
+    /// Slot offsets of each hop's cells, instead of `cells` and `hops`.
+    #[serde(default)]
+    schedule: Vec<Vec<u32>>,
+}
+
+impl FlowDocument {
+    fn flow(self) -> Flow {
+        match self.schedule.is_empty() {
+            true => Flow::new(self.name, self.cells, self.hops),
+            false => Flow::scheduled(self.name, self.schedule),
+        }
+    }
 }
 
 fn software() -> String {
@@ -70,20 +83,16 @@ pub(super) fn run(file: &Path, text: &str, json: Option<&Path>) -> Done {
     let strategy = Strategy::find(&document.strategy).ok_or_else(|| {
         fault(format!("strategy: no `{}`", document.strategy), "software, hybrid or hardware")
     })?;
-    let flows = document
-        .flow
-        .iter()
-        .map(|flow| Flow { name: flow.name.clone(), cells: flow.cells, hops: flow.hops })
-        .collect();
+    let flows = document.flow.into_iter().map(FlowDocument::flow).collect();
     let scenario =
         Scenario { level, strategy, antedated: document.antedated, slots: document.slotframe, flows };
     let costs = counts::of(platform);
     let answer = answer(platform, &costs, &scenario).map_err(|why| fault(why.to_string(), chapter))?;
     if json.is_none_or(|file| file.as_os_str() != "-") {
-        output::print(&say(platform.about, &answer))?;
+        output::print(&(say(platform.about, &answer) + &labels::say_slots(strategy)))?;
     }
     if let Some(file) = json {
-        output::json(file, &answer)?;
+        output::json(file, &Labelled { answer: &answer, origins: labels::of_slots(strategy) })?;
     }
     let late = |deadline: f64| answer.flows.iter().find(|flow| flow.latency_ms > deadline);
     match document.deadline_ms.and_then(late) {

@@ -237,7 +237,12 @@ pub(super) fn retired_group_key_leaves_memory() {
     let files = directory("retired");
     let device = |name: &str| Device { name: name.into(), secret: manage::random().expect("random") };
     let (press7, scada) = (device("press7"), device("scada"));
-    let member = |one: &Device| Member { name: one.name.clone(), public: Some(one.public()), publish: true };
+    let member = |one: &Device| Member {
+        name: one.name.clone(),
+        public: Some(one.public()),
+        publish: true,
+        verify: None,
+    };
     let members = vec![member(&press7), member(&scada)];
     let group = manage::new_group("line4", Algorithm::A128Gcm, vec!["plant/#".into()], members);
     let path = |name: &str| files.join(name);

@@ -49,7 +49,12 @@ fn again(device: &Device) -> Device {
 
 /// A manager of a group of these devices.
 fn manager(file: &Path, devices: &[&Device]) -> Result<Manager, ExperimentError> {
-    let member = |one: &&Device| Member { name: one.name.clone(), public: Some(one.public()), publish: true };
+    let member = |one: &&Device| Member {
+        name: one.name.clone(),
+        public: Some(one.public()),
+        publish: true,
+        verify: None,
+    };
     let members = devices.iter().map(member).collect();
     let group = manage::new_group("line4", Algorithm::A128Gcm, vec!["plant/#".into()], members);
     fs::write(file, group.map_err(failed)?.to_text(false))?;

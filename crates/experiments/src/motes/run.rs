@@ -1,5 +1,6 @@
 //! Finds the programs and runs them.
 
+use super::archive;
 use crate::ExperimentError;
 use crate::msp430::image::Image;
 use crate::msp430::{Devices, Machine};
@@ -8,6 +9,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
+use tempfile::TempDir;
 
 const CORTEX_M3: &str = "thumbv7m-none-eabi";
 const MSP430: &str = "msp430-none-elf";
@@ -78,30 +80,54 @@ pub(crate) struct Footprint {
 }
 
 /// The directory with the programs of both CPUs.
-pub(super) struct Programs(PathBuf);
+pub(super) struct Programs {
+    place: PathBuf,
+    /// Removes what was unpacked.
+    _unpacked: Option<TempDir>,
+}
 
 impl Programs {
-    /// Looks in `ANTEDATE_FIRMWARE`, beside this program, and in the workspace's target directory.
+    /// Looks in `ANTEDATE_FIRMWARE` (a directory or an archive), beside this program, in the workspace's
+    /// target directory, and in the archive that was installed with this program.
     pub(super) fn find() -> Result<Self, ExperimentError> {
         if let Some(place) = std::env::var_os("ANTEDATE_FIRMWARE") {
             let place = PathBuf::from(place);
-            let there = Self::complete(&place);
-            return there
-                .then(|| Self(place.clone()))
-                .ok_or_else(|| format!("ANTEDATE_FIRMWARE: no programs in {}", place.display()).into());
+            if place.is_file() {
+                return Self::unpack(&place);
+            }
+            return match Self::complete(&place) {
+                true => Ok(Self { place, _unpacked: None }),
+                false => Err(format!("ANTEDATE_FIRMWARE: no programs in {}", place.display()).into()),
+            };
         }
-        let beside = std::env::current_exe().unwrap_or_default();
-        let beside = beside.ancestors().skip(2).take(2).map(|dir| dir.join("firmware"));
+        let own = std::env::current_exe().unwrap_or_default();
+        let prefixes: Vec<&Path> = own.ancestors().skip(2).take(2).collect();
         let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from);
-        beside.chain([target.join("firmware")]).find(|place| Self::complete(place)).map(Self).ok_or_else(
-            || {
-                format!(
-                    "the programs of the motes are not built; `{BUILD}` in the workspace builds them, and \
-                 ANTEDATE_FIRMWARE=DIR says where they are if they are elsewhere"
-                )
-                .into()
-            },
-        )
+        let places = prefixes.iter().map(|dir| dir.join("firmware")).chain([target.join("firmware")]);
+        if let Some(place) = places.into_iter().find(|place| Self::complete(place)) {
+            return Ok(Self { place, _unpacked: None });
+        }
+        let installed = prefixes.first().map(|prefix| prefix.join(archive::PLACE));
+        match installed.filter(|archive| archive.is_file()) {
+            Some(archive) => Self::unpack(&archive),
+            None => Err(format!(
+                "the programs of the motes are missing: `{BUILD}` in the workspace builds them; an installed \
+                 antedate has them in {} beside its bin; ANTEDATE_FIRMWARE names another directory or archive",
+                archive::PLACE
+            )
+            .into()),
+        }
+    }
+
+    fn unpack(archive: &Path) -> Result<Self, ExperimentError> {
+        let wrong = |error: std::io::Error| ExperimentError::from(format!("{}: {error}", archive.display()));
+        let unpacked = tempfile::Builder::new().prefix("antedate-lab-motes-").tempdir().map_err(wrong)?;
+        archive::unpack(archive, unpacked.path()).map_err(wrong)?;
+        let place = unpacked.path().to_owned();
+        if !Self::complete(&place) {
+            return Err(format!("{}: no programs of the motes", archive.display()).into());
+        }
+        Ok(Self { place, _unpacked: Some(unpacked) })
     }
 
     fn complete(place: &Path) -> bool {
@@ -111,7 +137,7 @@ impl Programs {
     }
 
     fn path(&self, target: &str, name: &str) -> PathBuf {
-        self.0.join(target).join(profile(target, name)).join(name)
+        self.place.join(target).join(profile(target, name)).join(name)
     }
 
     fn image(&self, target: &str, name: &str) -> Result<Image, ExperimentError> {

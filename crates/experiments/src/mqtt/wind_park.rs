@@ -6,7 +6,7 @@
 //! opening. MQTT goes from mote to mote through a broker at the gateway, as in the paper's testbed;
 //! the UDP service takes one packet without a broker. All of it is modelled.
 
-use antedate_plan::bearer::{Bearer, Journey, Path};
+use antedate_plan::bearer::{Bearer, Journey, Path, Tsch};
 use antedate_plan::publish::{self, Work};
 
 use super::motes::{CHOICES, Choice, Mote, TOPIC, sealed_len};
@@ -38,7 +38,7 @@ fn networks() -> [Network; 4] {
     [
         network("6LoWPAN, radios asleep as the paper's", radio(publish::wait_ms(TOPIC)), true),
         network("6LoWPAN, radios always on", radio(0.0), true),
-        network("TSCH, 7 slots of 10 ms", Bearer::Tsch { slots: 7, cells: 1, hops: 1, slot_ms: 10.0 }, false),
+        network("TSCH, 7 slots of 10 ms", Bearer::Tsch(Tsch::new(7, 1, 1)), false),
         network(
             "100 Mbit/s Ethernet, 2 switches",
             Bearer::FastEthernet(Path { switches: 2, ..Path::default() }),

@@ -19,13 +19,13 @@ pub(super) fn printed(report: &mut Report, motes: &[Mote; 3]) -> Result<(), Expe
         };
         for Scenario { name, sizes, bound, largest, left } in &SCENARIOS {
             let ways = [Way::Unmodified, Way::Antedated, Way::Template(48)];
-            for (way, printed) in ways.into_iter().zip(largest) {
+            for (way, printed) in ways.iter().zip(largest) {
                 let Some(printed) = printed else { continue };
-                let ours = within(mote, way, *bound, LAST)?.unwrap_or(0) as f64;
+                let ours = within(mote, *way, *bound, LAST)?.unwrap_or(0) as f64;
                 compare(format!("{name}, {}:", way.name()), "B", ours, *printed, 0.0);
             }
             let size = super::table::size_of_ccm(sizes[0]);
-            for (way, printed) in [Way::Unmodified, Way::Antedated].into_iter().zip(left) {
+            for (way, printed) in ways.iter().zip(left) {
                 if let (Some(printed), Some(count)) = (printed, way.count(size)) {
                     compare(
                         format!("{name}, {}:", way.name()),

@@ -227,6 +227,20 @@ impl CakFile {
         Ok(Self { file: PathBuf::new(), entries: vec![Entry::new(&key, &name, priority)] })
     }
 
+    /// A file with this key, which is preferred to those of an earlier file. Of those, the preferred
+    /// one stays, so that members without the new key are heard.
+    #[must_use]
+    pub fn renewed(cak: Cak, before: Option<Self>) -> Self {
+        let mut entries = before.map_or_else(Vec::new, |before| before.entries);
+        entries.retain(|entry| entry.cak.name() != cak.name());
+        // A stable order: of equal ones, the first of the file is preferred.
+        entries.sort_by_key(|entry| std::cmp::Reverse(entry.priority));
+        entries.truncate(1);
+        let priority = entries.first().map_or(1, |entry| entry.priority.saturating_add(1).max(1));
+        entries.insert(0, Entry { cak: Arc::new(cak), priority });
+        Self { file: PathBuf::new(), entries }
+    }
+
     /// The text of the file, comments included.
     #[must_use]
     pub fn to_text(&self) -> Zeroizing<String> {
@@ -309,6 +323,24 @@ mod tests {
         // The lines that `keygen` writes, and a block behind them.
         let text = format!("mka_cak={}\nmka_ckn=aa\n{}", "11".repeat(16), block("bb", "priority=1\n"));
         assert_eq!(CakFile::parse(Path::new("cak"), &text).unwrap().entries.len(), 2);
+    }
+
+    #[test]
+    fn renewed_file_has_the_last_two_keys() {
+        let cak = |octet: u8| Cak::new(&[octet; 16], &[octet]).unwrap();
+        let mut file = CakFile::renewed(cak(1), None);
+        for (octet, priorities) in [(2, [2, 1]), (3, [3, 2]), (3, [3, 2])] {
+            file = CakFile::renewed(cak(octet), Some(file));
+            let read = CakFile::parse(Path::new("cak"), &file.to_text()).unwrap();
+            let all: Vec<_> = read.entries.iter().map(|entry| (entry.name(), entry.priority)).collect();
+            let last = if priorities == [3, 2] { 2 } else { 1 };
+            assert_eq!(
+                all,
+                [(format!("{octet:02x}"), priorities[0]), (format!("{last:02x}"), priorities[1])]
+            );
+        }
+        let by_hand = CakFile::parse(Path::new("cak"), &block("1c", " priority=-3\n")).unwrap();
+        assert_eq!(CakFile::renewed(cak(1), Some(by_hand)).entries[0].priority, 1);
     }
 
     #[test]

@@ -45,6 +45,12 @@ pub struct Checked {
 }
 
 impl Checked {
+    /// The interfaces of all uplinks of MACsec.
+    #[must_use]
+    pub fn uplinks(&self) -> Vec<&Interface> {
+        [&self.uplink].into_iter().chain(&self.second).collect()
+    }
+
     /// The longest payload that all uplinks carry: that of the interface with the lower MTU, or less
     /// if configured.
     #[must_use]
@@ -126,13 +132,17 @@ fn look(file: &Path, machine: &dyn Machine, with_state: bool) -> Result<Checked,
         let remedy = format!("ip link set dev {} mtu {mtu}, or remove the line", port.name);
         faults.push(draft.lines.fault(file, "uplink.mtu", what, remedy));
     }
-    let around = if let (Some(field), Some(uplink)) = (&field, &uplink) {
-        // The datagrams of an overlay have the host's own address.
-        let transparent = !matches!(draft.protection, Some(Protection::Overlay(_)));
-        around(&draft, Port::of(field, uplink, transparent), machine, &mut faults)
-    } else {
-        Vec::new()
-    };
+    // The datagrams of an overlay have the host's own address.
+    let transparent = !matches!(draft.protection, Some(Protection::Overlay(_)));
+    let mut surroundings = Vec::new();
+    for (key, uplink) in [("uplink.interface", &uplink), ("second_uplink.interface", &second)] {
+        let (Some(field), Some(uplink)) = (&field, uplink) else { continue };
+        let [field, uplink] = Port::of(field, uplink, transparent);
+        let found = around(&draft, [field, Port { key, ..uplink }], machine, &mut faults);
+        // Those of the field are the same.
+        let new: Vec<_> = found.into_iter().filter(|fault| !surroundings.contains(fault)).collect();
+        surroundings.extend(new);
+    }
     cpus(&draft, machine, &mut faults);
     let mut answered = None;
     if let Some(Control { socket }) = &draft.control {
@@ -201,7 +211,7 @@ fn look(file: &Path, machine: &dyn Machine, with_state: bool) -> Result<Checked,
             ];
             checked.warnings.extend(more.into_iter().flatten());
             let more = warnings_of(&checked.config, &checked.protection);
-            checked.warnings.extend(more.into_iter().chain(around));
+            checked.warnings.extend(more.into_iter().chain(surroundings));
             Ok(checked)
         }
         _ => Err(Faults::new(faults)),

@@ -108,6 +108,8 @@ pub struct Config {
     pub state: State,
     /// The control socket.
     pub control: Control,
+    /// `ptp.transparent_clock`: whether PTP messages get the time that they spend in this gateway.
+    pub transparent_clock: bool,
     /// `metrics.listen`: the loopback address of the metrics, if they are shown.
     pub metrics: Option<SocketAddr>,
     lines: Lines,

@@ -169,6 +169,7 @@ impl Changed<'_> {
             state,
             control,
             metrics: _,
+            transparent_clock,
             lines: _,
         } = self.old;
         let new = self.new;
@@ -199,6 +200,11 @@ impl Changed<'_> {
         const STATE: &str = "the state file is open";
         keep("state.directory", *directory == new.state.directory, STATE);
         keep("state.reserve", *reserve == new.state.reserve, STATE);
+        keep(
+            "ptp.transparent_clock",
+            *transparent_clock == new.transparent_clock,
+            "the kernel's time stamps are asked for at the start",
+        );
         keep("control.socket", control.socket == new.control.socket, "the control socket is open");
         // Which frames are express may change; the channel has keys of its own.
         let channel = |express: &Option<Express>| express.is_some();
@@ -342,6 +348,13 @@ mod tests {
             (MACSEC, "\"a\"", "\"c\"", &[], &["field.interface"]),
             (MACSEC, "\"b\"", "\"c\"\nmtu = 1400", &[], &["uplink.interface", "uplink.mtu"]),
             (MACSEC, "\"b\"", "\"b\"\nvlan = \"copy\"", &[], &["uplink.vlan"]),
+            (
+                MACSEC,
+                "[express]",
+                "[ptp]\ntransparent_clock = true\n[express]",
+                &[],
+                &["ptp.transparent_clock"],
+            ),
             (MACSEC, "\"b\"", "\"b\"\ncarry_link_local = true", &[], &["uplink.carry_link_local"]),
             (MACSEC, "[express]\ntraffic = [\"ptcp\"]\nrate_mbit = 100\n", "", &["express"], &["express"]),
             (MACSEC, "\"cak\"", "\"other\"", &[], &["macsec.cak_file"]),

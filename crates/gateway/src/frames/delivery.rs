@@ -51,6 +51,12 @@ impl Delivery {
         self.max_age = max_age;
     }
 
+    /// The sender of single frames.
+    #[must_use]
+    pub const fn sender(&self) -> &Sender {
+        &self.sender
+    }
+
     /// Sends a frame at once, before held segments.
     #[inline]
     pub fn put(&self, counters: &PathCounters, frame: &[u8]) {

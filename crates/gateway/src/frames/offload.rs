@@ -72,13 +72,13 @@ fn finish_rest(
     scratch: &mut [u8],
     mut pass: impl FnMut(Received<'_>),
 ) -> Result<usize, UnsupportedError> {
-    let Received { space, place, offload, shifted, late } = received;
+    let Received { space, place, offload, shifted, late, arrived } = received;
     let frame = space.get_mut(place.clone()).unwrap_or_default();
     if offload.segmentation != 0 {
         return Segments::new(frame, offload, shifted)?.each(frame, scratch, pass);
     }
     complete_checksum(frame, offload, shifted)?;
-    pass(Received { space, place, offload: Offload::default(), shifted, late });
+    pass(Received { space, place, offload: Offload::default(), shifted, late, arrived });
     Ok(1)
 }
 
@@ -163,6 +163,7 @@ impl Segments {
                 offload: Offload::default(),
                 shifted: 0,
                 late: false,
+                arrived: 0,
             });
             done += piece.len();
         }

@@ -204,6 +204,14 @@ impl<'a> Supervisor<'a> {
         if config.uplink.carries_link_local {
             inbound.take_link_local();
         }
+        if config.transparent_clock {
+            let kept = outbound.keep_time().and_then(|()| inbound.keep_time());
+            kept.map_err(|error| {
+                let remedy = "remove the line, or run a Linux with SO_TIMESTAMPING";
+                let fault = Fault::of_io(&config.file, "have sent frames stamped", &error, remedy);
+                config.at("ptp.transparent_clock", fault)
+            })?;
+        }
         if let Keyed::Macsec { own, .. } | Keyed::Agreed { own, .. } = &checked.protection {
             inbound.watch_for(*own);
         }
@@ -326,7 +334,7 @@ impl<'a> Supervisor<'a> {
             summed: (0, 0),
             complained: None,
             symptoms: Symptoms::default(),
-            surroundings: Surroundings::new(&checked.field, &checked.uplink, true),
+            surroundings: Surroundings::new(&checked.field, &checked.uplinks(), true),
             probes: Probes::default(),
             metrics,
             link_loss,
@@ -416,7 +424,6 @@ impl<'a> Supervisor<'a> {
         watch_stale(watch, [&self.out, &self.inward]);
         watch_storms(watch, [&self.out, &self.inward]);
         self.watch_uplinks(snapshot);
-        let watch = &self.answers.watch;
         watch_flows(watch, [&self.out, &self.inward], [self.field.up, self.uplink.up]);
     }
 

@@ -3,7 +3,7 @@
 //! - [`path`]: the data path of both directions; [`express`]: frames that do not wait behind others
 //! - [`vouch`]: delay protection across a stall
 //! - [`worker`]: the forwarding thread; [`message`], [`snapshot`]: messages to it and its state
-//! - `outer`: VLAN tags in front of the SecTAG
+//! - `outer`: VLAN tags in front of the SecTAG; [`clock`]: the transparent clock of PTP
 //! - `warm`: preparation and rehearsal of the data path
 //! - [`agreement`]: MACsec Key Agreement; [`fastest`]: the order of cipher suites on this CPU
 //! - [`echo`]: protected echoes between gateways; [`probe`]: the path MTU by such echoes;
@@ -14,6 +14,7 @@
 
 pub mod agreement;
 pub mod channels;
+pub mod clock;
 pub mod daemon;
 pub mod echo;
 pub mod express;

@@ -5,6 +5,7 @@
 //! apply the policy, send. Each frame runs to completion before the next, and is copied at most
 //! once, by the cipher.
 
+use std::io;
 use std::mem;
 use std::sync::Arc;
 
@@ -16,8 +17,10 @@ use antedate_wire::ethernet::HEADER_LEN as HEADER;
 use antedate_wire::link_local::{self, is_carried, is_for_carriage};
 use antedate_wire::macsec::TAG_LEN_LONG;
 use antedate_wire::ring::is_ring;
+use antedate_wire::ptp::Place;
 use antedate_wire::vlan::{Tag, Tci};
 
+use super::clock::Clock;
 use super::outer::without_outer_tags;
 use super::warm::{accept, protect_in_place};
 use crate::config::policy::{Class, Traffic};
@@ -117,6 +120,9 @@ struct Exit {
     /// From the machines: the messages of other gateways that come by the field, and the table of
     /// machines.
     parallel: Option<(Arc<Desk>, Arc<Machines>)>,
+    /// The transparent clock, if any, and the arrival of the current frame.
+    clock: Option<Box<Clock>>,
+    arrived: u64,
 }
 
 fn buffer() -> Box<[u8]> {
@@ -145,6 +151,8 @@ impl Outbound {
             carried: None,
             blocks: false,
             parallel: None,
+            clock: None,
+            arrived: 0,
         };
         let uplink_mtu = ports.mtu;
         Self { ports, protector, fragments: None, express: None, exit, uplink_mtu, path_mtu: None }
@@ -161,6 +169,10 @@ impl Outbound {
         self.uplink_mtu = ports.mtu;
         self.ports = ports;
         self.set_path(self.path_mtu);
+        if self.exit.clock.is_some() {
+            // As at the start, on another interface.
+            let _ = Clock::follow(&self.ports.to);
+        }
     }
 
     /// Bounds frames by the path's MTU, or by the uplink's alone.
@@ -189,6 +201,16 @@ impl Outbound {
         self.exit.blocks = blocks;
     }
 
+    /// Corrects PTP messages.
+    ///
+    /// # Errors
+    /// When the kernel stamps no departures.
+    pub fn keep_time(&mut self) -> io::Result<()> {
+        Clock::follow(&self.ports.to)?;
+        self.exit.clock = Some(Box::new(Clock::new()));
+        Ok(())
+    }
+
     /// Protects and sends an echo as one frame. With an express channel it leaves there: the packet
     /// numbers of bulk that waits are taken already.
     #[cold]
@@ -202,7 +224,8 @@ impl Outbound {
             (None, Protector::Macsec(transmit)) => &mut **transmit,
             (None, Protector::Plain) => return,
         };
-        if transmit.protected_len(frame.len()) > *uplink_mtu + HEADER {
+        // Without a key nobody hears it, and it is no frame of a machine that is lost.
+        if transmit.encoding().is_none() || transmit.protected_len(frame.len()) > *uplink_mtu + HEADER {
             return;
         }
         match transmit.protect(frame, &mut built[..]) {
@@ -335,6 +358,8 @@ impl Inbound {
             carried: None,
             blocks: false,
             parallel: None,
+            clock: None,
+            arrived: 0,
         };
         Self { ports, validator, desk: None, exit }
     }
@@ -352,7 +377,8 @@ impl Inbound {
             Validator::Plain => exit.finished(received, |exit, frame| {
                 let frame = frame.into_frame();
                 if let Some(class) = exit.class(frame) {
-                    deliver(&exit.counters, to, mtu, class, frame);
+                    let Exit { counters, clock, arrived, .. } = exit;
+                    deliver_timed(clock.as_deref_mut(), *arrived, counters, to, mtu, class, frame);
                 }
             }),
         });
@@ -366,6 +392,25 @@ impl Inbound {
     #[must_use]
     pub fn replace_gate(&mut self, gate: Arc<Gate>) -> Arc<Gate> {
         self.exit.replace_gate(gate)
+    }
+
+    /// Uses other ports: the interface was replaced.
+    pub fn replace_ports(&mut self, ports: Ports<Delivery>) {
+        self.ports = ports;
+        if self.exit.clock.is_some() {
+            // As at the start, on another interface.
+            let _ = Clock::follow(self.ports.to.sender());
+        }
+    }
+
+    /// Corrects PTP messages.
+    ///
+    /// # Errors
+    /// When the kernel stamps no departures.
+    pub fn keep_time(&mut self) -> io::Result<()> {
+        Clock::follow(self.ports.to.sender())?;
+        self.exit.clock = Some(Box::new(Clock::new()));
+        Ok(())
     }
 
     /// Counts frames whose outer VLAN tag has another priority than these.
@@ -426,7 +471,7 @@ fn turn<To>(
             Next::Truncated => exit.counters.truncated.count(),
             Next::Frame(received) => {
                 exit.at = heard(flow(received.frame()));
-                exit.late = received.late;
+                (exit.late, exit.arrived) = (received.late, received.arrived);
                 exit.counters.received.count();
                 exit.counters.octets_received.add(received.frame().len() as u64);
                 let (checksum, segmentation) =
@@ -509,8 +554,19 @@ impl Exit {
     }
 
     /// Sends an express frame at once, and queues any other.
-    fn sorted(&mut self, frame: &[u8], express: &mut Express, to: &Sender, longest: usize) {
+    fn sorted(&mut self, frame: &mut [u8], express: &mut Express, to: &Sender, longest: usize) {
         if !self.passes(frame) {
+            return;
+        }
+        // Nothing that waits has a residence that can be told before.
+        if self.clock.is_some()
+            && let Some(place) = Place::find(frame)
+        {
+            let transmit = Some(&mut *express.transmit);
+            if let Some(length) = self.timed(place, frame, transmit, to, longest) {
+                self.counters.express.count();
+                express.sent(thread::now(), length);
+            }
             return;
         }
         let tag = self.tag(frame);
@@ -563,6 +619,16 @@ impl Exit {
         if !self.passes(frame) {
             return;
         }
+        if self.clock.is_some()
+            && let Some(place) = Place::find(frame)
+        {
+            let transmit = match protector {
+                Protector::Plain => None,
+                Protector::Macsec(transmit) => Some(&mut **transmit),
+            };
+            let _ = self.timed(place, received.into_frame(), transmit, to, mtu + HEADER);
+            return;
+        }
         let transmit = match protector {
             Protector::Plain => return self.send(to, mtu, frame),
             Protector::Macsec(transmit) => transmit,
@@ -572,6 +638,45 @@ impl Exit {
             return self.outbound_carried(frame, tag, transmit, fragments, to, mtu);
         }
         self.protected(received, tag, transmit, fragments, to, mtu);
+    }
+
+    /// Sends a PTP message with its correction. Returns the octets of its form on the wire.
+    #[cold]
+    #[inline(never)]
+    fn timed(
+        &mut self,
+        place: Place,
+        frame: &mut [u8],
+        transmit: Option<&mut Transmit>,
+        to: &Sender,
+        longest: usize,
+    ) -> Option<usize> {
+        let tag = self.tag(frame);
+        let Self { built, counters, carried, clock, arrived, .. } = self;
+        let clock = clock.as_deref_mut()?;
+        let passing = clock.corrected(counters, place, frame, *arrived)?;
+        let frame = carry(carried.as_deref_mut(), frame);
+        let sealed = match transmit {
+            None if exceeds(frame, longest - HEADER) => {
+                counters.too_long.count();
+                return None;
+            }
+            None => frame,
+            Some(transmit) if transmit.protected_len(frame.len()) > longest => {
+                counters.too_long.count();
+                transmit.count_too_long();
+                return None;
+            }
+            Some(transmit) => match transmit.protect(frame, &mut built[..]) {
+                Ok(length) => built.get(..length)?,
+                Err(_) => {
+                    counters.not_protected.count();
+                    return None;
+                }
+            },
+        };
+        clock.put(&passing, counters, to, tag, sealed);
+        Some(sealed.len())
     }
 
     /// Sends a frame to a link-local group in its form on the way.
@@ -664,7 +769,7 @@ impl Exit {
         mtu: usize,
     ) {
         let (frame, hint) = without_outer_tags(frame);
-        let Self { gate, counters, way, built, late, at, own, outer, carried, blocks, .. } = self;
+        let Self { gate, counters, way, built, late, at, own, outer, carried, clock, arrived, blocks, .. } = self;
         // The channel counts refused frames by reason.
         let Some(opened) = accept(receive, frame, &mut built[..]) else {
             return note_source(counters, receive, *own, frame);
@@ -685,7 +790,7 @@ impl Exit {
             compare(counters, outer, hint, opened);
         }
         if let Some(class) = admit(gate, *way, counters, (*late, *at), opened) {
-            deliver(counters, to, mtu, class, opened);
+            deliver_timed(clock.as_deref_mut(), *arrived, counters, to, mtu, class, opened);
         }
     }
 
@@ -746,6 +851,27 @@ fn note_source(counters: &PathCounters, receive: &Receive, own: Option<Sci>, fra
         counters.forged.set(forged);
         counters.forger.set(source_bits(frame));
     }
+}
+
+/// As [`deliver`], with PTP messages through the transparent clock, if there is one.
+#[inline]
+fn deliver_timed(
+    clock: Option<&mut Clock>,
+    arrived: u64,
+    counters: &PathCounters,
+    to: &mut Delivery,
+    mtu: usize,
+    class: Class,
+    frame: &mut [u8],
+) {
+    let Some((clock, place)) = clock.and_then(|clock| Some((clock, Place::find(frame)?))) else {
+        return deliver(counters, to, mtu, class, frame);
+    };
+    let Some(passing) = clock.corrected(counters, place, frame, arrived) else { return };
+    if exceeds(frame, mtu) {
+        return counters.too_long.count();
+    }
+    clock.put(&passing, counters, to.sender(), None, frame);
 }
 
 /// Sends a frame to the machines, if it fits the port's MTU. TCP segments of a turn leave joined;

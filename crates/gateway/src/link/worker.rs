@@ -307,7 +307,7 @@ impl Worker {
             Message::Inbound(ports) => {
                 self.census();
                 if let Some(inbound) = &mut self.inbound {
-                    inbound.ports = ports;
+                    inbound.replace_ports(ports);
                 }
             }
             Message::Stop => return ControlFlow::Break(Break::Stop),

@@ -262,7 +262,7 @@ impl<'a> Supervisor<'a> {
             wires,
             key_log,
             log,
-            surroundings: Surroundings::new(field, uplink, false),
+            surroundings: Surroundings::new(field, &[uplink], false),
             metrics,
             _server: server,
             config,
@@ -314,7 +314,7 @@ impl<'a> Supervisor<'a> {
             }
         }
         if let Some(uplink) = self.wires.first() {
-            self.surroundings.follow(&self.field, &uplink.interface, &self.answers.watch);
+            self.surroundings.follow(&self.field, &[&uplink.interface], &self.answers.watch);
         }
         for (at, wire) in self.wires.iter_mut().enumerate() {
             if let Some(mtu) = wire.follow(&self.config, &self.overlay, &self.mailbox)

@@ -104,6 +104,12 @@ pub struct PathCounters {
     pub own_sci: Counter,
     /// Protected frames whose outer VLAN tag has another priority than their own one.
     pub outer_priorities_differ: Counter,
+    /// PTP messages with the residence in this gateway in their correction.
+    pub ptp_corrected: Counter,
+    /// PTP messages without it, as nobody on the way may change them.
+    pub ptp_signed: Counter,
+    /// PTP messages that were dropped, as the clock was set while they were here.
+    pub ptp_implausible: Counter,
     /// Frames that the policy passed, by class.
     pub passed: [Counter; Class::COUNT],
     /// Frames that the policy refused, by class.

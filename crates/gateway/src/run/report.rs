@@ -184,6 +184,7 @@ pub(crate) fn forwarding(counters: &PathCounters, rules: &[Counter]) -> Forwardi
         ("blocked", &counters.blocked),
         ("unsupported-offload", &counters.unsupported_offload),
         ("stale", &counters.stale),
+        ("ptp-implausible", &counters.ptp_implausible),
         ("truncated", &counters.truncated),
         ("queue-full", &counters.queue_full),
         ("link-down", &counters.link_down),
@@ -204,6 +205,8 @@ pub(crate) fn forwarding(counters: &PathCounters, rules: &[Counter]) -> Forwardi
         joined: counters.joined.get(),
         checksums_completed: counters.checksums_completed.get(),
         outer_priorities_differ: counters.outer_priorities_differ.get(),
+        ptp_corrected: counters.ptp_corrected.get(),
+        ptp_signed: counters.ptp_signed.get(),
     }
 }
 

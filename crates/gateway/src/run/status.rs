@@ -163,6 +163,12 @@ pub struct Forwarding {
     /// Frames whose outer VLAN tag has another priority than their own one (`uplink.vlan`).
     #[serde(default)]
     pub outer_priorities_differ: u64,
+    /// PTP messages that the transparent clock handled.
+    #[serde(default)]
+    pub ptp_corrected: u64,
+    /// PTP messages that it left as they were, because they are signed.
+    #[serde(default)]
+    pub ptp_signed: u64,
 }
 
 /// The cyclic flows.

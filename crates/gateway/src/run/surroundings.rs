@@ -27,18 +27,18 @@ pub struct Surroundings {
 impl Surroundings {
     /// Begins to watch.
     #[must_use]
-    pub fn new(field: &Interface, uplink: &Interface, transparent: bool) -> Self {
+    pub fn new(field: &Interface, uplinks: &[&Interface], transparent: bool) -> Self {
         let changes = Changes::open().ok();
-        let first = look(field, uplink, transparent);
+        let first = look(field, uplinks, transparent);
         Self { changes, looked: Instant::now(), first, now: Vec::new(), transparent }
     }
 
     /// Tells the watch of the findings that the start did not have.
-    pub fn follow(&mut self, field: &Interface, uplink: &Interface, watch: &Watch) {
+    pub fn follow(&mut self, field: &Interface, uplinks: &[&Interface], watch: &Watch) {
         let changed = self.changes.as_ref().is_some_and(Changes::any);
         if changed || self.looked.elapsed() >= LOOK {
             self.looked = Instant::now();
-            let found = look(field, uplink, self.transparent);
+            let found = look(field, uplinks, self.transparent);
             for over in self.now.iter().filter(|finding| !found.contains(finding)) {
                 watch.holds(Trouble::Host, &over.what, None);
                 watch.forget(&over.what);
@@ -53,7 +53,15 @@ impl Surroundings {
     }
 }
 
-fn look(field: &Interface, uplink: &Interface, transparent: bool) -> Vec<Finding> {
-    let host = Host::look(&[field, uplink].map(|port| (port.index, port.name.as_str())));
-    examine(&host, Port::of(field, uplink, transparent))
+fn look(field: &Interface, uplinks: &[&Interface], transparent: bool) -> Vec<Finding> {
+    let ports: Vec<_> = [&field].into_iter().chain(uplinks).map(|port| (port.index, &*port.name)).collect();
+    let host = Host::look(&ports);
+    let mut all: Vec<Finding> = Vec::new();
+    for found in uplinks.iter().flat_map(|uplink| examine(&host, Port::of(field, uplink, transparent))) {
+        // Those of the field are the same.
+        if !all.contains(&found) {
+            all.push(found);
+        }
+    }
+    all
 }

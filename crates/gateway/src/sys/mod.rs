@@ -3,6 +3,7 @@
 //! - [`packet`]: AF_PACKET sockets: the receive ring and the sender (`packet(7)`, TPACKET_V2)
 //! - [`lanes`]: the two receive rings of a port
 //! - [`age`]: the age of received frames
+//! - [`departure`]: time stamps of sent frames
 //! - [`segmenter`]: a sender of super-frames
 //! - [`interface`]: index, address, MTU and link state of an interface (`netdevice(7)`)
 //! - [`links`]: masters and addresses of interfaces, and notices of changes
@@ -18,6 +19,7 @@
 #![allow(unsafe_code, reason = "system calls; each block states its argument")]
 
 pub mod age;
+pub mod departure;
 pub mod event;
 pub mod filter;
 pub mod interface;
@@ -35,7 +37,7 @@ pub mod watch;
 
 use std::io;
 use std::mem;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 /// Turns the -1 of a system call into its error.
 fn check(result: libc::c_int) -> io::Result<libc::c_int> {
@@ -44,11 +46,16 @@ fn check(result: libc::c_int) -> io::Result<libc::c_int> {
 
 /// `setsockopt(2)` with a plain value.
 fn set_option<T: Copy>(fd: &OwnedFd, level: libc::c_int, name: libc::c_int, value: &T) -> io::Result<()> {
+    set_option_of(fd.as_raw_fd(), level, name, value)
+}
+
+/// As [`set_option`], of a descriptor that the caller borrows.
+fn set_option_of<T: Copy>(fd: RawFd, level: libc::c_int, name: libc::c_int, value: &T) -> io::Result<()> {
     // SAFETY: pointer and length describe `value`, which outlives the call; the kernel only reads
     // it.
     let result = unsafe {
         libc::setsockopt(
-            fd.as_raw_fd(),
+            fd,
             level,
             name,
             std::ptr::from_ref(value).cast(),

@@ -142,6 +142,8 @@ pub struct Received<'a> {
     pub shifted: usize,
     /// Whether it is too old for a cyclic frame.
     pub late: bool,
+    /// Its arrival in nanoseconds of the real-time clock. 0: unknown.
+    pub arrived: u64,
 }
 
 impl<'a> Received<'a> {
@@ -150,7 +152,7 @@ impl<'a> Received<'a> {
     #[must_use]
     pub fn alone(frame: &'a mut [u8], offload: Offload) -> Self {
         let place = 0..frame.len();
-        Self { space: frame, place, offload, shifted: 0, late: false }
+        Self { space: frame, place, offload, shifted: 0, late: false, arrived: 0 }
     }
 
     /// The frame.
@@ -340,12 +342,13 @@ impl Receiver {
             let tpid = if status & STATUS_VLAN_TPID_VALID != 0 { header.vlan_tpid } else { ETH_P_8021Q };
             (tpid, header.vlan_tci)
         });
+        let arrived = u64::from(header.sec) * 1_000_000_000 + u64::from(header.nsec);
         let unfinished = status & STATUS_CSUM_NOT_READY != 0;
         if status & STATUS_COPY != 0 {
             return match self.receive_long(OFFLOAD_HEADER + len) {
                 Some(length) if length >= OFFLOAD_HEADER + 14 => {
                     let frame = view(&mut self.long, OFFLOAD_HEADER..length, tag, unfinished);
-                    Next::Frame(Received { late, ..frame })
+                    Next::Frame(Received { late, arrived, ..frame })
                 }
                 _ => Next::Truncated,
             };
@@ -366,7 +369,7 @@ impl Receiver {
         // Excludes the slot's header from writes around the frame.
         let behind = mem::size_of::<SlotHeader>();
         let frame = view(&mut slot[behind..], mac - behind..mac - behind + snaplen, tag, unfinished);
-        Next::Frame(Received { late, ..frame })
+        Next::Frame(Received { late, arrived, ..frame })
     }
 
     /// The age of the next frame. `None` when there is none.
@@ -543,7 +546,7 @@ fn view(
         space[start + 8..start + 10].copy_from_slice(&tpid.to_be_bytes());
         space[start + 10..start + 12].copy_from_slice(&tci.to_be_bytes());
     }
-    Received { space, place, offload, shifted, late: false }
+    Received { space, place, offload, shifted, late: false, arrived: 0 }
 }
 
 /// Sends whole frames on an interface, or the same frames on two.
@@ -640,7 +643,7 @@ impl Sender {
 /// After a failed send: the kernel reports a link that was down once, at the first send after it,
 /// even if the link is back.
 #[cold]
-fn again(send: impl Fn() -> isize) -> io::Result<()> {
+pub(super) fn again(send: impl Fn() -> isize) -> io::Result<()> {
     let error = io::Error::last_os_error();
     if error.raw_os_error() == Some(libc::ENETDOWN) && send() >= 0 { Ok(()) } else { Err(error) }
 }

@@ -31,7 +31,13 @@ fn group() -> GroupFile {
         signing: Some(Zeroizing::new([5; 32])),
         keys: vec![Key { epoch: 1, secret: Zeroizing::new([6; 32]), grace: Some(7) }],
         max_ages: vec![("plant/line4/valve".into(), 5)],
-        members: vec![Member { name: "press7".into(), public: Some([7; 32]), publish: true }],
+        signed: vec!["plant/line4/valve".into()],
+        members: vec![Member {
+            name: "press7".into(),
+            public: Some([7; 32]),
+            publish: true,
+            verify: Some(manager_public(&[7; 32])),
+        }],
     }
 }
 
@@ -47,7 +53,12 @@ fn group_file_reads_back() {
     assert_eq!((read.keys.len(), read.members.clone(), read.manager), (1, group().members, group().manager));
     assert!(read.keys.iter().all(|key| (key.epoch, key.grace) == (1, Some(7))));
     let read = GroupFile::parse(Path::new("g"), &group().to_text(true)).expect("a group");
-    assert!(read.keys.is_empty() && read.signing.is_none() && read.members.is_empty());
+    assert!(read.keys.is_empty() && read.signing.is_none());
+    // Its signed topics need the members' names and verify keys, and nothing else of them.
+    let told = group().members.into_iter().map(|member| Member { public: None, ..member });
+    assert_eq!((&read.members, &read.signed), (&told.collect::<Vec<_>>(), &group().signed));
+    let unsigned = GroupFile { signed: Vec::new(), ..group() }.to_text(true);
+    assert!(GroupFile::parse(Path::new("g"), &unsigned).expect("a group").members.is_empty());
     assert_eq!(read.manager, group().manager);
     assert!(read.covers("plant/line4/a") && !read.covers("plant/line5/a"));
 }
@@ -60,6 +71,7 @@ fn topics_of_any_characters_read_back() {
     let odd = GroupFile {
         topics: topics.to_vec(),
         max_ages: Vec::new(),
+        signed: Vec::new(),
         rotation_topic: format!("keys/{all}"),
         ..group()
     };
@@ -73,9 +85,15 @@ fn topics_of_any_characters_read_back() {
 #[test]
 fn invalid_group_is_not_written() {
     let faults = |group: GroupFile| group.to_checked_text(false).expect_err("refused").to_string();
-    let said = faults(GroupFile { topics: vec!["#".into()], max_ages: Vec::new(), ..group() });
+    let said =
+        faults(GroupFile { topics: vec!["#".into()], max_ages: Vec::new(), signed: Vec::new(), ..group() });
     assert!(said.starts_with("the new group file: topics: \"#\" takes in the rotation topic"), "{said}");
-    let member = |i| Member { name: format!("m{i}"), public: Some([7; 32]), publish: true };
+    let member = |i| Member {
+        name: format!("m{i}"),
+        public: Some([7; 32]),
+        publish: true,
+        verify: Some(manager_public(&[7; 32])),
+    };
     let said = faults(GroupFile { members: (0..FILE_MAX).map(member).collect(), ..group() });
     assert!(said.contains("longer than") && said.contains("several groups"), "{said}");
 }
@@ -204,8 +222,54 @@ fn ages_are_of_covered_topics() {
 
 #[test]
 fn files_hold_the_most_members_of_a_rotation() {
-    let member = |at: usize| Member { name: format!("{at:0>64}"), public: Some([7; 32]), publish: false };
-    let group = GroupFile { members: (0..MEMBERS_MAX).map(member).collect(), ..group() };
-    let text = group.to_checked_text(false).expect("fits");
+    let member = |at: usize| Member {
+        name: format!("{at:0>64}"),
+        public: Some([7; 32]),
+        publish: false,
+        // Each check takes its time, and the length is the same.
+        verify: Some([7; 32]),
+    };
+    let full = GroupFile { members: (0..MEMBERS_MAX).map(member).collect(), ..group() };
+    let text = full.to_text(false);
     assert!(text.len() < FILE_MAX, "{}", text.len());
+    let members = full.members.into_iter().map(|member| Member { verify: None, ..member });
+    let plain = GroupFile { members: members.collect(), signed: Vec::new(), ..group() };
+    assert!(plain.to_checked_text(false).is_ok());
+}
+
+#[test]
+fn keys_of_small_order_are_refused() {
+    let base = |member: &str| {
+        format!(
+            "group = \"g\"\nalgorithm = \"aes-128-gcm\"\ntopics = [\"plant/#\"]\n[[key]]\nepoch = 1\nsecret = \"{}\"\n[[member]]\nname = \"m\"\n{member}\n",
+            "5e".repeat(32)
+        )
+    };
+    let one = format!("01{}", "00".repeat(31));
+    for (field, good) in [("public", hex(&[7; 32])), ("verify", hex(&manager_public(&[7; 32])))] {
+        assert!(GroupFile::parse(Path::new("g"), &base(&format!("{field} = \"{good}\""))).is_ok(), "{field}");
+        for weak in ["00".repeat(32), one.clone()] {
+            let text = base(&format!("{field} = \"{weak}\""));
+            let faults = GroupFile::parse(Path::new("g"), &text).expect_err("a weak key").to_string();
+            assert!(faults.contains("small order"), "{field}: {faults}");
+        }
+    }
+}
+
+#[test]
+fn signed_topics_need_verify_keys() {
+    let signed = |members: &str| {
+        format!(
+            "group = \"g\"\nalgorithm = \"aes-128-gcm\"\ntopics = [\"plant/#\"]\n[[signed]]\ntopics = [\"plant/valve\"]\n[[key]]\nepoch = 1\nsecret = \"{}\"\n{members}",
+            "5e".repeat(32)
+        )
+    };
+    let faults = GroupFile::parse(Path::new("g"), &signed("")).expect_err("nobody can sign").to_string();
+    assert!(faults.contains("verify key"), "{faults}");
+    let member = format!("[[member]]\nname = \"m\"\nverify = \"{}\"\n", hex(&manager_public(&[7; 32])));
+    let group = GroupFile::parse(Path::new("g"), &signed(&member)).expect("a group");
+    assert!(group.is_signed("plant/valve") && !group.is_signed("plant/force"));
+    assert!(group.verify_key(b"m").is_some() && group.verify_key(b"n").is_none());
+    let wide = signed(&member).replace("plant/valve", "hall/#");
+    assert!(GroupFile::parse(Path::new("g"), &wide).is_err());
 }

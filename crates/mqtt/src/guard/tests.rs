@@ -38,7 +38,8 @@ fn device() -> Device {
 
 /// The manager of a group with this device.
 fn manager(directory: &Path, device: &Device) -> Manager {
-    let member = Member { name: device.name.clone(), public: Some(device.public()), publish: true };
+    let member =
+        Member { name: device.name.clone(), public: Some(device.public()), publish: true, verify: None };
     let group = manage::new_group("g", Algorithm::A128Gcm, vec!["plant/#".into()], vec![member]);
     let path = directory.join("manager.toml");
     fs::write(&path, group.expect("a group").to_text(false)).expect("written");
@@ -86,6 +87,7 @@ fn each_fault_of_sealing_has_its_remedy() {
     for (fault, says, remedy) in [
         (SealError::NoGroup(text()), "nothing protects it", "--keys"),
         (SealError::NoKey(text()), "has no key here yet", "antedate mqtt rotate"),
+        (SealError::NoSigner(text()), "no device's key to sign with", "--device"),
         (SealError::NoName, "no publisher's name", "--publisher"),
         (SealError::NoState, "no state directory", "antedate mqtt init"),
         (SealError::Payload(text()), "x", "publish less"),
@@ -341,4 +343,71 @@ fn payload_of_the_greatest_age_is_fresh() {
     }
     assert_eq!(fresh(Some(60), None), Err(Dropped::Undated));
     assert_eq!(fresh(None, None), Ok(()));
+}
+
+#[test]
+fn member_cannot_sign_for_another() {
+    let devices = ["press7", "press8"].map(|name| Device { name: name.into(), ..device() });
+    let members = devices.each_ref().map(|device| Member {
+        name: device.name.clone(),
+        public: None,
+        publish: true,
+        verify: Some(device.verify()),
+    });
+    for algorithm in [Algorithm::AesCcm16_64_128, Algorithm::A128Gcm, Algorithm::Aes128CbcHmacSha256] {
+        let group = manage::new_group("g", algorithm, vec!["plant/#".into()], members.to_vec());
+        let group = GroupFile {
+            signed: vec!["plant/valve".into(), "plant/timed".into()],
+            max_ages: vec![("plant/timed".into(), 5)],
+            ..group.expect("a group")
+        };
+        let file = || GroupFile::parse(Path::new("g"), &group.to_text(false)).expect("a group");
+        let places = [state(), state()];
+        let [own, other] = devices.each_ref();
+        let sealer = |device: &Device, place: &Path| {
+            let device = Device { name: device.name.clone(), secret: device.secret.clone() };
+            let store = Store::open(place).expect("opened");
+            Guard::new(vec![file()], Some(device), Some(store), Some("press7".into()))
+        };
+        let (mut honest, mut liar) = (sealer(own, &places[0].1), sealer(other, &places[1].1));
+        let mut reader = Guard::new(vec![file()], None, None, None);
+        let (mut envelope, mut payload) = (Vec::new(), Vec::new());
+        for topic in ["plant/valve", "plant/timed"] {
+            // The same numbers: what is refused uses none up.
+            for number in 0..3 {
+                envelope.clear();
+                liar.seal(topic, b"open", &mut envelope).expect("sealed");
+                assert!(reader.check(topic, &envelope).is_err());
+                match reader.open(topic, &envelope, &mut payload) {
+                    Verdict::Refused(Dropped::Unsigned { publisher }) => assert_eq!(publisher, "press7"),
+                    other => panic!("{other:?}"),
+                }
+                assert!(payload.is_empty());
+                envelope.clear();
+                honest.idle();
+                honest.seal(topic, b"close", &mut envelope).expect("sealed");
+                assert_eq!(reader.check(topic, &envelope), Ok(()));
+                let shared = reader.authenticate(topic, &envelope, &mut payload);
+                assert!(matches!(shared, Verdict::Opened(_)) && payload == b"close");
+                match reader.open(topic, &envelope, &mut payload) {
+                    Verdict::Opened(_) => assert_eq!(payload, b"close", "{algorithm} {number}"),
+                    other => panic!("{other:?}"),
+                }
+                assert!(matches!(
+                    reader.open(topic, &envelope, &mut payload),
+                    Verdict::Refused(Dropped::Repeated { .. })
+                ));
+            }
+        }
+        // Other topics of the group are as before, without a device too.
+        envelope.clear();
+        liar.seal("plant/force", b"81.5", &mut envelope).expect("sealed");
+        assert!(matches!(reader.open("plant/force", &envelope, &mut payload), Verdict::Opened(_)));
+        assert_eq!(payload, b"81.5");
+        let place = state();
+        let store = Store::open(&place.1).expect("opened");
+        let mut keyless = Guard::new(vec![file()], None, Some(store), Some("press7".into()));
+        let sealed = keyless.seal("plant/valve", b"x", &mut envelope);
+        assert!(matches!(sealed, Err(SealError::NoSigner(topic)) if topic == "plant/valve"));
+    }
 }

@@ -12,6 +12,7 @@ fn file(directory: &Path, members: &[(&str, [u8; 32])]) -> PathBuf {
         name: (*name).to_owned(),
         public: Some(*public),
         publish: true,
+        verify: None,
     });
     let group = new_group("line4", Algorithm::AesCcm16_64_128, vec!["plant/#".into()], members.collect())
         .expect("a group");

@@ -39,6 +39,11 @@ impl ShortAddress {
     pub const BROADCAST: Self = Self(0xffff);
     /// A device without a short address.
     pub const NONE: Self = Self(0xfffe);
+
+    /// Whether it is the address of one device.
+    pub const fn is_assigned(self) -> bool {
+        self.0 < Self::NONE.0
+    }
 }
 
 sixteen_bits!(PanId);

@@ -42,6 +42,8 @@ wire_enum! {
         Mlme = 0x1,
         /// of a vendor
         Vendor = 0x2,
+        /// of the IETF (RFC 8137)
+        Ietf = 0x5,
         /// end of the payload elements, and the payload follows
         Termination = 0xf,
     }
@@ -243,7 +245,7 @@ impl TimeCorrection {
 }
 
 /// The payload elements at the front of a decrypted MAC payload.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct PayloadIes<'a> {
     octets: &'a [u8],
 }
@@ -277,6 +279,13 @@ impl<'a> PayloadIes<'a> {
     }
 }
 
+impl<'a> PayloadIes<'a> {
+    /// The content of the first element of a group.
+    pub fn of(mut self, group: PayloadGroupId) -> Option<&'a [u8]> {
+        self.find(|ie| ie.group == group).map(|ie| ie.content)
+    }
+}
+
 impl<'a> Iterator for PayloadIes<'a> {
     type Item = PayloadIe<'a>;
 
@@ -284,6 +293,11 @@ impl<'a> Iterator for PayloadIes<'a> {
         let ie = self.read().ok()?;
         (ie.group != PayloadGroupId::Termination).then_some(ie)
     }
+}
+
+/// The descriptor of a payload element with this many octets of content.
+const fn payload_descriptor(group: PayloadGroupId, len: usize) -> u16 {
+    len as u16 | (group.number() as u16) << 11 | 0x8000
 }
 
 /// Writes payload elements.
@@ -304,8 +318,18 @@ impl<'a> PayloadWriter<'a> {
         if content.len() > MAX_PAYLOAD_IE_LEN || group.number() > 0xf {
             return Err(Error::Length);
         }
-        let bits = content.len() as u16 | u16::from(group.number()) << 11 | 0x8000;
-        put(self.buffer, &mut self.len, bits, content)
+        put(self.buffer, &mut self.len, payload_descriptor(group, content.len()), content)
+    }
+
+    /// Writes the descriptor of an element whose `len` octets of content are in their place, and
+    /// returns the octets of both.
+    pub(super) fn describe(buffer: &mut [u8], group: PayloadGroupId, len: usize) -> Result<usize> {
+        if len > MAX_PAYLOAD_IE_LEN || buffer.len() < 2 + len {
+            return Err(Error::Length);
+        }
+        let mut written = 0;
+        put(buffer, &mut written, payload_descriptor(group, len), &[])?;
+        Ok(written + len)
     }
 
     /// Ends the list, with a termination if content follows, and returns its length.
@@ -388,7 +412,7 @@ impl Synchronization {
     /// Octets as a nested element.
     pub const NESTED_LEN: usize = 2 + 6;
 
-    fn parse(content: &[u8]) -> Option<Self> {
+    pub(super) fn parse(content: &[u8]) -> Option<Self> {
         let [a, b, c, d, e, join_metric] = *<&[u8; 6]>::try_from(content).ok()?;
         Some(Self { asn: Asn::from_le_bytes([a, b, c, d, e]), join_metric })
     }

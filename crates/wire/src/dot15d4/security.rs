@@ -282,7 +282,7 @@ impl SecurityHeader {
     }
 
     /// The octets, and the used length of the array.
-    pub(super) fn emit(&self) -> ([u8; MAX_SECURITY_HEADER_LEN], usize) {
+    pub fn emit(&self) -> ([u8; MAX_SECURITY_HEADER_LEN], usize) {
         let mut out = [0; MAX_SECURITY_HEADER_LEN];
         let mut len = 0;
         let mut put = |octets: &[u8]| {

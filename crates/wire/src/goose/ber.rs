@@ -8,7 +8,7 @@ use crate::{Error, Result};
 /// # Errors
 /// [`Error::Value`] for an indefinite length, a length that is not in its shortest form, or one of
 /// three or more octets. [`Error::Length`] for a length past the end.
-pub(super) fn element(bytes: &[u8]) -> Result<(u8, &[u8], &[u8])> {
+pub(crate) fn element(bytes: &[u8]) -> Result<(u8, &[u8], &[u8])> {
     let (&tag, rest) = bytes.split_first().ok_or(Error::Truncated)?;
     let (&first, rest) = rest.split_first().ok_or(Error::Truncated)?;
     let (len, rest) = match (first, rest) {
@@ -23,13 +23,13 @@ pub(super) fn element(bytes: &[u8]) -> Result<(u8, &[u8], &[u8])> {
 }
 
 /// The value of the element at the front, which must have this tag, and the octets behind it.
-pub(super) fn expect(bytes: &[u8], tag: u8) -> Result<(&[u8], &[u8])> {
+pub(crate) fn expect(bytes: &[u8], tag: u8) -> Result<(&[u8], &[u8])> {
     let (found, value, rest) = element(bytes)?;
     if found == tag { Ok((value, rest)) } else { Err(Error::Value) }
 }
 
 /// Octets of tag and length for a value of `len` octets.
-pub(super) const fn head_len(len: usize) -> usize {
+pub(crate) const fn head_len(len: usize) -> usize {
     match len {
         0..=0x7f => 2,
         0x80..=0xff => 3,
@@ -38,7 +38,7 @@ pub(super) const fn head_len(len: usize) -> usize {
 }
 
 /// Tag and length for a value of `len` octets, and the used part of the array.
-pub(super) fn head(tag: u8, len: usize) -> Result<([u8; 4], usize)> {
+pub(crate) fn head(tag: u8, len: usize) -> Result<([u8; 4], usize)> {
     let [high, low] = u16::try_from(len).map_err(|_| Error::Length)?.to_be_bytes();
     Ok(match len {
         0..=0x7f => ([tag, low, 0, 0], 2),
@@ -49,7 +49,7 @@ pub(super) fn head(tag: u8, len: usize) -> Result<([u8; 4], usize)> {
 
 /// An integer of at most eight octets and one of sign. Redundant leading octets are allowed, since
 /// GOOSE's fixed-length encodings have them.
-pub(super) fn signed(value: &[u8]) -> Result<i64> {
+pub(crate) fn signed(value: &[u8]) -> Result<i64> {
     let (&first, rest) = value.split_first().ok_or(Error::Length)?;
     let sign = if first & 0x80 == 0 { 0 } else { -1i64 };
     let value = match (value.len(), rest) {
@@ -62,7 +62,7 @@ pub(super) fn signed(value: &[u8]) -> Result<i64> {
 }
 
 /// A non-negative integer of at most eight octets and one of sign.
-pub(super) fn unsigned(value: &[u8]) -> Result<u64> {
+pub(crate) fn unsigned(value: &[u8]) -> Result<u64> {
     match value {
         [] => Err(Error::Length),
         [first, ..] if first & 0x80 != 0 => Err(Error::Value),

@@ -53,16 +53,21 @@ fn mochi() -> Result<(), String> {
     go.env("GOFLAGS", "").env("CGO_ENABLED", "0").echoed(240)
 }
 
-/// Installs the packages of its lock file, unless they are.
+/// Installs the packages of its lock file.
 fn aedes() -> Result<(), String> {
+    install("aedes", "broker.js")
+}
+
+/// Installs the packages of a peer's lock file, unless they are, beside its script.
+pub(super) fn install(name: &str, script: &str) -> Result<(), String> {
     if !has_program("npm") {
         return Err("there is no npm".into());
     }
-    let (from, to) = (root().join("peers/aedes"), aedes_folder()?);
+    let (from, to) = (root().join("peers").join(name), cache(&format!("peers/{name}"))?);
     let lock = "package-lock.json";
     let read = |folder: &Path| fs::read(folder.join(lock)).ok();
     let same = read(&from).is_some() && read(&from) == read(&to);
-    for file in ["broker.js", "package.json", lock] {
+    for file in [script, "package.json", lock] {
         fs::copy(from.join(file), to.join(file)).map_err(|e| format!("{file}: {e}"))?;
     }
     if same && to.join("node_modules/.package-lock.json").exists() {

@@ -5,6 +5,8 @@ pub(crate) mod aegis;
 pub(crate) mod aes;
 #[cfg(not(any(feature = "table-aes-1k", feature = "table-aes-2k")))]
 mod aes_inverse;
+#[cfg(any(test, target_pointer_width = "32"))]
+pub(crate) mod aes_pairs;
 #[cfg(feature = "ascon")]
 pub(crate) mod ascon;
 pub(crate) mod chacha20;

@@ -1,8 +1,9 @@
 //! AES-128 by table look-ups, for CPUs without a data cache.
 //!
-//! On such a CPU every load takes the same time, so a look-up at a secret address leaks nothing;
-//! with a cache it would leak the key. The features therefore name their target, and a build for
-//! any other target is refused.
+//! On such a CPU every load from RAM takes the same time, so a look-up at a secret address leaks
+//! nothing; with a cache it would leak the key. The features therefore name their target, and a
+//! build for any other target is refused. Flash is cached on many chips, so the table of [`wide`]
+//! lies in RAM; those of [`inverse`] do not.
 //!
 //! - [`wide`]: one table of 256 32-bit words (1 KB). Rotating an entry gives the other three
 //!   tables, and a Cortex-M rotates within the XOR.

@@ -4,16 +4,21 @@
 //! spills it. The Rust version serves host tests; the assembly is tested in QEMU.
 
 use super::{S_BOX, double};
+use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use zeroize::Zeroize;
 
 /// A row 0 byte's contribution to its column in SubBytes and MixColumns, as a little-endian word:
 /// 2s, s, s, 3s.
-static TABLE: [u32; 256] = {
-    let mut table = [0; 256];
+///
+/// Atomic, though nothing writes to it: so it lies in RAM (`.data`) and takes 1 KB of it. What many
+/// chips have before their flash, caches and buffers of whole lines, would make the time of a look-up
+/// depend on its address.
+static TABLE: [AtomicU32; 256] = {
+    let mut table = [const { AtomicU32::new(0) }; 256];
     let mut i = 0;
     while i < 256 {
         let s = S_BOX[i];
-        table[i] = u32::from_le_bytes([double(s), s, s, double(s) ^ s]);
+        table[i] = AtomicU32::new(u32::from_le_bytes([double(s), s, s, double(s) ^ s]));
         i += 1;
     }
     table
@@ -32,7 +37,7 @@ impl Drop for Aes128 {
 
 /// The S-box, read from the table.
 fn substitute(byte: u8) -> u8 {
-    (TABLE[usize::from(byte)] >> 8) as u8
+    (TABLE[usize::from(byte)].load(Relaxed) >> 8) as u8
 }
 
 fn words(block: &[u8; 16]) -> [u32; 4] {
@@ -143,7 +148,7 @@ mod rounds {
 /// The same functions in Rust, for host tests.
 #[cfg(not(all(target_arch = "arm", target_os = "none")))]
 mod rounds {
-    use super::{Aes128, TABLE, add, substitute, words};
+    use super::{Aes128, Relaxed, TABLE, add, substitute, words};
 
     fn byte(x: &[u32; 4], c: usize, row: usize) -> u8 {
         x[(c + row) % 4].to_le_bytes()[row]
@@ -152,7 +157,8 @@ mod rounds {
     fn middle(key: &Aes128, mut x: [u32; 4]) -> [u32; 4] {
         for key in &key.keys[1..10] {
             x = core::array::from_fn(|c| {
-                let part = |row: usize| TABLE[usize::from(byte(&x, c, row))].rotate_left(8 * row as u32);
+                let entry = |row: usize| TABLE[usize::from(byte(&x, c, row))].load(Relaxed);
+                let part = |row: usize| entry(row).rotate_left(8 * row as u32);
                 key[c] ^ part(0) ^ part(1) ^ part(2) ^ part(3)
             });
         }

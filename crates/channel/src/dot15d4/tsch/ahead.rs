@@ -3,8 +3,8 @@
 use antedate_wire::dot15d4::ie::TimeCorrection;
 use antedate_wire::dot15d4::{Frame, MAX_FRAME_LEN, SecurityHeader};
 
-use super::super::{Asn, ExtendedAddress, Header};
-use super::headers::{ack_ies, protection, sample_ack};
+use super::super::{Address, Asn, ExtendedAddress, Header, Protection, SecurityLevel};
+use super::headers::{ack_ies, elements_of, protection, sample_ack};
 use super::prepare::{Inbound, Known};
 use super::{CellKind, Node};
 
@@ -36,14 +36,19 @@ impl<const EXPECTED: usize, const LENGTHS: usize> Node<EXPECTED, LENGTHS> {
         });
         if let Some((asn, cell)) = send
             && !self.outbound.frame.is_for(asn)
-            && let Some(waiting) = self.candidate(&cell).and_then(|at| self.queue.get(at))
+            && let Some(at) = self.candidate(&cell)
         {
-            let header = self.header(waiting.to, waiting.sequence);
-            let (payload, late, protection) = (waiting.payload(), waiting.late, self.config.protection);
-            self.security.prepare(&header, &[], payload, late, protection, asn, &mut self.outbound.frame);
+            if let Some(waiting) = self.queue.get_mut(at) {
+                waiting.stamp(asn);
+            }
+            let Some(waiting) = self.queue.get(at) else { return };
+            let (header, protection) =
+                (self.header_of(waiting), self.protection_of(waiting.frame_type, waiting.to));
+            let (ies, payload, late) = (elements_of(&header), waiting.payload(), waiting.late);
+            self.security.prepare(&header, ies, payload, late, protection, asn, &mut self.outbound.frame);
             self.outbound.ticket = Some(waiting.ticket);
             match waiting.to {
-                Some(to) => self.expect_ack(asn, to, waiting.sequence),
+                Some(to) => self.expect_ack(asn, to, &header, protection),
                 None => self.outbound.ack.wipe(),
             }
         }
@@ -65,12 +70,14 @@ impl<const EXPECTED: usize, const LENGTHS: usize> Node<EXPECTED, LENGTHS> {
         }
     }
 
-    fn expect_ack(&mut self, asn: Asn, from: ExtendedAddress, sequence: u8) {
-        let (extended, level) = (self.security.config().extended, self.config.protection.level);
-        let header = Header {
-            security: Some(SecurityHeader::tsch(level, self.config.protection.key)),
-            ..self.ack_header(extended, Some(sequence))
-        };
+    /// Expects the acknowledgment of a frame with this header.
+    fn expect_ack(&mut self, asn: Asn, from: ExtendedAddress, frame: &Header, protection: Protection) {
+        let Protection { level, key } = protection;
+        if level == SecurityLevel::None {
+            return self.outbound.ack.wipe();
+        }
+        let ack = self.ack_header(frame.addressing.src, frame.sequence);
+        let header = Header { security: Some(SecurityHeader::tsch(level, key)), ..ack };
         let mut sample = [0; 80];
         let Some(len) = sample_ack(&header, &mut sample) else { return };
         let sample = sample.get(..len + level.mic_len()).unwrap_or_default();
@@ -101,7 +108,11 @@ impl<const EXPECTED: usize, const LENGTHS: usize> Node<EXPECTED, LENGTHS> {
         if !wants_ack {
             return;
         }
-        let header = super::headers::ack_header(self.security.config().pan, from, next);
+        let to = match frame.header.addressing.src {
+            Address::Absent => Address::Extended(from),
+            src => src,
+        };
+        let header = super::headers::ack_header(self.security.config().pan, to, next);
         if let Some(ies) = ack_ies(TimeCorrection::default()) {
             self.security.prepare(&header, &ies, &[], TimeCorrection::LEN, protection, asn, ack);
         }

@@ -3,12 +3,13 @@
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use antedate_wire::dot15d4::MAX_FRAME_LEN;
+use antedate_wire::dot15d4::advertisement::ASN_AT;
+use antedate_wire::dot15d4::{FrameType, MAX_FRAME_LEN};
 use zeroize::Zeroize;
 
-use super::super::{Asn, ExtendedAddress, Protection, Security};
+use super::super::{Asn, Count, ExtendedAddress, Protection, Security};
 use super::habits::Habit;
-use super::prepare::{FRAME, Inbound, Outbound};
+use super::prepare::{ACK, FRAME, Inbound, Outbound};
 use super::{Action, CellKind, Heard, NodeCounters, Schedule, Ticket, Timeslot};
 
 /// Configuration of a node.
@@ -16,8 +17,17 @@ use super::{Action, CellKind, Heard, NodeCounters, Schedule, Ticket, Timeslot};
 pub struct NodeConfig {
     /// the timing of a slot
     pub timeslot: Timeslot,
-    /// the protection of its frames and acknowledgments
+    /// the protection of its data and commands, and of the acknowledgments of such: K2 of RFC 8180
     pub protection: Protection,
+    /// the protection of its beacons: K1 of RFC 8180
+    pub beacons: Protection,
+    /// sends short addresses to neighbours with one; off by default
+    pub short_addresses: bool,
+    /// sends unsecured frames to an exempt device that asks for them, because its [`Capability`]
+    /// lacks security; off by default
+    ///
+    /// [`Capability`]: antedate_wire::dot15d4::capability::Capability
+    pub unsecured_neighbours: bool,
     /// the most retransmissions of a frame (macMaxFrameRetries)
     pub max_retries: u8,
     /// backoff exponents of shared cells (macMinBe, macMaxBe)
@@ -31,11 +41,14 @@ pub struct NodeConfig {
 }
 
 impl NodeConfig {
-    /// A configuration with the standard's defaults.
+    /// A configuration with the standard's defaults, and one protection for all frames.
     pub const fn new(protection: Protection) -> Self {
         Self {
             timeslot: Timeslot::DEFAULT,
             protection,
+            beacons: protection,
+            short_addresses: false,
+            unsecured_neighbours: false,
             max_retries: 3,
             backoff: (1, 7),
             queue: 8,
@@ -48,6 +61,9 @@ impl NodeConfig {
 /// A queued frame.
 pub(super) struct Waiting {
     pub(super) ticket: Ticket,
+    pub(super) frame_type: FrameType,
+    /// The payload begins with payload elements.
+    pub(super) elements: bool,
     pub(super) to: Option<ExtendedAddress>,
     pub(super) payload: [u8; MAX_FRAME_LEN],
     pub(super) len: usize,
@@ -63,6 +79,15 @@ pub(super) struct Waiting {
 impl Waiting {
     pub(super) fn payload(&self) -> &[u8] {
         self.payload.get(..self.len).unwrap_or_default()
+    }
+
+    /// Writes the slot of a beacon into it.
+    pub(super) fn stamp(&mut self, asn: Asn) {
+        if self.frame_type == FrameType::Beacon
+            && let Some(place) = self.payload.get_mut(ASN_AT..ASN_AT + 5)
+        {
+            place.copy_from_slice(&asn.to_le_bytes());
+        }
     }
 
     /// The octets that may change until the slot begins.
@@ -97,10 +122,17 @@ pub(super) struct Last {
 pub struct Node<const EXPECTED: usize = 8, const LENGTHS: usize = 9> {
     pub(super) security: Security,
     pub(super) schedule: Schedule,
-    pub(super) config: NodeConfig,
+    pub(in super::super) config: NodeConfig,
     pub(super) queue: VecDeque<Waiting>,
     pub(super) next_ticket: u64,
+    /// macDsn
     pub(super) sequence: u8,
+    /// macEbsn
+    pub(super) beacon_sequence: u8,
+    /// Frames with acknowledgment request are accepted.
+    pub(super) accepting: bool,
+    /// Exempt devices that do not secure frames.
+    pub(super) unsecured: Vec<ExtendedAddress>,
     pub(super) random: u32,
     pub(super) asn: Asn,
     /// The frame sent in this slot.
@@ -111,9 +143,9 @@ pub struct Node<const EXPECTED: usize = 8, const LENGTHS: usize = 9> {
     pub(super) aimed: Option<Asn>,
     pub(super) habits: Vec<Habit<LENGTHS>>,
     pub(super) last: Vec<Last>,
-    /// An unprepared frame or acknowledgment.
-    pub(super) frame: [u8; MAX_FRAME_LEN],
-    /// The frame heard, unsecured.
+    /// An unprepared acknowledgment.
+    pub(super) ack: [u8; ACK],
+    /// The frame heard, unsecured; in a slot to send in, an unprepared frame first.
     pub(super) plain: [u8; FRAME],
     pub(super) counters: NodeCounters,
 }
@@ -135,6 +167,9 @@ impl<const EXPECTED: usize, const LENGTHS: usize> Node<EXPECTED, LENGTHS> {
             queue: VecDeque::with_capacity(config.queue),
             next_ticket: 0,
             sequence: seed as u8,
+            beacon_sequence: (seed >> 8) as u8,
+            accepting: true,
+            unsecured: Vec::new(),
             random: seed | 1,
             asn,
             sending: None,
@@ -143,7 +178,7 @@ impl<const EXPECTED: usize, const LENGTHS: usize> Node<EXPECTED, LENGTHS> {
             aimed: None,
             habits: Vec::with_capacity(config.habits),
             last: Vec::new(),
-            frame: [0; MAX_FRAME_LEN],
+            ack: [0; ACK],
             plain: [0; FRAME],
             counters: NodeCounters::default(),
         }
@@ -159,13 +194,31 @@ impl<const EXPECTED: usize, const LENGTHS: usize> Node<EXPECTED, LENGTHS> {
         &mut self.security
     }
 
-    /// Sets another protection from the next slot on, such as another key. Waiting frames that
-    /// become too long are given up.
+    /// Sets another protection of data and commands from the next slot on, such as another key.
+    /// Waiting frames that become too long are given up.
     pub fn set_protection(&mut self, protection: Protection) {
         self.config.protection = protection;
+        self.protected_anew();
+    }
+
+    /// Sets another protection of beacons, as [`set_protection`](Self::set_protection) does for
+    /// other frames.
+    pub fn set_beacon_protection(&mut self, protection: Protection) {
+        self.config.beacons = protection;
+        self.protected_anew();
+    }
+
+    /// Whether frames with acknowledgment request are accepted. While they are not, because the layer
+    /// above has no room for them, they are acknowledged as not accepted (NACK), and their senders
+    /// retransmit them.
+    pub const fn set_accepting(&mut self, accepting: bool) {
+        self.accepting = accepting;
+    }
+
+    fn protected_anew(&mut self) {
         let mut at = 0;
         while let Some(waiting) = self.queue.get(at) {
-            if self.fits(waiting.to, waiting.len) {
+            if self.fits(waiting.frame_type, waiting.elements, waiting.to, waiting.len) {
                 at += 1;
             } else {
                 self.leave(at);
@@ -241,7 +294,7 @@ impl<const EXPECTED: usize, const LENGTHS: usize> Node<EXPECTED, LENGTHS> {
     pub(super) fn wipe_outbound(&mut self) {
         let Outbound { ticket, frame, ack } = &mut self.outbound;
         *ticket = None;
-        self.counters.wiped += u64::from(frame.is_prepared()) + u64::from(ack.is_prepared());
+        self.counters.wiped += Count::from(frame.is_prepared()) + Count::from(ack.is_prepared());
         frame.wipe();
         ack.wipe();
     }
@@ -249,7 +302,7 @@ impl<const EXPECTED: usize, const LENGTHS: usize> Node<EXPECTED, LENGTHS> {
     pub(super) fn wipe_inbound(&mut self) {
         self.aimed = None;
         for Inbound { frame, ack, .. } in &mut self.inbound {
-            self.counters.wiped += u64::from(frame.is_prepared()) + u64::from(ack.is_prepared());
+            self.counters.wiped += Count::from(frame.is_prepared()) + Count::from(ack.is_prepared());
             frame.wipe();
             ack.wipe();
         }

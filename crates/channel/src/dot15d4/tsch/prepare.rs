@@ -16,7 +16,7 @@ pub(super) const FRAME: usize = 125;
 /// The most encrypted octets: all but the shortest header, in whole blocks.
 pub(super) const STREAM: usize = 112;
 /// Octets of the longest acknowledgment.
-const ACK: usize = 48;
+pub(super) const ACK: usize = 48;
 
 /// A prepared frame.
 #[derive(Debug)]

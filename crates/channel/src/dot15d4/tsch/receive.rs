@@ -1,9 +1,14 @@
 //! Receiving in a slot: the frame (sec2) and its acknowledgment (sec3).
 
-use antedate_wire::dot15d4::Frame;
-use antedate_wire::dot15d4::ie::TimeCorrection;
+use core::ops::Range;
 
-use super::super::{Address, ExtendedAddress, FrameType, Header, PanId, SecurityLevel, ShortAddress, Status};
+use antedate_wire::dot15d4::Frame;
+use antedate_wire::dot15d4::capability::Capability;
+use antedate_wire::dot15d4::ie::{Following, PayloadIes, TimeCorrection};
+
+use super::super::{
+    Address, ExtendedAddress, FrameType, Header, PanId, Received, SecurityLevel, ShortAddress, Status,
+};
 use super::headers::{ack_ies, protection};
 use super::node::Last;
 use super::prepare::Unsecured;
@@ -57,28 +62,43 @@ impl<const EXPECTED: usize, const LENGTHS: usize> Node<EXPECTED, LENGTHS> {
             }
         }
         let range = payload_at..payload_at + received.len;
-        let (mut ack, mut again) = (None, false);
+        if received.header.frame_type == FrameType::Command && self.config.unsecured_neighbours {
+            self.capability(&received, range.clone());
+        }
+        let (mut ack, mut again, mut refused) = (None, false, false);
         if mine && received.header.ack_request {
             let content = checksum(self.plain.get(range.clone()).unwrap_or_default());
             again = received.device.is_some_and(|from| self.came_before(from, &received.header, content));
-            // An unknown but accepted device identifies itself by its address.
+            refused = !again && !self.accepting;
+            if let Some(from) = received.device.filter(|_| !again && !refused) {
+                self.remember(from, &received.header, content);
+            }
             let to = match received.header.addressing.src {
-                Address::Extended(from) => Some(from),
-                _ => received.device,
+                Address::Absent => received.device.map(Address::Extended),
+                src => Some(src),
             };
             // The acknowledgment prepared with the frame fits if the frame's header was foreseen.
             let begins = |at: usize| self.inbound.get(at).is_some_and(|of| of.frame.begins(octets));
             let prepared = served.filter(|(at, foreseen)| *foreseen || begins(*at)).map(|(at, _)| at);
-            ack = to.and_then(|to| self.acknowledge(to, &received.header, at, prepared));
+            ack = to.and_then(|to| self.acknowledge(to, &received.header, at, refused, prepared));
         }
-        let counter = if again { &mut self.counters.duplicates } else { &mut self.counters.delivered };
+        let counter = match (again, refused) {
+            (true, _) => &mut self.counters.duplicates,
+            (_, true) => &mut self.counters.not_accepted,
+            _ => &mut self.counters.delivered,
+        };
         *counter += 1;
         let payload = self.plain.get(range).unwrap_or_default();
+        let behind = match frame.following() {
+            Following::PayloadIes => PayloadIes::split(payload)?.1.len(),
+            Following::Nothing | Following::Payload => payload.len(),
+        };
+        let (elements, payload) = payload.split_at(payload.len() - behind);
         let (from, frame_type) = (received.device, received.header.frame_type);
-        let delivered = (!again).then_some(Delivered { from, frame_type, payload });
+        let delivered = (!again && !refused).then_some(Delivered { from, frame_type, elements, payload });
         let ack = ack.and_then(|ack| match ack {
             Reply::Prepared(place) => self.inbound.get(place).map(|of| of.ack.frame()),
-            Reply::Ordinary(len) => self.frame.get(..len),
+            Reply::Ordinary(len) => self.ack.get(..len),
         });
         Ok(Reaction { delivered, ack })
     }
@@ -97,21 +117,37 @@ impl<const EXPECTED: usize, const LENGTHS: usize> Node<EXPECTED, LENGTHS> {
     /// restart the sender's numbers begin anywhere, so a number alone does not tell. Beacons have
     /// sequence numbers of their own and are not retransmitted. Frames without MIC may be forged, so
     /// they do not count for others.
-    fn came_before(&mut self, from: ExtendedAddress, header: &Header, content: u32) -> bool {
+    fn came_before(&self, from: ExtendedAddress, header: &Header, content: u32) -> bool {
         let (authentic, sequence) = (header.level().mic_len() > 0, header.sequence);
-        let now = Last { from, authentic, sequence, content, asn: self.asn };
         let oldest = self.asn.number().saturating_sub(self.retransmissions());
-        let same = |last: &Last| last.from == from && last.authentic == authentic;
-        let again = self.last.iter().find(|last| same(last)).is_some_and(|last| {
+        let same = |last: &&Last| last.from == from && last.authentic == authentic;
+        self.last.iter().find(same).is_some_and(|last| {
             let recent = last.asn.number() >= oldest;
-            recent && sequence.is_some() && last.sequence == sequence && last.content == now.content
-        });
-        if !again {
-            self.last.retain(|last| !same(last));
-            self.last.reserve_exact(1);
-            self.last.push(now);
+            recent && sequence.is_some() && last.sequence == sequence && last.content == content
+        })
+    }
+
+    /// Remembers an accepted frame with acknowledgment request.
+    fn remember(&mut self, from: ExtendedAddress, header: &Header, content: u32) {
+        let (authentic, sequence) = (header.level().mic_len() > 0, header.sequence);
+        self.last.retain(|last| last.from != from || last.authentic != authentic);
+        self.last.reserve_exact(1);
+        self.last.push(Last { from, authentic, sequence, content, asn: self.asn });
+    }
+
+    /// Learns from an association request whether an exempt device secures frames. Its request may be
+    /// forged, so no other device is believed. A secured command takes the request back.
+    fn capability(&mut self, received: &Received, payload: Range<usize>) {
+        let exempt = |from: &ExtendedAddress| self.security.device(*from).is_some_and(|of| of.exempt);
+        let Some(from) = received.device.filter(exempt) else { return };
+        let capability = Capability::of_request(self.plain.get(payload).unwrap_or_default());
+        let secured = received.header.security.is_some();
+        if secured || capability.is_some_and(Capability::secures) {
+            self.unsecured.retain(|of| *of != from);
+        } else if capability.is_some() && !self.unsecured.contains(&from) {
+            self.unsecured.push(from);
+            self.wipe_outbound();
         }
-        again
     }
 
     /// The slots from a frame to its last retransmission, by the schedule, the retries and the
@@ -128,14 +164,15 @@ impl<const EXPECTED: usize, const LENGTHS: usize> Node<EXPECTED, LENGTHS> {
     /// sec3: secures the acknowledgment as the frame was secured.
     fn acknowledge(
         &mut self,
-        to: ExtendedAddress,
+        to: Address,
         received: &Header,
         at: u32,
+        nack: bool,
         prepared: Option<usize>,
     ) -> Option<Reply> {
         let early = i64::from(self.config.timeslot.tx_offset) - i64::from(at);
         let microseconds = early.clamp(-2048, 2047) as i16;
-        let correction = TimeCorrection::new(microseconds, false);
+        let correction = TimeCorrection::new(microseconds, nack);
         if let Some(place) = prepared
             && let Some(of) = self.inbound.get_mut(place)
             && self.security.release(self.asn, &correction.to_octets(), &mut of.ack)
@@ -146,7 +183,7 @@ impl<const EXPECTED: usize, const LENGTHS: usize> Node<EXPECTED, LENGTHS> {
         let (header, protection) = (self.ack_header(to, received.sequence), protection(received));
         let ies = ack_ies(correction)?;
         let asn = Some(self.asn);
-        let len = self.security.secure(&header, &ies, &[], protection, asn, &mut self.frame).ok()?;
+        let len = self.security.secure(&header, &ies, &[], protection, asn, &mut self.ack).ok()?;
         if protection.level != SecurityLevel::None {
             self.count(2, false);
         }
@@ -158,7 +195,7 @@ impl<const EXPECTED: usize, const LENGTHS: usize> Node<EXPECTED, LENGTHS> {
 enum Reply {
     /// with this preparation
     Prepared(usize),
-    /// in `frame`, of this length
+    /// in `ack`, of this length
     Ordinary(usize),
 }
 

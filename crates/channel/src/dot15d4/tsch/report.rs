@@ -1,31 +1,37 @@
 //! A node's actions, outcomes and counters.
 
-use super::super::{ExtendedAddress, FrameType};
+use antedate_wire::dot15d4::ie::PayloadIes;
+
+use super::super::{Count, ExtendedAddress, FrameType};
 
 /// Counters of a node besides those of its [`Security`](super::super::Security).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct NodeCounters {
     /// frames sent, retransmissions included
-    pub sent: u64,
+    pub sent: Count,
     /// acknowledged frames
-    pub acknowledged: u64,
+    pub acknowledged: Count,
     /// frames given up
-    pub given_up: u64,
+    pub given_up: Count,
     /// frames delivered
-    pub delivered: u64,
+    pub delivered: Count,
     /// frames received again because their acknowledgment was lost, acknowledged again and not
     /// delivered
-    pub duplicates: u64,
+    pub duplicates: Count,
+    /// frames acknowledged as not accepted: ours by neighbours
+    pub nacks: Count,
+    /// frames that we acknowledged as not accepted
+    pub not_accepted: Count,
     /// authentic frames for another device
-    pub not_ours: u64,
+    pub not_ours: Count,
     /// authentic acknowledgments that did not match the frame sent, or answered none
-    pub foreign_acks: u64,
+    pub foreign_acks: Count,
     /// prepared security operations, sec1 to sec4
-    pub prepared: [u64; 4],
+    pub prepared: [Count; 4],
     /// unprepared security operations
-    pub unprepared: [u64; 4],
+    pub unprepared: [Count; 4],
     /// unused preparations, wiped
-    pub wiped: u64,
+    pub wiped: Count,
 }
 
 /// Identifies a queued frame in later reports.
@@ -66,8 +72,17 @@ pub struct Delivered<'a> {
     pub from: Option<ExtendedAddress>,
     /// its frame type
     pub frame_type: FrameType,
-    /// its MAC payload
+    /// its payload elements; none if it has none
+    pub elements: &'a [u8],
+    /// its MAC payload behind them
     pub payload: &'a [u8],
+}
+
+impl<'a> Delivered<'a> {
+    /// Its payload elements.
+    pub fn ies(&self) -> PayloadIes<'a> {
+        PayloadIes::split(self.elements).map_or_else(|_| PayloadIes::default(), |(ies, _)| ies)
+    }
 }
 
 /// The result of a received frame.
@@ -93,6 +108,8 @@ pub enum Heard<'a> {
 pub enum Outcome {
     /// acknowledged, with the clock's error in microseconds
     Acknowledged(Ticket, i16),
+    /// received and not accepted, with the clock's error in microseconds; it will be retransmitted
+    NotAccepted(Ticket, i16),
     /// sent to all, without acknowledgment
     Sent(Ticket),
     /// it will be retransmitted

@@ -3,6 +3,8 @@
 use alloc::vec::Vec;
 use core::fmt;
 
+use antedate_wire::dot15d4::advertisement::{Advertisement, Link, Slotframe as Advertised};
+
 use super::super::{Asn, ExtendedAddress};
 
 /// The use of a cell.
@@ -69,6 +71,29 @@ pub struct Schedule {
 }
 
 impl Schedule {
+    /// The default channel hopping sequence of the 2.4 GHz PHY (sequence 0).
+    pub const HOPPING: [u8; 16] = [16, 17, 23, 18, 26, 15, 25, 22, 19, 11, 12, 13, 24, 14, 20, 21];
+
+    /// The schedule that a beacon advertises, for any neighbour, with this hopping sequence:
+    /// [`HOPPING`](Self::HOPPING) for sequence 0.
+    pub fn advertised(of: &Advertisement<'_>, hopping: Vec<u8>) -> Result<Self, ScheduleError> {
+        let cell = |link: Link| {
+            let has = |option| link.options & option != 0;
+            let kind = match (has(Link::TRANSMIT), has(Link::SHARED), has(Link::RECEIVE)) {
+                (true, true, _) => CellKind::Shared,
+                (true, false, _) => CellKind::Transmit,
+                (false, _, true) => CellKind::Receive,
+                (false, _, false) => return None,
+            };
+            Some(Cell { slot: link.slot, channel_offset: link.channel_offset, kind, neighbour: None })
+        };
+        let slotframe = |of: Advertised<'_>| Slotframe {
+            length: of.length,
+            cells: of.links().filter_map(cell).collect(),
+        };
+        Self::new(of.slotframes().map(slotframe).collect(), hopping)
+    }
+
     /// A schedule of slotframes in order of precedence, and the channel hopping sequence.
     pub fn new(slotframes: Vec<Slotframe>, hopping: Vec<u8>) -> Result<Self, ScheduleError> {
         for slotframe in &slotframes {

@@ -1,5 +1,7 @@
 //! The timeslot template (clause 8.4.3.3.3).
 
+use antedate_wire::dot15d4::advertisement::Template;
+
 /// Times in microseconds, by the standard's names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Timeslot {
@@ -30,6 +32,23 @@ impl Timeslot {
         max_ack: 2_400,
         length: 10_000,
     };
+
+    /// The times of a beacon's template. None for a template without times that is not the default.
+    pub const fn advertised(template: &Template) -> Option<Self> {
+        match template {
+            Template::Known(0) => Some(Self::DEFAULT),
+            Template::Known(_) => None,
+            Template::Times(_, times) => Some(Self {
+                tx_offset: times.tx_offset as u32,
+                rx_wait: times.rx_wait as u32,
+                max_tx: times.max_tx,
+                tx_ack_delay: times.tx_ack_delay as u32,
+                ack_wait: times.ack_wait as u32,
+                max_ack: times.max_ack as u32,
+                length: times.length,
+            }),
+        }
+    }
 
     /// Start of listening.
     pub const fn rx_offset(&self) -> u32 {

@@ -4,7 +4,7 @@ use antedate_wire::dot15d4::Frame;
 use antedate_wire::dot15d4::ie::TimeCorrection;
 
 use super::super::{Address, Asn, ExtendedAddress, FrameType, Header, Protection, SecurityLevel, Status};
-use super::headers::protection;
+use super::headers::{elements_of, protection};
 use super::node::{Sent, Waiting};
 use super::prepare::Unsecured;
 use super::{Action, Cell, CellKind, Heard, Node, Outcome};
@@ -12,24 +12,26 @@ use super::{Action, Cell, CellKind, Heard, Node, Outcome};
 impl<const EXPECTED: usize, const LENGTHS: usize> Node<EXPECTED, LENGTHS> {
     /// sec1.
     pub(super) fn transmit(&mut self, asn: Asn, cell: &Cell, at: usize) -> Action<'_> {
+        let Some(waiting) = self.queue.get_mut(at) else { return Action::Sleep };
+        waiting.stamp(asn);
         let Some(waiting) = self.queue.get(at) else { return Action::Sleep };
         let (ticket, ack) = (waiting.ticket, waiting.to.is_some());
-        let protection = self.config.protection;
+        let protection = self.protection_of(waiting.frame_type, waiting.to);
         let prepared = self.outbound.ticket == Some(ticket)
             && self.security.release(asn, waiting.late_octets(), &mut self.outbound.frame);
         let len = if prepared {
             0
         } else {
-            let header = self.header(waiting.to, waiting.sequence);
-            let payload = waiting.payload();
-            let len = self.security.secure(&header, &[], payload, protection, Some(asn), &mut self.frame);
+            let header = self.header_of(waiting);
+            let (ies, payload) = (elements_of(&header), waiting.payload());
+            let len = self.security.secure(&header, ies, payload, protection, Some(asn), &mut self.plain);
             let Ok(len) = len else { return Action::Sleep };
             len
         };
         self.count(0, prepared);
         self.counters.sent += 1;
         self.sending = Some(Sent { ticket, kind: cell.kind, protection });
-        let ordinary = self.frame.get(..len).unwrap_or_default();
+        let ordinary = self.plain.get(..len).unwrap_or_default();
         Action::Transmit {
             channel: self.schedule.channel(asn, cell.channel_offset),
             at: self.config.timeslot.tx_offset,
@@ -65,6 +67,15 @@ impl<const EXPECTED: usize, const LENGTHS: usize> Node<EXPECTED, LENGTHS> {
             }),
         };
         match correction {
+            Ok(Some(correction)) if correction.nack => {
+                self.counters.nacks += 1;
+                // The frame arrived, so nobody sent at the same time: the backoff is unchanged.
+                let outcome = match self.failed(at, CellKind::Transmit) {
+                    Outcome::Again(ticket) => Outcome::NotAccepted(ticket, correction.microseconds),
+                    given_up => given_up,
+                };
+                (outcome, None)
+            }
             Ok(Some(correction)) => {
                 if kind == CellKind::Shared {
                     self.queue.remove(at);
@@ -92,7 +103,7 @@ impl<const EXPECTED: usize, const LENGTHS: usize> Node<EXPECTED, LENGTHS> {
         Err(status)
     }
 
-    /// The time correction of a matching positive acknowledgment.
+    /// The time correction of a matching acknowledgment.
     fn correction(
         &mut self,
         reply: &Frame<'_>,
@@ -116,7 +127,7 @@ impl<const EXPECTED: usize, const LENGTHS: usize> Node<EXPECTED, LENGTHS> {
             && received.device == Some(to)
             && ours;
         match reply.header_ies().time_correction() {
-            Some(correction) if fits && !correction.nack => Ok(Some(correction)),
+            Some(correction) if fits => Ok(Some(correction)),
             _ => {
                 self.counters.foreign_acks += 1;
                 Ok(None)

@@ -14,7 +14,7 @@ fn sealed(form: Form, period: KeyPeriod, sender: [u8; 6], number: u64, pdu: &[u8
     goose::Repr { appid: 0x1000, length, reserved1: EXTENSION_LEN as u16, reserved2: 0 }
         .emit(&mut header)
         .unwrap();
-    let crc = extension::crc(&header);
+    let crc = extension::crc(antedate_wire::EtherType::Goose, &header);
     header[6..].copy_from_slice(&crc.to_be_bytes());
     frame.extend(header);
     let (mut aad, period) = (Vec::new(), period.emit());

@@ -167,3 +167,21 @@ fn unsealable_rotation_names_its_member() {
         assert_eq!(made, if left < 3 { Err(SealError::Random("none")) } else { Ok(()) }, "{left}");
     }
 }
+
+#[test]
+fn keys_of_small_order_are_no_keys() {
+    let is_good = |public: [u8; 32]| {
+        StaticSecret::from([9; 32]).diffie_hellman(&PublicKey::from(public)).was_contributory()
+    };
+    for key in SMALL_ORDER {
+        let mut high = key;
+        high[31] |= 0x80;
+        for key in [key, high] {
+            assert!(!is_good(key) && !is_device_public(&key), "{key:x?}");
+        }
+    }
+    for secret in 1..20 {
+        let public = device_public(&[secret; 32]);
+        assert!(is_good(public) && is_device_public(&public));
+    }
+}

@@ -9,6 +9,7 @@ mod flows;
 mod macsec;
 mod overlay;
 mod policy;
+mod ptp;
 mod run;
 
 use std::fs::File;
@@ -76,6 +77,7 @@ pub(super) struct Draft {
     pub(super) state_directory: Option<PathBuf>,
     pub(super) control: Option<Control>,
     pub(super) metrics: Option<Option<SocketAddr>>,
+    pub(super) transparent_clock: Option<bool>,
     pub(super) lines: Lines,
 }
 
@@ -118,6 +120,7 @@ impl Draft {
             state: self.state?,
             control: self.control?,
             metrics: self.metrics?,
+            transparent_clock: self.transparent_clock?,
             lines: self.lines,
         })
     }
@@ -178,6 +181,11 @@ pub(super) fn read(file: &Path, text: &str) -> (Draft, Vec<Fault>) {
         }
     }
     let (keys, protection) = protection(&mut root, base, second_uplink != Some(None), &mut lines);
+    let no_time = match &protection {
+        Some(Protection::Overlay(_)) => Some(ptp::OVERLAY),
+        _ if second_uplink != Some(None) => Some(ptp::TWO_WAYS),
+        _ => None,
+    };
     let (state_directory, state) = state(root.section("state"), base, &mut lines);
     let (flows, watchdog_cycles) = flows::flows(root.section("flows"), &mut lines);
     let draft = Draft {
@@ -198,6 +206,7 @@ pub(super) fn read(file: &Path, text: &str) -> (Draft, Vec<Fault>) {
         state_directory,
         control: control(root.section("control"), base, &mut lines),
         metrics: metrics(root.section("metrics"), &mut lines),
+        transparent_clock: ptp::ptp(root.section("ptp"), no_time, &mut lines),
         lines,
     };
     root.finish();

@@ -38,6 +38,7 @@ impl Machine for Bench {
         let last = match name {
             "eth0" => 0,
             "eth1" => 1,
+            "eth2" => 2,
             "lo" => return Err(io::ErrorKind::Unsupported.into()),
             _ => return Err(io::ErrorKind::NotFound.into()),
         };
@@ -160,6 +161,26 @@ fn host_around_the_gateway_is_examined() {
     site.machine.host.links[0].master = Some(7);
     let faults = site.check().expect_err("frames pass around it").to_string();
     assert!(faults.contains("eth1 and eth0 are in one bridge of this host, br0"), "{faults}");
+}
+
+#[test]
+fn host_around_the_second_uplink_is_examined() {
+    let mut site = Site::new("[second_uplink]\ninterface = \"eth2\"\n");
+    let link = |index: i32, name: &str, kind: &str, master| Link {
+        index,
+        name: name.into(),
+        kind: kind.into(),
+        master,
+        ..Link::default()
+    };
+    site.machine.host.links =
+        vec![link(3, "eth1", "", Some(7)), link(4, "eth2", "", None), link(7, "br0", "bridge", None)];
+    let warnings = site.check().expect("a warning only").warnings;
+    let of_field: Vec<_> = warnings.iter().filter(|warning| warning.key == "field.interface").collect();
+    assert_eq!(of_field.len(), 1, "{warnings:?}");
+    site.machine.host.links[1].master = Some(7);
+    let faults = site.check().expect_err("frames pass around it").to_string();
+    assert!(faults.contains("eth1 and eth2 are in one bridge of this host, br0"), "{faults}");
 }
 
 #[test]

@@ -48,6 +48,10 @@ fn second_uplink_has_a_window() {
             "g.toml:7: macsec.replay_window: 63 is out of range\n    remedy: give a whole number from 64 to 1024",
         ),
         (
+            format!("{second}[ptp]\ntransparent_clock = true\n"),
+            "g.toml:10: ptp.transparent_clock: two uplinks are two ways",
+        ),
+        (
             second.replace("eth2", "eth0"),
             "g.toml:8: second_uplink.interface: \"eth0\" is the uplink's interface",
         ),

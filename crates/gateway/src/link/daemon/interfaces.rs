@@ -63,7 +63,9 @@ impl Supervisor<'_> {
         if !(field_same && uplink_same && second_same) {
             self.reopen();
         }
-        self.surroundings.follow(&self.field.interface, &self.uplink.interface, &self.answers.watch);
+        let uplinks: Vec<_> =
+            [&self.uplink].into_iter().chain(&self.second).map(|port| &port.interface).collect();
+        self.surroundings.follow(&self.field.interface, &uplinks, &self.answers.watch);
     }
 
     /// Watches whether each of two uplinks brings frames.

@@ -65,7 +65,7 @@ pub(super) fn start(
         interval,
         loss: Loss::new(&settings, now()),
         field: checked.field.clone(),
-        uplinks: [Some(&checked.uplink), checked.second.as_ref()].into_iter().flatten().cloned().collect(),
+        uplinks: checked.uplinks().into_iter().cloned().collect(),
         desk: Arc::clone(&desk),
         view: Arc::clone(&view),
         watch,

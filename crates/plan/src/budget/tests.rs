@@ -1,5 +1,6 @@
 use super::*;
-use crate::bearer::Path;
+use crate::bearer::{Path, Tsch};
+use crate::device;
 
 fn message(size: usize, known: usize, deadline_ms: f64) -> Message {
     let new_blocks = (size - known).div_ceil(16);
@@ -128,13 +129,15 @@ fn overload_never_meets_a_deadline() {
     let one = &answered.messages[0];
     assert!(!one.meets && one.limit.contains("the device seals") && answered.load > 1.0, "{one:?}");
     // One frame a second, and ten messages.
-    let tsch = Bearer::Tsch { slots: 100, cells: 1, hops: 1, slot_ms: 10.0 };
+    let tsch = Bearer::Tsch(Tsch::new(100, 1, 1));
     let answered =
         ask("cortex-m3-32mhz", &tsch, None, true, &[message(40, 32, 10_000.0)]).expect("an answer");
     let one = &answered.messages[0];
     assert!((answered.bearer_load - 10.0).abs() < 1e-9 && !one.meets, "{answered:?}");
     assert!(
-        one.limit.contains("the bearer carries") && one.advice.as_deref().is_some_and(|a| a.contains("none"))
+        one.limit.contains("the bearer carries")
+            && one.advice.as_deref().is_some_and(|advice| advice.contains("16 cells a hop")),
+        "{one:?}"
     );
     // One message takes 0.2 of the tunnel's 0.5 Mbit/s; three do not fit.
     let wan = Bearer::Wireguard { rate_mbit: 0.5, delay_ms: vec![(1.0, 5.0)], quantile: 0.999 };

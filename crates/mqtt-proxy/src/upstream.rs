@@ -1,0 +1,80 @@
+//! Connections to the broker.
+
+use std::cell::Cell;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use antedate_host::fault::Fault;
+use antedate_mqtt_client::Settings;
+use rustls::pki_types::ServerName;
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+
+use crate::relay::Stream;
+
+/// Time for a connection, with TLS.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The broker.
+pub(crate) struct Upstream {
+    host: String,
+    port: u16,
+    tls: Option<(TlsConnector, ServerName<'static>)>,
+    /// Whether the last attempt failed.
+    away: Cell<bool>,
+}
+
+impl Upstream {
+    pub(crate) fn new(settings: &Settings) -> Result<Self, Fault> {
+        let config = settings.tls.as_ref().map(|tls| tls.config()).transpose()?;
+        let tls = config.map(|config| named(&settings.host).map(|name| (connector(config), name)));
+        let (host, port) = (settings.host.clone(), settings.port);
+        Ok(Self { host, port, tls: tls.transpose()?, away: Cell::new(false) })
+    }
+
+    /// Connects. The log has a line when the broker goes away, and one when it is back.
+    pub(crate) async fn connect(&self) -> Option<Box<dyn Stream>> {
+        let attempt = tokio::time::timeout(PATIENCE, self.attempt()).await;
+        let place = format!("{}, port {}", self.host, self.port);
+        match attempt.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())) {
+            Ok(stream) => {
+                if self.away.replace(false) {
+                    tracing::info!("{place}: connected again");
+                }
+                Some(stream)
+            }
+            Err(error) => {
+                if !self.away.replace(true) {
+                    tracing::warn!(
+                        "no connection to {place}: {error}; applications are told that the server is unavailable (remedy: start the broker, or name it with -h and -p)"
+                    );
+                }
+                None
+            }
+        }
+    }
+
+    async fn attempt(&self) -> io::Result<Box<dyn Stream>> {
+        let tcp = TcpStream::connect((self.host.as_str(), self.port)).await?;
+        tcp.set_nodelay(true)?;
+        Ok(match &self.tls {
+            Some((connector, name)) => Box::new(connector.connect(name.clone(), tcp).await?),
+            None => Box::new(tcp),
+        })
+    }
+}
+
+fn connector(config: Arc<rustls::ClientConfig>) -> TlsConnector {
+    TlsConnector::from(config)
+}
+
+fn named(host: &str) -> Result<ServerName<'static>, Fault> {
+    ServerName::try_from(host.to_owned()).map_err(|error| {
+        Fault::of_file(
+            host.as_ref(),
+            format!("is no name of a certificate: {error}"),
+            "give the broker's name with -h",
+        )
+    })
+}
