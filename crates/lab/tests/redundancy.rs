@@ -11,9 +11,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use antedate_gateway::run::status::Standby;
 use antedate_gateway::sys::interface::Interface;
 use antedate_gateway::sys::links::carrier;
 use antedate_lab::sys::packet::{Options, PacketSocket};
+use antedate_wire::standby::is_hello;
 use harness::Test;
 use members::{Association, CAK, frame, load};
 
@@ -23,8 +25,8 @@ const TESTS: &[Test] = &[
     ("ring_behind_heals", ring_behind_heals),
     ("cut_of_one_of_two_uplinks_loses_no_frame", cut_of_one_of_two_uplinks_loses_no_frame),
     ("uplinks_bring_frames_once", uplinks_bring_frames_once),
-    ("parallel_gateway_takes_over", parallel_gateway_takes_over),
-    ("ring_of_two_pairs_carries_broadcasts_once", ring_of_two_pairs_carries_broadcasts_once),
+    ("standby_takes_over", standby_takes_over),
+    ("two_pairs_carry_broadcasts_once", two_pairs_carry_broadcasts_once),
 ];
 
 fn main() -> ExitCode {
@@ -288,10 +290,14 @@ fn uplinks_bring_frames_once() {
     }
 }
 
-/// The configuration of a gateway that may have parallel ones.
-const RING: &str = "[field]\ninterface = \"field\"\n[uplink]\ninterface = \"uplink\"\n[macsec]\ncak_file = \"CAK\"\n\
-                    [ring]\nprobe_ms = 100\n[policy]\nallow = [\"profinet-rt\"]\n\
-                    [run]\npoll = \"block\"\nmax_age_cyclic_ms = 1000\n";
+/// The configuration of a gateway of this standby group.
+fn standing_by(group: u8, more: &str) -> String {
+    format!(
+        "[field]\ninterface = \"field\"\n[uplink]\ninterface = \"uplink\"\n[macsec]\ncak_file = \"CAK\"\n\
+         [standby]\ngroup = {group}\n{more}[policy]\nallow = [\"profinet-rt\"]\n\
+         [run]\npoll = \"block\"\nmax_age_cyclic_ms = 1000\n"
+    )
+}
 
 /// Joins the fields of two gateways: a switch in the place of each machine, with a cable between.
 /// The machine of the first one speaks by its switch from now on.
@@ -310,34 +316,40 @@ fn join_fields(association: &mut Association, [first, second]: [usize; 2]) {
     association.members[first].machine = socket;
 }
 
-/// The gateways that block.
-fn blocking(association: &Association, numbers: &[usize]) -> Vec<usize> {
-    let blocks =
-        |number: &usize| association.members[*number].gateway.status().ring.expect("it is configured").blocks;
-    numbers.iter().copied().filter(blocks).collect()
+fn standby(association: &Association, number: usize) -> Standby {
+    association.members[number].gateway.status().standby.expect("it is configured")
 }
 
-/// Waits until these gateways have settled, and returns those that block.
-fn settled(association: &Association, numbers: &[usize], count: usize) -> Vec<usize> {
+/// Waits until one of these gateways forwards, and another one can. Returns the first.
+fn settled(association: &Association, pair: [usize; 2]) -> usize {
     let end = Instant::now() + Duration::from_secs(20);
     loop {
-        let before = blocking(association, numbers);
-        thread::sleep(Duration::from_millis(700));
-        let now = blocking(association, numbers);
-        if before == now && now.len() == count {
-            return now;
+        let all = pair.map(|number| standby(association, number));
+        let active: Vec<_> = pair.into_iter().zip(&all).filter(|(_, one)| one.active).collect();
+        let known = all.iter().all(|one| one.others.len() == 1 && one.others[0].able && one.cause.is_empty());
+        if let ([(active, _)], true) = (&active[..], known) {
+            return *active;
         }
-        assert!(Instant::now() < end, "{now:?} block");
+        assert!(Instant::now() < end, "{all:#?}");
+        thread::sleep(Duration::from_millis(20));
     }
 }
 
 /// Sends frames in both directions each millisecond, and `event` after a while. Returns the longest
-/// gap at either end, and whether a frame came twice.
-fn gap(association: &mut Association, ends: [usize; 2], event: impl FnOnce(&mut Association)) -> (u32, bool) {
+/// time without a frame at either end, in milliseconds of the sender. No frame may come twice.
+fn gap(association: &mut Association, ends: [usize; 2], event: impl FnOnce(&mut Association)) -> u128 {
     const EVENT: u32 = 300;
-    const FRAMES: u32 = 3000;
+    const FRAMES: u32 = 1500;
     let (start, mut event) = (Instant::now(), Some(event));
+    let mut sent = Vec::new();
     let mut came: [Vec<u32>; 2] = Default::default();
+    let collect = |association: &Association, came: &mut [Vec<u32>; 2], patience| {
+        for (end, came) in ends.into_iter().zip(came) {
+            while let Some(frame) = association.next(end, patience) {
+                came.extend(frame.get(16..20).and_then(<[u8]>::first_chunk).map(|n| u32::from_be_bytes(*n)));
+            }
+        }
+    };
     for number in 0..FRAMES {
         let due = start + Duration::from_millis(number.into());
         thread::sleep(due.saturating_duration_since(Instant::now()));
@@ -346,95 +358,146 @@ fn gap(association: &mut Association, ends: [usize; 2], event: impl FnOnce(&mut 
         {
             event(association);
         }
+        sent.push(Instant::now());
         for (from, to) in [(ends[0], ends[1]), (ends[1], ends[0])] {
             let _ = association.members[from].machine.send(&frame(from, to, number));
         }
-        for (end, came) in ends.into_iter().zip(&mut came) {
-            while let Some(frame) = association.next(end, Duration::ZERO) {
-                if let Some(octets) = frame.get(16..20).and_then(<[u8]>::first_chunk) {
-                    came.push(u32::from_be_bytes(*octets));
-                }
+        collect(association, &mut came, Duration::ZERO);
+    }
+    collect(association, &mut came, Duration::from_millis(100));
+    let mut longest = 0;
+    for came in &mut came {
+        came.sort_unstable();
+        assert!(came.windows(2).all(|pair| pair[0] != pair[1]), "a frame came twice");
+        let ends = [&[0][..], came, &[FRAMES - 1]].concat();
+        for pair in ends.windows(2) {
+            let [before, after] = [pair[0], pair[1]].map(|number| sent[number as usize]);
+            if pair[1] > pair[0] + 1 {
+                longest = longest.max(after.duration_since(before).as_millis());
             }
         }
     }
-    let longest = |came: &Vec<u32>| {
-        let ends = [&[0][..], came, &[FRAMES - 1]].concat();
-        ends.windows(2).map(|pair| pair[1].saturating_sub(pair[0])).max().unwrap_or(FRAMES)
-    };
-    let twice = came.iter().any(|came| {
-        let mut sorted = came.clone();
-        sorted.sort_unstable();
-        sorted.windows(2).any(|pair| pair[0] == pair[1])
-    });
-    (came.iter().map(longest).max().unwrap_or(FRAMES), twice)
+    longest
 }
 
 /// Two gateways at one field, and one at the other.
-fn parallel_gateway_takes_over() {
+fn standby_takes_over() {
     let mut association = Association::switched();
-    (0..3).for_each(|_| association.add_configured(RING, CAK));
+    (0..3).for_each(|number| association.add_configured(&standing_by(if number < 2 { 1 } else { 2 }, ""), CAK));
     join_fields(&mut association, [0, 1]);
     association.start_all();
     association.until_agreed(&[0, 1, 2]);
-    let standby = settled(&association, &[0, 1, 2], 1);
-    let [standby] = standby[..] else { panic!("{standby:?}") };
-    assert!(standby < 2, "the gateway of the other field has none beside it");
-    let active = 1 - standby;
-    association.crosses(0, 2, 1);
-    association.crosses(2, 0, 2);
-    // A process that ends. The switches' tables are stale.
-    let (longest, twice) =
-        gap(&mut association, [0, 2], |association| association.members[active].gateway.stop());
-    println!("   a gateway ends: {longest} ms without a frame");
-    assert!(!twice && longest < 2000, "{longest} ms, twice: {twice}");
-    assert!(blocking(&association, &[standby, 2]).is_empty());
-    // It comes back, and stands by.
+    let first = settled(&association, [0, 1]);
+    let takes_over = |association: &Association, before: usize| {
+        assert_eq!(settled(association, [0, 1]), 1 - before, "no preemption");
+        1 - before
+    };
+    let mut active = first;
+    assert!(gap(&mut association, [0, 2], |_| ()) < 500, "undisturbed");
+    let took = gap(&mut association, [0, 2], |association| association.members[active].gateway.stop());
+    println!("   a gateway is stopped: {took} ms without a frame");
+    assert!(took < 1000, "{took} ms");
+    let alone = standby(&association, 1 - active);
+    assert!(alone.active && alone.others.is_empty(), "{alone:?}");
     association.members[active].gateway.start();
     association.until_agreed(&[0, 1, 2]);
-    let (longest, twice) = gap(&mut association, [0, 2], |_| ());
-    for number in [0, 1, 2] {
-        let s = association.members[number].gateway.status();
-        println!(
-            "{number}: {:?} out {:?} in {:?} {:?}",
-            s.ring,
-            s.out.refused,
-            s.inward.refused,
-            s.macsec.unwrap().counters
-        );
+    active = takes_over(&association, active);
+    type Cut = fn(&Association, usize, bool);
+    for (what, cut, why) in [
+        ("an uplink", set_wire as Cut, "the uplink has no link"),
+        ("a field cable", set_machine as Cut, "the field port has no link"),
+    ] {
+        let took = gap(&mut association, [0, 2], |association| cut(association, active, false));
+        println!("   {what} is cut: {took} ms without a frame");
+        assert!(took < 1000, "{what}: {took} ms");
+        let cause = standby(&association, active).cause;
+        assert_eq!(cause, why);
+        cut(&association, active, true);
+        active = takes_over(&association, active);
     }
-    assert!(!twice && longest < 500, "{longest} ms, twice: {twice}");
-    assert_eq!(settled(&association, &[0, 1, 2], 1), [active]);
-    // The uplink of the new active one.
-    let (longest, twice) = gap(&mut association, [0, 2], |association| set_wire(association, standby, false));
-    println!("   an uplink is cut: {longest} ms without a frame");
-    assert!(!twice && longest < 2000, "{longest} ms, twice: {twice}");
-    set_wire(&association, standby, true);
-    settled(&association, &[0, 1, 2], 1);
-    // The cable between the two: each serves its part, and then one of them blocks again.
-    association.members[0].place.set_link("cable", false).expect("a cable");
-    settled(&association, &[0, 1, 2], 0);
-    association.crosses(0, 2, 3);
-    association.members[0].place.set_link("cable", true).expect("a cable");
-    settled(&association, &[0, 1, 2], 1);
-    let (longest, twice) = gap(&mut association, [0, 2], |_| ());
-    assert!(!twice && longest < 500, "{longest} ms, twice: {twice}");
+    // A cut between the two, on either side: one forwards on.
+    type Part = fn(&Association, bool);
+    let cable: Part = |association, up| association.members[0].place.set_link("cable", up).expect("a cable");
+    let wire: Part = |association, cut_off| {
+        let state = if cut_off { "off" } else { "on" };
+        let isolate = |number: u8| format!("link set dev p{number} type bridge_slave isolated {state}");
+        association.wire.batch(&[isolate(0), isolate(1)]).expect("isolated ports");
+    };
+    for part in [cable, wire] {
+        part(&association, false);
+        thread::sleep(Duration::from_millis(500));
+        assert_eq!(settled(&association, [0, 1]), active);
+        part(&association, true);
+    }
+    assert!(gap(&mut association, [0, 2], |_| ()) < 500, "undisturbed");
+    // A stranger at the field says what it recorded.
+    let takeovers: Vec<_> = [0, 1].map(|number| standby(&association, number).takeovers).into();
+    let heard = recorded(&association, Duration::from_millis(300));
+    assert!(heard.len() > 10, "{}", heard.len());
+    for _ in 0..3 {
+        for hello in &heard {
+            let mut forged = hello.clone();
+            forged[21] ^= 1;
+            for frame in [hello, &forged] {
+                association.members[0].machine.send(frame).expect("sent");
+            }
+        }
+        thread::sleep(Duration::from_millis(50));
+    }
+    assert_eq!(settled(&association, [0, 1]), active);
+    assert_eq!(takeovers, [0, 1].map(|number| standby(&association, number).takeovers));
+    assert!(standby(&association, 0).refused > 10);
 }
 
-/// Two pairs, whose fields are joined at both ends.
-fn ring_of_two_pairs_carries_broadcasts_once() {
+/// The hellos at the field.
+fn recorded(association: &Association, time: Duration) -> Vec<Vec<u8>> {
+    let (end, mut all, mut buffer) = (Instant::now() + time, Vec::new(), vec![0; 2048]);
+    while Instant::now() < end {
+        match association.members[0].machine.receive_with_metadata(&mut buffer) {
+            Ok(Some(received)) if is_hello(&buffer[..received.len]) => all.push(buffer[..received.len].to_vec()),
+            Ok(Some(_)) => {}
+            _ => thread::sleep(Duration::from_millis(1)),
+        }
+    }
+    all
+}
+
+/// Two gateways at each of two fields, with broadcasts from both.
+fn two_pairs_carry_broadcasts_once() {
     let mut association = Association::switched();
-    (0..4).for_each(|_| association.add_configured(RING, CAK));
+    (0..4).for_each(|number| association.add_configured(&standing_by(1 + number / 2, ""), CAK));
     join_fields(&mut association, [0, 1]);
     join_fields(&mut association, [2, 3]);
     association.start_all();
     association.until_agreed(&[0, 1, 2, 3]);
-    settled(&association, &[0, 1, 2, 3], 2);
-    let mut broadcast = frame(0, 2, 7);
-    broadcast[..6].fill(0xff);
-    association.members[0].machine.send(&broadcast).expect("it is sent");
-    assert_eq!(association.next(2, Duration::from_secs(3)).as_deref(), Some(&broadcast[..]));
-    assert_eq!(association.next(2, Duration::from_millis(500)), None, "a copy");
-    assert_eq!(association.next(0, Duration::from_millis(100)), None, "it came back");
-    let (longest, twice) = gap(&mut association, [0, 2], |_| ());
-    assert!(!twice && longest < 500, "{longest} ms, twice: {twice}");
+    let actives = [settled(&association, [0, 1]), settled(&association, [2, 3])];
+    let broadcasts = |association: &Association, from: usize, to: usize, count: u32| {
+        for number in 0..count {
+            let mut frame = frame(from, to, number);
+            frame[..6].fill(0xff);
+            association.members[from].machine.send(&frame).expect("sent");
+            thread::sleep(Duration::from_millis(2));
+        }
+        let came = |end: usize| {
+            let mut numbers = Vec::new();
+            while let Some(frame) = association.next(end, Duration::from_millis(200)) {
+                numbers.extend(frame.get(16..20).and_then(<[u8]>::first_chunk).map(|n| u32::from_be_bytes(*n)));
+            }
+            numbers
+        };
+        (came(to), came(from))
+    };
+    for (from, to) in [(0, 2), (2, 0)] {
+        let (came, back) = broadcasts(&association, from, to, 100);
+        assert_eq!(came, (0..100).collect::<Vec<_>>());
+        assert!(back.is_empty(), "{back:?} came back");
+    }
+    for active in actives {
+        association.members[active].gateway.stop();
+        let (came, back) = broadcasts(&association, 0, 2, 200);
+        let mut once = came.clone();
+        once.dedup();
+        assert!(once == came && came.ends_with(&[199]) && came.len() > 100, "{came:?}");
+        assert!(back.is_empty(), "{back:?} came back");
+    }
 }

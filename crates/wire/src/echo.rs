@@ -60,8 +60,8 @@ pub fn is_echo(frame: &[u8]) -> bool {
 }
 
 /// Whether a frame is between Antedate gateways: an echo, a [hello](crate::hello), a [frame to a
-/// link-local group](crate::link_local) on its way, or a message about a [ring](crate::ring).
-/// Machines have no such frames.
+/// link-local group](crate::link_local) on its way, a [probe](crate::probe), or a message of gateways
+/// that [stand by](crate::standby). Machines have no such frames.
 #[inline]
 pub fn is_between_gateways(frame: &[u8]) -> bool {
     frame.get(12..18) == PROTOCOL.first_chunk::<6>().map(<[u8; 6]>::as_slice)

@@ -3,8 +3,6 @@
 
 use std::time::Duration;
 
-use super::ring::usual;
-
 /// `[link_loss]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LinkLoss {
@@ -21,6 +19,7 @@ impl LinkLoss {
     /// core for long.
     #[must_use]
     pub fn hello(&self, priority: Option<u8>) -> Duration {
-        self.hello.unwrap_or(usual(priority))
+        let usual = Duration::from_millis(if priority.is_some() { 10 } else { 100 });
+        self.hello.unwrap_or(usual)
     }
 }

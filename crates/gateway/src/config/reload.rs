@@ -159,7 +159,8 @@ impl Changed<'_> {
             uplink,
             second_uplink,
             protection,
-            ring,
+            standby,
+            loops,
             link_loss,
             express,
             flows: _,
@@ -184,7 +185,8 @@ impl Changed<'_> {
             "the other gateways expect the same",
         );
         keep("uplink.vlan", uplink.outer == new.uplink.outer, "the other gateways expect the tag");
-        keep("ring", *ring == new.ring, "its thread is started with it");
+        keep("standby", *standby == new.standby, "its threads are started with it");
+        keep("loop_detection", *loops == new.loops, "its thread is started with it");
         keep("link_loss", *link_loss == new.link_loss, "its thread is started with it");
         let Run { threads, poll: _, priority, prepare, qdisc_bypass, max_age: _ } = run;
         const THREADS: &str = "the threads are started with it, and have given up the right to change it";

@@ -11,13 +11,15 @@ use std::time::Duration;
 
 use antedate_wire::echo::{ECHO_LEN, Kind, Repr};
 use antedate_wire::hello::{self, HELLO_LEN, is_hello};
-use antedate_wire::ring::{Kind as RingKind, is_ring};
+use antedate_wire::probe::{TOKEN_LEN, is_probe};
+use antedate_wire::standby::is_standby;
 use antedate_wire::{EthernetAddress, Sci};
 
 use crate::link::hello::Hellos;
-use crate::link::machines::Machines;
+use crate::link::loops::{Guard, Pass};
 use crate::link::message::Message;
-use crate::link::ring::{From, Pass, Ring};
+use crate::link::pair::Pair;
+use crate::link::standby::Via;
 use crate::run::lock;
 use crate::run::mailbox::Mailbox;
 use crate::sys::thread;
@@ -58,17 +60,6 @@ pub struct Answer {
     pub len: usize,
 }
 
-/// The parts that a ring of parallel gateways needs.
-#[derive(Debug)]
-pub struct Parallel {
-    /// The ring.
-    pub ring: Ring,
-    /// The mailbox of the inbound thread.
-    pub inward: Arc<Mailbox<Message>>,
-    /// The machines of the field.
-    pub machines: Arc<Machines>,
-}
-
 /// Where echoes meet: asked here, answered here.
 #[derive(Debug)]
 pub struct Desk {
@@ -83,8 +74,10 @@ pub struct Desk {
     answered: Mutex<(u64, u32)>,
     /// The gateways that say hello.
     pub hellos: Hellos,
-    /// Parallel gateways, if there may be some.
-    pub parallel: Option<Parallel>,
+    /// The gateways that stand by for one another, if this is one of them.
+    pub pair: Option<Arc<Pair>>,
+    /// The guard against loops with the mailbox of the inbound thread, if it looks for some.
+    pub guard: Option<(Arc<Guard>, Arc<Mailbox<Message>>)>,
 }
 
 #[derive(Debug)]
@@ -110,7 +103,8 @@ impl Desk {
             waiting: Mutex::default(),
             answered: Mutex::default(),
             hellos: Hellos::default(),
-            parallel: None,
+            pair: None,
+            guard: None,
         }
     }
 
@@ -177,53 +171,21 @@ impl Desk {
         self.out.post(Message::Echo(frame.to_vec()));
     }
 
-    /// Takes a message about a ring that came by the field port.
-    #[cold]
-    #[inline(never)]
-    pub fn heard_on_field(&self, frame: &[u8]) {
-        self.heard_of_ring(From::Field, frame);
-    }
-
-    fn heard_of_ring(&self, from: From, frame: &[u8]) {
-        let Some(Parallel { ring, inward, .. }) = &self.parallel else { return };
-        match ring.heard(from, frame, thread::now()) {
-            Pass::Nothing => {}
-            Pass::On(frame) if from == From::Field => self.out.post(Message::Echo(frame.to_vec())),
-            Pass::On(frame) => inward.post(Message::ToField(frame.to_vec())),
-            Pass::Announce => self.announce(),
-        }
-    }
-
-    /// Tells the uplink's switches where the machines of this field are.
-    pub fn announce(&self) {
-        let Some(Parallel { ring, machines, .. }) = &self.parallel else { return };
-        // Who blocks does not forward to them.
-        if !ring.blocks() {
-            for machine in machines.all() {
-                self.out.post(Message::Echo(ring.say_as(RingKind::Address, machine).to_vec()));
-            }
-        }
-    }
-
-    /// Sends a message about the ring of this gateway.
-    pub fn say_of_ring(&self, kind: RingKind) {
-        let Some(Parallel { ring, inward, .. }) = &self.parallel else { return };
-        let frame = ring.say(kind).to_vec();
-        match kind {
-            RingKind::Probe => inward.post(Message::ToField(frame)),
-            _ => self.out.post(Message::Echo(frame)),
-        }
-    }
-
-    /// Takes an authenticated frame of another gateway from the uplink.
+    /// Takes an authenticated echo or hello from the uplink.
     #[cold]
     #[inline(never)]
     pub fn heard(&self, frame: &[u8]) {
         if is_hello(frame) {
+            if let (Some(pair), Ok(hello)) = (&self.pair, hello::Repr::parse(frame)) {
+                pair.heard_far(hello.from, hello.interval_ms);
+            }
             return self.hellos.heard(frame);
         }
-        if is_ring(frame) {
-            return self.heard_of_ring(From::Uplink, frame);
+        if is_probe(frame) {
+            return self.heard_probe(Via::Uplink, frame);
+        }
+        if is_standby(frame) {
+            return self.pair.as_ref().map_or((), |pair| pair.heard(Via::Uplink, frame));
         }
         let Ok(echo) = Repr::parse(frame) else { return };
         match echo.kind {
@@ -255,6 +217,29 @@ impl Desk {
                 });
             }
             _ => {}
+        }
+    }
+
+    /// Sends a probe for loops.
+    pub fn say_probe(&self) {
+        let Some((guard, _)) = &self.guard else { return };
+        let mut token = [0; TOKEN_LEN];
+        // Without random numbers a machine could guess it.
+        if getrandom::fill(&mut token).is_ok() {
+            self.out.post(Message::Echo(guard.probe(token).to_vec()));
+        }
+    }
+
+    /// Takes a probe, and sends that of another gateway on.
+    #[cold]
+    #[inline(never)]
+    pub fn heard_probe(&self, via: Via, frame: &[u8]) {
+        let Some((guard, inward)) = &self.guard else { return };
+        let forwards = self.pair.as_ref().is_none_or(|pair| pair.forwards());
+        match guard.heard(via, frame, forwards, thread::now()) {
+            Pass::Nothing => {}
+            Pass::On(frame) if via == Via::Field => self.out.post(Message::Echo(frame.to_vec())),
+            Pass::On(frame) => inward.post(Message::ToField(frame.to_vec())),
         }
     }
 

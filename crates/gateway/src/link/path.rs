@@ -16,8 +16,9 @@ use antedate_wire::echo::is_between_gateways;
 use antedate_wire::ethernet::HEADER_LEN as HEADER;
 use antedate_wire::link_local::{self, is_carried, is_for_carriage};
 use antedate_wire::macsec::TAG_LEN_LONG;
-use antedate_wire::ring::is_ring;
+use antedate_wire::probe::is_probe;
 use antedate_wire::ptp::Place;
+use antedate_wire::standby::is_standby;
 use antedate_wire::vlan::{Tag, Tci};
 
 use super::clock::Clock;
@@ -31,8 +32,11 @@ use crate::frames::offload;
 use crate::frames::port::{admit, exceeds, flow, not_sent, put, put_tagged, send_tagged, source_bits};
 use crate::link::echo::Desk;
 use crate::link::express::{Bulk, Express};
-use crate::link::machines::Machines;
+use crate::link::loops::Guard;
+use crate::link::machines::Side;
 use crate::link::message::Ports;
+use crate::link::pair::Pair;
+use crate::link::standby::Via;
 use crate::run::counters::PathCounters;
 use crate::sys::packet::{Next, Offload, Received, Sender};
 use crate::sys::thread;
@@ -115,11 +119,10 @@ struct Exit {
     outer: Option<Box<OuterTag>>,
     /// A frame to a link-local group in its form on the way. `None`: they have no other.
     carried: Option<Box<[u8]>>,
-    /// Whether no frame of machines passes, since a parallel gateway forwards.
-    blocks: bool,
-    /// From the machines: the messages of other gateways that come by the field, and the table of
-    /// machines.
-    parallel: Option<(Arc<Desk>, Arc<Machines>)>,
+    /// The gateways that stand by for one another, if this is one of them.
+    pair: Option<Arc<Pair>>,
+    /// The guard against loops, if any, and the place of probes.
+    guard: Option<(Arc<Guard>, Arc<Desk>)>,
     /// The transparent clock, if any, and the arrival of the current frame.
     clock: Option<Box<Clock>>,
     arrived: u64,
@@ -149,8 +152,8 @@ impl Outbound {
             own: None,
             outer: None,
             carried: None,
-            blocks: false,
-            parallel: None,
+            pair: None,
+            guard: None,
             clock: None,
             arrived: 0,
         };
@@ -191,14 +194,21 @@ impl Outbound {
         self.exit.carried = Some(buffer());
     }
 
-    /// Hears of parallel gateways by the field, and remembers the machines there.
-    pub fn hear_parallel(&mut self, desk: Arc<Desk>, machines: Arc<Machines>) {
-        self.exit.parallel = Some((desk, machines));
+    /// Forwards while none of these gateways does.
+    pub fn stand_by(&mut self, pair: Arc<Pair>) {
+        self.exit.pair = Some(pair);
     }
 
-    /// Passes no frame of machines, or passes them again.
-    pub const fn block(&mut self, blocks: bool) {
-        self.exit.blocks = blocks;
+    /// Passes no frame while this gateway opens a loop.
+    pub fn guard(&mut self, guard: Arc<Guard>, desk: Arc<Desk>) {
+        self.exit.guard = Some((guard, desk));
+    }
+
+    /// Protects and sends a hello of this gateway.
+    #[cold]
+    pub fn say_hello(&mut self, frame: &[u8]) {
+        self.send_echo(frame);
+        self.exit.said();
     }
 
     /// Corrects PTP messages.
@@ -356,8 +366,8 @@ impl Inbound {
             own: None,
             outer: None,
             carried: None,
-            blocks: false,
-            parallel: None,
+            pair: None,
+            guard: None,
             clock: None,
             arrived: 0,
         };
@@ -423,9 +433,21 @@ impl Inbound {
         self.exit.carried = Some(Box::default());
     }
 
-    /// Passes no frame to the machines, or passes them again.
-    pub const fn block(&mut self, blocks: bool) {
-        self.exit.blocks = blocks;
+    /// Forwards while none of these gateways does.
+    pub fn stand_by(&mut self, pair: Arc<Pair>) {
+        self.exit.pair = Some(pair);
+    }
+
+    /// Passes no frame while this gateway opens a loop.
+    pub fn guard(&mut self, guard: Arc<Guard>, desk: Arc<Desk>) {
+        self.exit.guard = Some((guard, desk));
+    }
+
+    /// Sends a hello of this gateway to the field.
+    #[cold]
+    pub fn say_hello(&mut self, frame: &[u8]) {
+        self.to_field(frame);
+        self.exit.said();
     }
 
     /// Sends a frame of this gateway to the machines.
@@ -533,23 +555,27 @@ impl Exit {
             self.from_a_gateway(frame);
             return None;
         }
-        if self.blocks {
+        if is_blocked(self.pair.as_deref(), self.guard.as_ref(), Side::Near, frame) {
             self.counters.blocked.count();
             return None;
-        }
-        if let Some((_, machines)) = &self.parallel {
-            machines.note(frame);
         }
         admit(&self.gate, self.way, &self.counters, (self.late, self.at), frame)
     }
 
-    /// Takes a frame of another gateway by the field: a message about a ring, or none. A machine is
-    /// no gateway.
+    /// Takes a frame of another gateway by the field: one of a gateway that stands by, or none. A
+    /// machine is no gateway.
     #[cold]
     fn from_a_gateway(&self, frame: &[u8]) {
-        match &self.parallel {
-            Some((desk, _)) if is_ring(frame) => desk.heard_on_field(frame),
+        match (&self.pair, &self.guard) {
+            (Some(pair), _) if is_standby(frame) => pair.heard(Via::Field, frame),
+            (_, Some((_, desk))) if is_probe(frame) => desk.heard_probe(Via::Field, frame),
             _ => self.counters.refused[Class::Malformed.index()].count(),
+        }
+    }
+
+    fn said(&self) {
+        if let Some(pair) = &self.pair {
+            pair.said();
         }
     }
 
@@ -769,7 +795,7 @@ impl Exit {
         mtu: usize,
     ) {
         let (frame, hint) = without_outer_tags(frame);
-        let Self { gate, counters, way, built, late, at, own, outer, carried, clock, arrived, blocks, .. } = self;
+        let Self { gate, counters, way, built, late, at, own, outer, carried, clock, arrived, pair, guard, .. } = self;
         // The channel counts refused frames by reason.
         let Some(opened) = accept(receive, frame, &mut built[..]) else {
             return note_source(counters, receive, *own, frame);
@@ -783,7 +809,7 @@ impl Exit {
         } else {
             return counters.refused[Class::Malformed.index()].count();
         };
-        if *blocks {
+        if is_blocked(pair.as_deref(), guard.as_ref(), Side::Far, opened) {
             return counters.blocked.count();
         }
         if let (Some(hint), Some(outer)) = (hint, outer) {
@@ -804,6 +830,17 @@ impl Exit {
     fn send(&self, to: &Sender, mtu: usize, frame: &[u8]) {
         send(&self.counters, to, mtu, frame);
     }
+}
+
+/// Whether another gateway forwards the frames of machines, or this one opens a loop.
+#[inline]
+fn is_blocked(
+    pair: Option<&Pair>,
+    guard: Option<&(Arc<Guard>, Arc<Desk>)>,
+    side: Side,
+    frame: &[u8],
+) -> bool {
+    guard.is_some_and(|(guard, _)| guard.blocks()) || pair.is_some_and(|pair| !pair.passes(side, frame))
 }
 
 /// A frame of another gateway to a link-local group. `None` if this one does not take them.

@@ -280,12 +280,14 @@ impl Worker {
                     outbound.send_echo(&frame);
                 }
             }
-            Message::Block(blocks) => {
+            Message::Hello(frame) => {
                 if let Some(outbound) = &mut self.outbound {
-                    outbound.block(blocks);
+                    outbound.say_hello(&frame);
                 }
+            }
+            Message::HelloToField(frame) => {
                 if let Some(inbound) = &mut self.inbound {
-                    inbound.block(blocks);
+                    inbound.say_hello(&frame);
                 }
             }
             Message::ToField(frame) => {

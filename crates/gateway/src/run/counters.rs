@@ -79,7 +79,7 @@ pub struct PathCounters {
     pub storm_multicast: Counter,
     /// The source address of the last of them.
     pub flooder: Counter,
-    /// Frames that a parallel gateway forwards.
+    /// Frames that another gateway of the group forwards.
     pub blocked: Counter,
     /// Frames older than their bound when their turn came.
     pub stale: Counter,

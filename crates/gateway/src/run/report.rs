@@ -42,8 +42,8 @@ pub struct About {
     pub protection: &'static str,
     poll: Mutex<Poll>,
     pub(crate) macsec: Option<(String, Sci, BTreeMap<Sci, String>)>,
-    /// Whether there may be parallel gateways.
-    pub(crate) ring: bool,
+    /// Whether there is a standby.
+    pub(crate) standby: bool,
     /// Whether links are forwarded.
     pub(crate) link_loss: bool,
 }
@@ -72,7 +72,7 @@ impl About {
             },
             poll: Mutex::new(checked.config.run.poll),
             macsec,
-            ring: checked.config.ring.is_some(),
+            standby: checked.config.standby.is_some(),
             link_loss: checked.config.link_loss.is_some(),
         }
     }

@@ -46,8 +46,10 @@ pub enum Trouble {
     Storm,
     /// The field port was taken down, since frames cannot reach the far machines.
     FieldLowered,
-    /// The parallel gateway, or its way, is gone.
-    RingOpen,
+    /// No other gateway of the group is there.
+    NoStandby,
+    /// A loop of gateways.
+    FieldLoop,
     /// Nothing comes by one of two uplinks.
     SilentUplink,
     /// A cyclic flow stopped, although the link of its port is up.
@@ -87,7 +89,7 @@ const fn words(name: &'static str, warning: &'static str, remedy: &'static str, 
 
 impl Trouble {
     /// All conditions.
-    pub const ALL: [Self; 31] = [
+    pub const ALL: [Self; 32] = [
         Self::Alone,
         Self::Unheard,
         Self::OtherCak,
@@ -109,7 +111,8 @@ impl Trouble {
         Self::StaleFrames,
         Self::Storm,
         Self::FieldLowered,
-        Self::RingOpen,
+        Self::NoStandby,
+        Self::FieldLoop,
         Self::SilentUplink,
         Self::FlowStopped,
         Self::Host,
@@ -251,11 +254,17 @@ impl Trouble {
                 "restore the link that is named: the uplink, the other gateway or the cable behind it; the field port then comes back by itself",
                 "the field port is set up again",
             ),
-            Self::RingOpen => words(
-                "ring-open",
-                "no parallel gateway is left, so the next loss is an outage",
-                "see that the parallel gateways run, their cables and the switches between, and [ring] in their configurations",
-                "there is a parallel gateway again",
+            Self::NoStandby => words(
+                "no-standby",
+                "no other gateway of the standby group is there, so the next loss is an outage",
+                "see that the other gateway runs, that a switch joins the two field ports or the two uplinks, and that both have the CAK and the group of [standby]",
+                "another gateway of the group is there",
+            ),
+            Self::FieldLoop => words(
+                "field-loop",
+                "gateways form a loop, in which frames may go round",
+                "remove one of the two ways between the networks, or give the two gateways of one field the same group of [standby]",
+                "no probe comes back, and no such gateway is heard",
             ),
             Self::SilentUplink => words(
                 "silent-uplink",

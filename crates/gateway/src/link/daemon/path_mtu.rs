@@ -12,14 +12,14 @@ use antedate_wire::macsec::{ICV_LEN, TAG_LEN_LONG, TAG_LEN_SHORT};
 
 use super::Supervisor;
 use crate::config::{Checked, Keyed, Protection, SciMode};
-use crate::link::echo::{Answer, Ask, Desk, Parallel};
+use crate::link::echo::{Answer, Ask, Desk};
+use crate::link::loops::Guard;
 use crate::link::message::Message;
+use crate::link::pair::{HelloKeys, Pair};
 use crate::link::probe::{Probe, Prober, Target};
-use crate::link::ring::Ring;
 use crate::run::lock;
 use crate::run::mailbox::Mailbox;
 use crate::run::trouble::Trouble;
-use crate::sys::thread::now;
 
 /// The search, and the probes under way.
 pub(super) struct Probes {
@@ -43,7 +43,11 @@ pub(super) fn overhead(checked: &Checked) -> usize {
 }
 
 /// The desk of echoes. None without MACsec.
-pub(super) fn desk(checked: &Checked, mailboxes: &[Arc<Mailbox<Message>>]) -> Option<Arc<Desk>> {
+pub(super) fn desk(
+    checked: &Checked,
+    mailboxes: &[Arc<Mailbox<Message>>],
+    keys: &Arc<HelloKeys>,
+) -> Option<Arc<Desk>> {
     let (Keyed::Macsec { macsec, own, .. } | Keyed::Agreed { macsec, own, .. }) = &checked.protection else {
         return None;
     };
@@ -54,12 +58,14 @@ pub(super) fn desk(checked: &Checked, mailboxes: &[Arc<Mailbox<Message>>]) -> Op
     };
     let (out, inward) = (mailboxes.first()?, mailboxes.last()?);
     let mut desk = Desk::new(*own, source, Arc::clone(out));
-    let priority = checked.config.run.priority;
-    desk.parallel = checked.config.ring.map(|settings| Parallel {
-        ring: Ring::new(*own, source, settings.probe(priority).as_nanos() as u64, now()),
-        inward: Arc::clone(inward),
-        machines: Arc::default(),
-    });
+    if let (Some(settings), Keyed::Agreed { cak, .. }) = (checked.config.standby, &checked.protection) {
+        keys.follow(&cak.list());
+        let mailboxes = [out, inward].map(Arc::clone);
+        desk.pair = Some(Arc::new(Pair::new(*own, source, settings, Arc::clone(keys), mailboxes)));
+    }
+    if let Some(settings) = checked.config.loops {
+        desk.guard = Some((Arc::new(Guard::new(*own, source, settings)), Arc::clone(inward)));
+    }
     Some(Arc::new(desk))
 }
 
