@@ -27,6 +27,7 @@ const TESTS: &[Test] = &[
     ("uplinks_bring_frames_once", uplinks_bring_frames_once),
     ("standby_takes_over", standby_takes_over),
     ("two_pairs_carry_broadcasts_once", two_pairs_carry_broadcasts_once),
+    ("loop_of_gateways_is_opened", loop_of_gateways_is_opened),
 ];
 
 fn main() -> ExitCode {
@@ -500,4 +501,52 @@ fn two_pairs_carry_broadcasts_once() {
         assert!(once == came && came.ends_with(&[199]) && came.len() > 100, "{came:?}");
         assert!(back.is_empty(), "{back:?} came back");
     }
+}
+
+/// Two gateways at one field that know nothing of each other, and one at the other.
+fn loop_of_gateways_is_opened() {
+    let text = standing_by(1, "").replace("[standby]\ngroup = 1\n", "[loop_detection]\nprobe_ms = 100\nhold_ms = 500\n");
+    let mut association = Association::switched();
+    (0..3).for_each(|_| association.add_configured(&text, CAK));
+    join_fields(&mut association, [0, 1]);
+    association.start_all();
+    association.until_agreed(&[0, 1, 2]);
+    let finds = |association: &Association, number: usize| {
+        association.members[number].gateway.warnings().contains(&"field-loop".to_owned())
+    };
+    let until = |association: &Association, numbers: &[usize], found: bool| {
+        let end = Instant::now() + Duration::from_secs(10);
+        while numbers.iter().any(|number| finds(association, *number) != found) {
+            assert!(Instant::now() < end, "{found}");
+            thread::sleep(Duration::from_millis(20));
+        }
+    };
+    until(&association, &[0, 1], true);
+    assert!(!finds(&association, 2), "it is in no loop");
+    let broadcasts = |association: &Association, from: usize, to: usize| {
+        for number in 0..50 {
+            let mut frame = frame(from, to, number);
+            frame[..6].fill(0xff);
+            association.members[from].machine.send(&frame).expect("sent");
+            thread::sleep(Duration::from_millis(2));
+        }
+        let mut came = Vec::new();
+        while let Some(frame) = association.next(to, Duration::from_millis(200)) {
+            came.extend(frame.get(16..20).and_then(<[u8]>::first_chunk).map(|n| u32::from_be_bytes(*n)));
+        }
+        assert_eq!(came, (0..50).collect::<Vec<_>>(), "{from} to {to}");
+        assert_eq!(association.next(from, Duration::ZERO), None, "none comes back");
+    };
+    broadcasts(&association, 0, 2);
+    broadcasts(&association, 2, 0);
+    // The gateway with the higher SCI blocks. It opens again when the other one is gone.
+    let blocked = |number: usize| association.members[number].gateway.status().out.refused["blocked"];
+    assert!(blocked(0) == 0 && blocked(1) > 0 && blocked(2) == 0);
+    association.members[0].gateway.stop();
+    until(&association, &[1], false);
+    broadcasts(&association, 0, 2);
+    association.members[0].gateway.start();
+    association.until_agreed(&[0, 1, 2]);
+    until(&association, &[0, 1], true);
+    broadcasts(&association, 2, 0);
 }

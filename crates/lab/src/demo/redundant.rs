@@ -104,6 +104,8 @@ impl Strokes {
 pub struct Report {
     /// All checks passed.
     pub passed: bool,
+    /// All that must hold on any machine: no frame twice, and the right gateway after each fault.
+    pub holds: bool,
     /// It was ended early, which is no verdict.
     pub interrupted: bool,
     /// The update time in microseconds.
@@ -167,6 +169,7 @@ pub fn run(options: &Options, rounds: usize) -> Result<Outcome, DemoError> {
         report.twice += sorted.windows(2).filter(|pair| pair[0] == pair[1]).count() as u64;
         report.received += came.len() as u64;
     }
+    report.holds = !report.interrupted && report.twice == 0 && report.faults.values().all(|strokes| strokes.wrong == 0);
     report.passed = !report.interrupted && verdict(&report).iter().all(|(_, good)| *good);
     Ok(Outcome { text: text(&report), report })
 }
@@ -389,7 +392,7 @@ impl Plant {
                 &format!(
                     "[field]\ninterface = \"field\"\n[uplink]\ninterface = \"uplink\"\n[second_uplink]\ninterface = \"second\"\n\
                      [macsec]\ncak_file = \"cak\"\n[standby]\ngroup = {}\n[policy]\nallow = [\"profinet-rt\"]\n\
-                     [run]\npoll = \"block\"\n{priority}[control]\nsocket = \"{name}.sock\"\n",
+                     [run]\npoll = \"block\"\nmax_age_cyclic_ms = 1000\n{priority}[control]\nsocket = \"{name}.sock\"\n",
                     1 + number / 2
                 ),
             )?;
