@@ -25,6 +25,7 @@ const TESTS: &[Test] = &[
     ("ring_behind_heals", ring_behind_heals),
     ("cut_of_one_of_two_uplinks_loses_no_frame", cut_of_one_of_two_uplinks_loses_no_frame),
     ("uplinks_bring_frames_once", uplinks_bring_frames_once),
+    ("two_uplinks_and_one_echo", two_uplinks_and_one_echo),
     ("standby_takes_over", standby_takes_over),
     ("two_pairs_carry_broadcasts_once", two_pairs_carry_broadcasts_once),
     ("loop_of_gateways_is_opened", loop_of_gateways_is_opened),
@@ -289,6 +290,39 @@ fn uplinks_bring_frames_once() {
             }
         }
     }
+}
+
+/// Round trips through gateways with one uplink and with two, in turns. Prints the ratio.
+fn two_uplinks_and_one_echo() {
+    let two = with_two_uplinks("");
+    let mut one = Association::switched();
+    let text = standing_by(1, "").replace("[standby]\ngroup = 1\n", "");
+    (0..2).for_each(|_| one.add_configured(&text, CAK));
+    one.start_all();
+    one.until_agreed(&[0, 1]);
+    let round_trip = |association: &Association, number: u32| {
+        let start = Instant::now();
+        for (from, to) in [(0, 1), (1, 0)] {
+            association.members[from].machine.send(&frame(from, to, number)).expect("sent");
+            let came = association.next(to, Duration::from_secs(3));
+            assert_eq!(came.as_deref(), Some(&frame(from, to, number)[..]));
+        }
+        start.elapsed()
+    };
+    let mut took: [Vec<Duration>; 2] = Default::default();
+    let rounds = std::env::var("ANTEDATE_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(500);
+    for number in 0..rounds {
+        for (association, took) in [&one, &two].into_iter().zip(&mut took) {
+            took.push(round_trip(association, number));
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+    let [median_one, median_two] = took.map(|mut all| {
+        all.sort_unstable();
+        all[all.len() / 2]
+    });
+    let ratio = median_two.as_secs_f64() / median_one.as_secs_f64();
+    println!("   median of {rounds} round trips: {median_one:?} by one uplink, {median_two:?} by two, {ratio:.3} times");
 }
 
 /// The configuration of a gateway of this standby group.
