@@ -34,6 +34,8 @@ const GONE: u64 = 6;
 const LATE: u64 = 2_000_000;
 /// The shortest time in nanoseconds for which a gateway listens after its start.
 const LISTEN: u64 = 300_000_000;
+/// Intervals for which it listens otherwise: two processes know each other after two.
+const LISTENS: u64 = 6;
 /// Nanoseconds for which one that is gone is awaited: so long does the lease bind.
 const AWAITED: u64 = 1_000_000_000;
 /// Intervals for which a preferred gateway is able before it asks for the task.
@@ -121,7 +123,6 @@ struct Other {
     interval: u64,
     active: bool,
     able: bool,
-    asks: bool,
     priority: u8,
 }
 
@@ -199,7 +200,7 @@ impl Standby {
             term: 0,
             active: false,
             until: 0,
-            listens: now + LISTEN.max(GONE * interval / 2 + LATE),
+            listens: now + LISTEN.max(LISTENS * interval),
             unable: Some(Unable::Listens),
             able_since: None,
             others: Vec::new(),
@@ -234,7 +235,7 @@ impl Standby {
             others: there.map(|other| (other.sci, other.active, other.able)).collect(),
             takeovers: self.takeovers,
             refused: self.refused,
-            stranger: now <= self.stranger,
+            stranger: now < self.stranger,
         }
     }
 
@@ -288,7 +289,6 @@ impl Standby {
             interval: u64::from(hello.interval_ms) * 1_000_000,
             active: hello.active,
             able: hello.able,
-            asks: hello.asks,
             priority: hello.priority,
         };
         match at.and_then(|at| self.others.get_mut(at)) {
@@ -337,6 +337,10 @@ impl Standby {
     pub fn look(&mut self, ports: Ports, members: &[Sci], now: u64) -> Hello<'static> {
         self.lapse(now);
         self.unable = self.cannot(ports, members, now);
+        if !(ports.field && ports.uplink && ports.keys) {
+            // It may have missed hellos.
+            self.listen(now);
+        }
         if self.unable.is_some() {
             (self.active, self.able_since) = (false, None);
         } else if self.active {
@@ -399,11 +403,16 @@ impl Standby {
         let lapsed = self.active && now > self.until;
         if lapsed {
             self.active = false;
-            let longest = self.others.iter().map(|other| other.interval).max().unwrap_or(0);
-            self.listens = now + GONE * longest.max(self.interval) / 2 + LATE;
+            self.listen(now);
             self.publish();
         }
         lapsed
+    }
+
+    /// Listens before it can forward again.
+    fn listen(&mut self, now: u64) {
+        let longest = self.others.iter().map(|other| other.interval).max().unwrap_or(0);
+        self.listens = self.listens.max(now + LISTENS * longest.max(self.interval));
     }
 
     fn cannot(&self, ports: Ports, members: &[Sci], now: u64) -> Option<Unable> {

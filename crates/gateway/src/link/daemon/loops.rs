@@ -52,7 +52,7 @@ pub(super) fn start(
                 }
             }
             let found = guard.finds_loop(now());
-            let what = if blocks { "this gateway blocks" } else { "another gateway blocks, or will" };
+            let what = if blocks { "this gateway blocks" } else { "a gateway with a higher SCI blocks" };
             watch.holds(Trouble::FieldLoop, "", found.then_some(what));
             thread::sleep(if said < FIRST { QUICK } else { NAP.min(settings.probe) });
         }
