@@ -842,7 +842,8 @@ fn short_demo_writes_text_and_json() {
 #[test]
 fn redundant_demo_survives_each_fault() {
     let folder = Folder::new();
-    let words = ["demo", "--topology", "redundant", "--cycle-us", "5000", "--seconds", "0.5", "--json", "out.json"];
+    let words =
+        ["demo", "--topology", "redundant", "--cycle-us", "5000", "--seconds", "0.5", "--json", "out.json"];
     let called = folder.antedate(&words);
     let report = fs::read_to_string(folder.path("out.json")).unwrap_or_else(|_| panic!("{}", called.err()));
     let verdict: serde_json::Value = serde_json::from_str(&report).expect("is JSON");

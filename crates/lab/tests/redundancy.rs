@@ -322,7 +322,9 @@ fn two_uplinks_and_one_echo() {
         all[all.len() / 2]
     });
     let ratio = median_two.as_secs_f64() / median_one.as_secs_f64();
-    println!("   median of {rounds} round trips: {median_one:?} by one uplink, {median_two:?} by two, {ratio:.3} times");
+    println!(
+        "   median of {rounds} round trips: {median_one:?} by one uplink, {median_two:?} by two, {ratio:.3} times"
+    );
 }
 
 /// The configuration of a gateway of this standby group.
@@ -418,7 +420,8 @@ fn gap(association: &mut Association, ends: [usize; 2], event: impl FnOnce(&mut 
 /// Two gateways at one field, and one at the other.
 fn standby_takes_over() {
     let mut association = Association::switched();
-    (0..3).for_each(|number| association.add_configured(&standing_by(if number < 2 { 1 } else { 2 }, ""), CAK));
+    (0..3)
+        .for_each(|number| association.add_configured(&standing_by(if number < 2 { 1 } else { 2 }, ""), CAK));
     join_fields(&mut association, [0, 1]);
     association.start_all();
     association.until_agreed(&[0, 1, 2]);
@@ -489,7 +492,9 @@ fn recorded(association: &Association, time: Duration) -> Vec<Vec<u8>> {
     let (end, mut all, mut buffer) = (Instant::now() + time, Vec::new(), vec![0; 2048]);
     while Instant::now() < end {
         match association.members[0].machine.receive_with_metadata(&mut buffer) {
-            Ok(Some(received)) if is_hello(&buffer[..received.len]) => all.push(buffer[..received.len].to_vec()),
+            Ok(Some(received)) if is_hello(&buffer[..received.len]) => {
+                all.push(buffer[..received.len].to_vec())
+            }
             Ok(Some(_)) => {}
             _ => thread::sleep(Duration::from_millis(1)),
         }
@@ -516,7 +521,8 @@ fn two_pairs_carry_broadcasts_once() {
         let came = |end: usize| {
             let mut numbers = Vec::new();
             while let Some(frame) = association.next(end, Duration::from_millis(200)) {
-                numbers.extend(frame.get(16..20).and_then(<[u8]>::first_chunk).map(|n| u32::from_be_bytes(*n)));
+                numbers
+                    .extend(frame.get(16..20).and_then(<[u8]>::first_chunk).map(|n| u32::from_be_bytes(*n)));
             }
             numbers
         };
@@ -539,7 +545,8 @@ fn two_pairs_carry_broadcasts_once() {
 
 /// Two gateways at one field that know nothing of each other, and one at the other.
 fn loop_of_gateways_is_opened() {
-    let text = standing_by(1, "").replace("[standby]\ngroup = 1\n", "[loop_detection]\nprobe_ms = 100\nhold_ms = 500\n");
+    let text = standing_by(1, "")
+        .replace("[standby]\ngroup = 1\n", "[loop_detection]\nprobe_ms = 100\nhold_ms = 500\n");
     let mut association = Association::switched();
     (0..3).for_each(|_| association.add_configured(&text, CAK));
     join_fields(&mut association, [0, 1]);

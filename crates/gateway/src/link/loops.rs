@@ -326,7 +326,8 @@ mod tests {
         }
         assert_eq!(passed, PASSED);
         let _ = guard.heard(Via::Field, &frame, true, SECOND);
-        Repr { source: EthernetAddress([0; 6]), hops: HOPS, token: [9; TOKEN_LEN], highest: NONE }.emit(&mut frame);
+        Repr { source: EthernetAddress([0; 6]), hops: HOPS, token: [9; TOKEN_LEN], highest: NONE }
+            .emit(&mut frame);
         assert_eq!(guard.heard(Via::Field, &frame, true, SECOND), Pass::Nothing, "too far");
     }
 }

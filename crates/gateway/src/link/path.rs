@@ -795,7 +795,22 @@ impl Exit {
         mtu: usize,
     ) {
         let (frame, hint) = without_outer_tags(frame);
-        let Self { gate, counters, way, built, late, at, own, outer, carried, clock, arrived, pair, guard, .. } = self;
+        let Self {
+            gate,
+            counters,
+            way,
+            built,
+            late,
+            at,
+            own,
+            outer,
+            carried,
+            clock,
+            arrived,
+            pair,
+            guard,
+            ..
+        } = self;
         // The channel counts refused frames by reason.
         let Some(opened) = accept(receive, frame, &mut built[..]) else {
             return note_source(counters, receive, *own, frame);

@@ -34,8 +34,10 @@ const GONE: u64 = 6;
 const LATE: u64 = 2_000_000;
 /// The shortest time in nanoseconds for which a gateway listens after its start.
 const LISTEN: u64 = 300_000_000;
-/// Intervals for which it listens otherwise: two processes know each other after two.
+/// Intervals for which it listens after a link was lost: two processes know each other after two.
 const LISTENS: u64 = 6;
+/// The same after it stood: hellos wait.
+const STOOD: u64 = 3;
 /// Nanoseconds for which one that is gone is awaited: so long does the lease bind.
 const AWAITED: u64 = 1_000_000_000;
 /// Intervals for which a preferred gateway is able before it asks for the task.
@@ -169,6 +171,12 @@ pub struct Standby {
     until: u64,
     /// The time until which it listens.
     listens: u64,
+    /// The time of the last look.
+    looked: u64,
+    /// The time of its last hello that left.
+    said: u64,
+    /// The time until which the lease binds: another gateway is there, or was of late.
+    bound: u64,
     unable: Option<Unable>,
     /// The time of its first hello that said that it can, while it can.
     able_since: Option<u64>,
@@ -201,6 +209,9 @@ impl Standby {
             active: false,
             until: 0,
             listens: now + LISTEN.max(LISTENS * interval),
+            looked: now,
+            said: 0,
+            bound: 0,
             unable: Some(Unable::Listens),
             able_since: None,
             others: Vec::new(),
@@ -278,9 +289,11 @@ impl Standby {
             None => {
                 self.candidate = (hello.id, hello.sequence);
                 self.refused += 1;
+                self.bind(hello, now);
                 return (false, false);
             }
         }
+        self.bind(hello, now);
         let other = Other {
             sci: hello.from,
             id: hello.id,
@@ -306,8 +319,6 @@ impl Standby {
         }
         let mut look = before.is_none_or(|before| before.active && !hello.active);
         if self.active {
-            // The lease binds from now on.
-            self.until = self.until.min(now + self.lease());
             let theirs = (hello.term, hello.priority, hello.from.0);
             if hello.active {
                 look = true;
@@ -327,6 +338,7 @@ impl Standby {
     /// Notes that a hello leaves now, and extends the lease. The thread that sends it calls this.
     pub fn said(&mut self, now: u64) {
         if self.active && !self.lapse(now) {
+            self.said = now;
             self.until = if self.is_bound(now) { now + self.lease() } else { u64::MAX };
             self.publish();
         }
@@ -336,10 +348,15 @@ impl Standby {
     /// key agreement knows to be live: such a one counts as there while it has never said hello.
     pub fn look(&mut self, ports: Ports, members: &[Sci], now: u64) -> Hello<'static> {
         self.lapse(now);
+        if now > self.looked + self.lease() {
+            // It stood, and hellos may wait.
+            self.listen(now, STOOD);
+        }
+        self.looked = now;
         self.unable = self.cannot(ports, members, now);
         if !(ports.field && ports.uplink && ports.keys) {
             // It may have missed hellos.
-            self.listen(now);
+            self.listen(now, LISTENS);
         }
         if self.unable.is_some() {
             (self.active, self.able_since) = (false, None);
@@ -351,6 +368,8 @@ impl Standby {
             self.active = true;
             self.takeovers += 1;
             self.term = self.term.saturating_add(1);
+            // The hello of this look leaves at once, or the lease ends.
+            self.said = now;
             self.until = if self.is_bound(now) { now + self.lease() } else { u64::MAX };
         }
         self.publish();
@@ -394,8 +413,17 @@ impl Standby {
     }
 
     /// Whether another gateway may take over, so that the lease binds.
-    fn is_bound(&self, now: u64) -> bool {
-        self.others.iter().any(|other| now <= other.gone_at() + AWAITED)
+    const fn is_bound(&self, now: u64) -> bool {
+        now <= self.bound
+    }
+
+    /// Notes that another gateway is there, even if it may be a recorded one: it may take over.
+    fn bind(&mut self, hello: &Hello<'_>, now: u64) {
+        self.bound = now + GONE * u64::from(hello.interval_ms) * 1_000_000 / 2 + AWAITED;
+        if self.active {
+            self.until = self.until.min(self.said + self.lease());
+            self.publish();
+        }
     }
 
     /// Ceases to forward, and listens, if the lease ended: another gateway may forward.
@@ -403,16 +431,16 @@ impl Standby {
         let lapsed = self.active && now > self.until;
         if lapsed {
             self.active = false;
-            self.listen(now);
+            self.listen(now, STOOD);
             self.publish();
         }
         lapsed
     }
 
     /// Listens before it can forward again.
-    fn listen(&mut self, now: u64) {
+    fn listen(&mut self, now: u64, intervals: u64) {
         let longest = self.others.iter().map(|other| other.interval).max().unwrap_or(0);
-        self.listens = self.listens.max(now + LISTENS * longest.max(self.interval));
+        self.listens = self.listens.max(now + intervals * longest.max(self.interval));
     }
 
     fn cannot(&self, ports: Ports, members: &[Sci], now: u64) -> Option<Unable> {

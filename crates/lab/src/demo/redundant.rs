@@ -139,7 +139,9 @@ pub struct Outcome {
 pub fn run(options: &Options, rounds: usize) -> Result<Outcome, DemoError> {
     options.check()?;
     if options.secure != Secure::Macsec || options.ports.is_some() {
-        return Err(DemoError::Usage("--topology redundant is for --secure macsec on the virtual plant".into()));
+        return Err(DemoError::Usage(
+            "--topology redundant is for --secure macsec on the virtual plant".into(),
+        ));
     }
     if !options.faults.is_empty() || options.pcap.is_some() || options.mtu.is_some() || options.express {
         let what = "--topology redundant has faults of its own, and no --faults, --pcap, --mtu and --express";
@@ -169,7 +171,8 @@ pub fn run(options: &Options, rounds: usize) -> Result<Outcome, DemoError> {
         report.twice += sorted.windows(2).filter(|pair| pair[0] == pair[1]).count() as u64;
         report.received += came.len() as u64;
     }
-    report.holds = !report.interrupted && report.twice == 0 && report.faults.values().all(|strokes| strokes.wrong == 0);
+    report.holds =
+        !report.interrupted && report.twice == 0 && report.faults.values().all(|strokes| strokes.wrong == 0);
     report.passed = !report.interrupted && verdict(&report).iter().all(|(_, good)| *good);
     Ok(Outcome { text: text(&report), report })
 }
@@ -185,7 +188,9 @@ fn verdict(report: &Report) -> Vec<(String, bool)> {
         let words = fault.words();
         if fault.hands_over() {
             let worst = strokes.gap(99);
-            let what = format!("{words}, {times} times: at most {worst:.0} ms without a frame in 99 of 100, bound {BOUND_MS:.0} ms");
+            let what = format!(
+                "{words}, {times} times: at most {worst:.0} ms without a frame in 99 of 100, bound {BOUND_MS:.0} ms"
+            );
             all.push((what, worst < BOUND_MS && *wrong == 0));
         } else {
             all.push((format!("{words}, {times} times: {lost} frames lost"), *lost == 0 && *wrong == 0));
@@ -213,7 +218,13 @@ fn text(report: &Report) -> String {
     for (what, good) in verdict(report) {
         text.push_str(&format!("{} {what}\n", if good { "ok    " } else { "FAILED" }));
     }
-    let word = if report.interrupted { "interrupted, which is no verdict" } else if report.passed { "PASSED" } else { "FAILED" };
+    let word = if report.interrupted {
+        "interrupted, which is no verdict"
+    } else if report.passed {
+        "PASSED"
+    } else {
+        "FAILED"
+    };
     text.push_str(&format!("\nverdict: {word}\n"));
     text
 }
@@ -319,8 +330,13 @@ fn frame(side: usize, number: u32, len: usize) -> Vec<u8> {
 
 /// The number of a frame of a side's station.
 fn numbered(frame: &[u8], side: usize) -> Option<u32> {
-    let cyclic = frame.get(6..12) == Some(&station(side)) && frame.get(12..16) == Some(&[0x88, 0x92, 0x80, 0x01]);
-    frame.get(16..20).and_then(<[u8]>::first_chunk).filter(|_| cyclic).map(|octets| u32::from_be_bytes(*octets))
+    let cyclic =
+        frame.get(6..12) == Some(&station(side)) && frame.get(12..16) == Some(&[0x88, 0x92, 0x80, 0x01]);
+    frame
+        .get(16..20)
+        .and_then(<[u8]>::first_chunk)
+        .filter(|_| cyclic)
+        .map(|octets| u32::from_be_bytes(*octets))
 }
 
 struct Gateway {
@@ -334,8 +350,9 @@ impl Gateway {
     fn start(&mut self, name: &str) -> Result<(), DemoError> {
         let program = executable().map_err(|error| DemoError::Start(format!("this program: {error}")))?;
         let place = Place { namespace: Some(self.space.file()), cpus: &[] };
-        let process = Process::start(name, &program, &["gateway", "run", &self.file.to_string_lossy()], &place)
-            .map_err(|error| DemoError::Start(format!("gateway {name}: {error}")))?;
+        let process =
+            Process::start(name, &program, &["gateway", "run", &self.file.to_string_lossy()], &place)
+                .map_err(|error| DemoError::Start(format!("gateway {name}: {error}")))?;
         self.process = Some(process);
         Ok(())
     }
@@ -377,7 +394,10 @@ impl Plant {
         for (number, name) in GATEWAYS.into_iter().enumerate() {
             let space = Namespace::create(name)?;
             let cable = |port: &str, mtu: u16, at: &Namespace| -> Result<(), DemoError> {
-                let ends = format!("link add name {port} mtu {mtu} type veth peer name {name} mtu {mtu} netns {}", at.name());
+                let ends = format!(
+                    "link add name {port} mtu {mtu} type veth peer name {name} mtu {mtu} netns {}",
+                    at.name()
+                );
                 space.batch(&[ends, format!("link set dev {port} up")])?;
                 at.batch(&[format!("link set dev {name} master br0"), format!("link set dev {name} up")])?;
                 Ok(())
@@ -385,8 +405,10 @@ impl Plant {
             cable("field", 1500, &fields[number / 2])?;
             cable("uplink", 1550, &ways[0])?;
             cable("second", 1550, &ways[1])?;
-            let (file, socket) = (directory.0.join(format!("{name}.toml")), directory.0.join(format!("{name}.sock")));
-            let priority = if privilege == Privilege::Root { format!("priority = {PRIORITY}\n") } else { String::new() };
+            let (file, socket) =
+                (directory.0.join(format!("{name}.toml")), directory.0.join(format!("{name}.sock")));
+            let priority =
+                if privilege == Privilege::Root { format!("priority = {PRIORITY}\n") } else { String::new() };
             write_private(
                 &file,
                 &format!(
@@ -481,7 +503,11 @@ impl Plant {
                 strokes.gaps_ms.push(gap);
                 strokes.gaps_ms.sort_unstable_by(f64::total_cmp);
                 if options.live {
-                    println!("{} of {}: {lost} frames lost, {gap:.1} ms without one", fault.words(), GATEWAYS[before]);
+                    println!(
+                        "{} of {}: {lost} frames lost, {gap:.1} ms without one",
+                        fault.words(),
+                        GATEWAYS[before]
+                    );
                 }
                 self.repair(fault, before)?;
             }

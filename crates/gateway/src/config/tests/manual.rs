@@ -134,7 +134,8 @@ fn manual_has_every_status_name() {
     let (macsec, overlay) = (Some(macsec), Some(overlay));
     let standby = Some(Standby { others: vec![StandbyOther::default()], ..Standby::default() });
     let link_loss = Some(LinkLoss::default());
-    let status = Status { standby, link_loss, macsec, overlay, threads, warnings, flows, ..Status::default() };
+    let status =
+        Status { standby, link_loss, macsec, overlay, threads, warnings, flows, ..Status::default() };
     let (_, chapter) = MANUAL.split_once("## The state as JSON").unwrap();
     let (chapter, _) = chapter.split_once("\n# ").unwrap();
     let (mut values, mut known) = (vec![serde_json::to_value(&status).unwrap()], 0);

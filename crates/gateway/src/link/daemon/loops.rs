@@ -46,7 +46,9 @@ pub(super) fn start(
             if blocks != blocked {
                 blocked = blocks;
                 if blocks {
-                    tracing::warn!("a probe came back by the field port: this gateway blocks, as the highest of a loop");
+                    tracing::warn!(
+                        "a probe came back by the field port: this gateway blocks, as the highest of a loop"
+                    );
                 } else {
                     tracing::info!("no probe comes back any more: this gateway forwards again");
                 }

@@ -170,7 +170,9 @@ impl Says {
 
     fn tell(&self, seen: &Seen, was_active: bool) {
         match (seen.active, was_active, seen.unable) {
-            (true, false, _) => tracing::info!(group = self.settings.group, "forwards: no other gateway of the group does"),
+            (true, false, _) => {
+                tracing::info!(group = self.settings.group, "forwards: no other gateway of the group does")
+            }
             (false, true, Some(Unable::Listens)) => {
                 tracing::warn!("was kept from its hellos, and forwards no more; see run.priority");
             }

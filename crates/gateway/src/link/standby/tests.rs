@@ -51,7 +51,7 @@ struct World {
     loss: u64,
     random: Random,
     ids: u64,
-    /// The last time at which nothing joined two able gateways.
+    /// The last time at which nothing joined the two.
     apart: u64,
     /// Milliseconds with two that forward.
     both: u64,
@@ -108,7 +108,10 @@ impl World {
         gateway.standby.said(self.now * MS);
         gateway.next = self.now + INTERVAL;
         let [a, b] = &self.gateways;
-        let ways = [(Via::Field, self.field && a.field && b.field), (Via::Uplink, self.uplink && a.uplink && b.uplink)];
+        let ways = [
+            (Via::Field, self.field && a.field && b.field),
+            (Via::Uplink, self.uplink && a.uplink && b.uplink),
+        ];
         if ways[0].1 {
             self.recorded.push(hello);
         }
@@ -139,7 +142,8 @@ impl World {
             if gateway.far && gateway.uplink && now.is_multiple_of(INTERVAL) {
                 gateway.standby.heard_far(sci(9), INTERVAL as u16, now * MS);
             }
-            let (due, later) = std::mem::take(&mut gateway.inbox).into_iter().partition(|(at, ..)| *at <= now);
+            let (due, later) =
+                std::mem::take(&mut gateway.inbox).into_iter().partition(|(at, ..)| *at <= now);
             gateway.inbox = later;
             let _: &Vec<_> = &due;
             let mut look = false;
@@ -154,7 +158,7 @@ impl World {
         let [a, b] = &self.gateways;
         let joined = self.field && a.field && b.field || self.uplink && a.uplink && b.uplink;
         let can = |gateway: &Gateway| gateway.alive && gateway.field && gateway.uplink;
-        if !joined && can(a) && can(b) {
+        if !joined && a.alive && b.alive {
             self.apart = self.now;
         }
         let forward = [0, 1].map(|number| self.forwards(number));
@@ -202,7 +206,9 @@ impl World {
         match [self.forwards(0), self.forwards(1)] {
             [true, false] => 0,
             [false, true] => 1,
-            other => panic!("{other:?} at {}: {:#?}", self.now, self.gateways.each_ref().map(|one| &one.standby)),
+            other => {
+                panic!("{other:?} at {}: {:#?}", self.now, self.gateways.each_ref().map(|one| &one.standby))
+            }
         }
     }
 
@@ -254,7 +260,10 @@ fn lost_link_is_handed_over_at_once() {
             world.run(1000 + seed);
             let one = world.one();
             let gateway = &mut world.gateways[one];
-            [&mut gateway.field, &mut gateway.uplink, &mut gateway.far].into_iter().nth(cut).map(|up| *up = false);
+            [&mut gateway.field, &mut gateway.uplink, &mut gateway.far]
+                .into_iter()
+                .nth(cut)
+                .map(|up| *up = false);
             let took = world.takeover(one);
             // Who hears nobody by an uplink with a link misses three hellos first.
             let bound = if cut == 2 { 5 * INTERVAL } else { INTERVAL + 5 };
@@ -316,7 +325,11 @@ fn parts_that_join_again_have_one() {
         world.run(500);
         assert!(world.forwards(0) && world.forwards(1), "not parallel");
         let before = world.both;
-        if seed % 2 == 0 { world.field = true } else { world.uplink = true }
+        if seed % 2 == 0 {
+            world.field = true
+        } else {
+            world.uplink = true
+        }
         world.run(500);
         // The one that took over holds the higher term.
         assert_eq!(world.one(), 1 - one);
@@ -441,6 +454,9 @@ fn members_that_say_nothing_count_as_there() {
         let _ = one.look(ALL, members, at * MS);
         one.seen(at * MS).unable
     };
+    for at in (0..400).step_by(20) {
+        let _ = one.look(ALL, &[], at * MS);
+    }
     assert_eq!(unable(&mut one, &[], 400), Some(Unable::Far));
     assert_eq!(unable(&mut one, &[sci(9)], 410), Some(Unable::Far), "key agreement notices later");
     assert_eq!(unable(&mut one, &[sci(9), sci(8)], 420), None);
