@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
+use antedate_hardening::confine;
 use antedate_host::fault::Fault;
 use antedate_wire::Sci;
 
@@ -84,7 +85,7 @@ pub(super) fn start(
     // Twice in the time between two hellos.
     let pause = settings.hello / 2;
     let looks = move |stop: &AtomicBool| {
-        setup::frames_only();
+        confine::keep_none();
         while !stop.load(Ordering::Acquire) {
             ports.round();
             thread::sleep(pause);
