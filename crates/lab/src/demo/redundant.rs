@@ -387,7 +387,7 @@ impl Plant {
     fn build(privilege: Privilege) -> Result<Self, DemoError> {
         let directory = Directory::create()?;
         let key = directory.0.join("cak");
-        antedate(&["keygen", "macsec", "--cak", &key.to_string_lossy()])?;
+        antedate(&["keygen", "macsec", "--cak", "--out", &key.to_string_lossy()])?;
         let fields = [switch("field-a", station(0))?, switch("field-b", station(1))?];
         let ways = [switch("way1", [2, 0, 0x5e, 0x11, 0, 1])?, switch("way2", [2, 0, 0x5e, 0x11, 0, 2])?];
         let mut gateways = Vec::new();
