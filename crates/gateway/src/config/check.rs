@@ -238,7 +238,7 @@ fn around(draft: &Draft, ports: [Port<'_>; 2], machine: &dyn Machine, faults: &m
 
 /// Refuses settings that a gateway that stands by cannot have.
 fn standing_by(draft: &Draft, faults: &mut Vec<Fault>) {
-    if !draft.standby.is_some_and(|settings| settings.is_some()) {
+    if draft.standby.is_none_or(|settings| settings.is_none()) {
         return;
     }
     let mut fault =

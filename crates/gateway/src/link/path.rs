@@ -552,7 +552,7 @@ impl Exit {
     #[inline]
     fn class(&self, frame: &[u8]) -> Option<Class> {
         if is_between_gateways(frame) {
-            self.from_a_gateway(frame);
+            self.heard_gateway(frame);
             return None;
         }
         if is_blocked(self.pair.as_deref(), self.guard.as_ref(), Side::Near, frame) {
@@ -565,7 +565,7 @@ impl Exit {
     /// Takes a frame of another gateway by the field: one of a gateway that stands by, or none. A
     /// machine is no gateway.
     #[cold]
-    fn from_a_gateway(&self, frame: &[u8]) {
+    fn heard_gateway(&self, frame: &[u8]) {
         match (&self.pair, &self.guard) {
             (Some(pair), _) if is_standby(frame) => pair.heard(Via::Field, frame),
             (_, Some((_, desk))) if is_probe(frame) => desk.heard_probe(Via::Field, frame),

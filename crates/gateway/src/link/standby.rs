@@ -477,7 +477,9 @@ impl Standby {
         let there: Vec<_> = self.others.iter().filter(|other| other.is_there(now)).collect();
         let turn = (self.sequence / 2) as usize % there.len().max(1);
         match there.get(turn) {
-            Some(other) if self.candidate.0 == 0 || self.sequence % 2 == 0 => (other.id, other.sequence),
+            Some(other) if self.candidate.0 == 0 || self.sequence.is_multiple_of(2) => {
+                (other.id, other.sequence)
+            }
             _ => self.candidate,
         }
     }
