@@ -95,6 +95,21 @@ pub fn echo(data: &[u8]) {
         assert_eq!(out[6..38], data[6..38]);
         assert_eq!(out[38], data[38] & 1);
     }
+    if let Ok(probe) = antedate_wire::probe::Repr::parse(data) {
+        let mut out = [0xff; antedate_wire::probe::PROBE_LEN];
+        probe.emit(&mut out);
+        // The destination is not compared.
+        assert_eq!(out[6..44], data[6..44]);
+    }
+    if let Ok((hello, covered, icv)) = antedate_wire::standby::Hello::parse(data) {
+        let mut out = [0xff; antedate_wire::standby::MAX_HELLO_LEN];
+        assert_eq!(hello.emit(&mut out), Ok(covered.len()));
+        // Destination and the unused bits of the state are not compared.
+        assert_eq!(out[6..21], data[6..21]);
+        assert_eq!(out[21], data[21] & 7);
+        assert_eq!(out[22..covered.len()], data[22..covered.len()]);
+        assert_eq!(icv[..], data[covered.len()..][..icv.len()]);
+    }
 }
 
 /// ARP.

@@ -46,7 +46,7 @@ pub use antedate_wire::mka::{KeyIdentifier, MemberIdentifier};
 pub use destination::AUTOMATIC;
 pub use held::{Install, short_scis};
 pub use kay::{CakStatus, GRACE, Kay, Listed, OtherKey};
-pub use keys::{Cak, CakError, Ckn, MSK_LEN};
+pub use keys::{Cak, CakError, Ckn, HelloKey, MSK_LEN};
 pub use overheard::Overheard;
 pub use participant::{Action, Config, HELLO_TIME, LIFE_TIME, MAX_PEERS, Participant};
 pub use status::{Dropped, Fault, KeyStatus, Member, Refusals, Status};

@@ -4,8 +4,10 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 
 use antedate_lab::demo::scenario::Scenario;
-use antedate_lab::demo::{self, Options, Ports, Secure};
-use clap::Args;
+use antedate_lab::demo::{self, Options, Ports, Secure, redundant};
+use clap::{Args, ValueEnum, value_parser};
+
+use serde::Serialize;
 
 use crate::failure::{Done, Failure, ValueError};
 use crate::output::{self, Kind};
@@ -13,8 +15,23 @@ use crate::output::{self, Kind};
 /// The longest demonstration in seconds: a week.
 const LONGEST: f64 = 7.0 * 86_400.0;
 
+/// The plant of a demonstration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Topology {
+    /// one gateway a side
+    Pair,
+    /// two gateways a side that stand by for one another, and two uplinks
+    Redundant,
+}
+
 #[derive(Args)]
 pub(crate) struct Demo {
+    /// The plant: pair, or redundant with faults of its own
+    #[arg(long, value_name = "PLANT", default_value = "pair", hide_possible_values = true)]
+    topology: Topology,
+    /// With --topology redundant: how often each fault strikes
+    #[arg(long, value_name = "NUMBER", default_value = "1", value_parser = value_parser!(u16).range(1..=1_000))]
+    rounds: u16,
     /// Protection of the wire: macsec; overlay, in VXLAN through WireGuard; none, by the same
     /// gateways without protection; or bridge, by plain Linux bridges
     #[arg(long, value_name = "HOW", default_value = "macsec")]
@@ -79,20 +96,34 @@ impl Demo {
             first: self.first,
             live: std::io::stdout().is_terminal() && !json_only,
         };
+        if self.topology == Topology::Redundant {
+            let outcome = redundant::run(&options, self.rounds.into()).map_err(failure)?;
+            let redundant::Report { passed, interrupted, .. } = outcome.report;
+            return tell(&outcome.text, &outcome.report, (passed, interrupted), self.json);
+        }
         let outcome = demo::run(&options).map_err(failure)?;
-        if !json_only {
-            output::print(&format!("{}\n", outcome.text.trim_end()))?;
-        }
-        if let Some(file) = self.json {
-            output::json(&file, &outcome.report)?;
-        }
-        if outcome.passed {
-            Ok(())
-        } else {
-            let how = if outcome.report.interrupted { "interrupted, which is no verdict" } else { "failed" };
-            Err(Failure::Verdict(format!("the demonstration's verdict is: {how}")))
-        }
+        tell(&outcome.text, &outcome.report, (outcome.passed, outcome.report.interrupted), self.json)
     }
+}
+
+/// Prints a verdict, or writes it.
+fn tell(
+    text: &str,
+    report: &impl Serialize,
+    (passed, interrupted): (bool, bool),
+    json: Option<PathBuf>,
+) -> Done {
+    if json.as_ref().is_none_or(|file| file.as_os_str() != "-") {
+        output::print(&format!("{}\n", text.trim_end()))?;
+    }
+    if let Some(file) = json {
+        output::json(&file, report)?;
+    }
+    if passed {
+        return Ok(());
+    }
+    let how = if interrupted { "interrupted, which is no verdict" } else { "failed" };
+    Err(Failure::Verdict(format!("the demonstration's verdict is: {how}")))
 }
 
 fn failure(error: demo::DemoError) -> Failure {
@@ -125,7 +156,7 @@ pub(crate) fn faults_help() -> String {
     help.push_str("  kill             kill-a and kill-b\n\n");
     help.push_str("Exit status: 0 the verdict is good, 1 it is not, 2 there is none.\n\n");
     help.push_str(
-        "Examples:\n  antedate demo\n  antedate demo --secure overlay --faults all --json demo.json",
+        "Examples:\n  antedate demo\n  antedate demo --secure overlay --faults all --json demo.json\n  antedate demo --topology redundant --cycle-us 1000 --rounds 5",
     );
     help
 }

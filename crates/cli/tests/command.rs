@@ -840,6 +840,25 @@ fn short_demo_writes_text_and_json() {
 }
 
 #[test]
+fn redundant_demo_survives_each_fault() {
+    let folder = Folder::new();
+    let words =
+        ["demo", "--topology", "redundant", "--cycle-us", "5000", "--seconds", "0.5", "--json", "out.json"];
+    let called = folder.antedate(&words);
+    let report = fs::read_to_string(folder.path("out.json")).unwrap_or_else(|_| panic!("{}", called.err()));
+    let verdict: serde_json::Value = serde_json::from_str(&report).expect("is JSON");
+    // A machine under load may be late; verdict and exit status must agree.
+    assert_eq!(called.status() == 0, verdict["passed"] == true, "{}{}{report}", called.out(), called.err());
+    assert_eq!(verdict["holds"], true, "{}{}{report}", called.out(), called.err());
+    for fault in ["kill", "stop", "one-uplink", "both-uplinks", "field-cable"] {
+        assert_eq!(verdict["faults"][fault]["times"], 1, "{report}");
+    }
+    let refused = folder.antedate(&["demo", "--topology", "redundant", "--secure", "none"]);
+    assert_eq!(refused.status(), 2);
+    assert!(refused.err().contains("is for --secure macsec"), "{}", refused.err());
+}
+
+#[test]
 fn interrupted_demo_has_not_passed() {
     let folder = Folder::new();
     let script = "\"$A\" demo --cycle-us 20000 --seconds 60 --faults lose --json out.json > out & P=$!; sleep 2; kill $P; wait $P";

@@ -11,8 +11,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use antedate_gateway::run::status::Standby;
 use antedate_gateway::sys::interface::Interface;
 use antedate_gateway::sys::links::carrier;
+use antedate_lab::sys::packet::{Options, PacketSocket};
+use antedate_wire::standby::is_hello;
 use harness::Test;
 use members::{Association, CAK, frame, load};
 
@@ -22,6 +25,10 @@ const TESTS: &[Test] = &[
     ("ring_behind_heals", ring_behind_heals),
     ("cut_of_one_of_two_uplinks_loses_no_frame", cut_of_one_of_two_uplinks_loses_no_frame),
     ("uplinks_bring_frames_once", uplinks_bring_frames_once),
+    ("two_uplinks_and_one_echo", two_uplinks_and_one_echo),
+    ("standby_takes_over", standby_takes_over),
+    ("two_pairs_carry_broadcasts_once", two_pairs_carry_broadcasts_once),
+    ("loop_of_gateways_is_opened", loop_of_gateways_is_opened),
 ];
 
 fn main() -> ExitCode {
@@ -283,4 +290,319 @@ fn uplinks_bring_frames_once() {
             }
         }
     }
+}
+
+/// Round trips through gateways with one uplink and with two, in turns. Prints the ratio.
+fn two_uplinks_and_one_echo() {
+    let two = with_two_uplinks("");
+    let mut one = Association::switched();
+    let text = standing_by(1, "").replace("[standby]\ngroup = 1\n", "");
+    (0..2).for_each(|_| one.add_configured(&text, CAK));
+    one.start_all();
+    one.until_agreed(&[0, 1]);
+    let round_trip = |association: &Association, number: u32| {
+        let start = Instant::now();
+        for (from, to) in [(0, 1), (1, 0)] {
+            association.members[from].machine.send(&frame(from, to, number)).expect("sent");
+            let came = association.next(to, Duration::from_secs(3));
+            assert_eq!(came.as_deref(), Some(&frame(from, to, number)[..]));
+        }
+        start.elapsed()
+    };
+    let mut took: [Vec<Duration>; 2] = Default::default();
+    let rounds = std::env::var("ANTEDATE_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(500);
+    for number in 0..rounds {
+        for (association, took) in [&one, &two].into_iter().zip(&mut took) {
+            took.push(round_trip(association, number));
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+    let [median_one, median_two] = took.map(|mut all| {
+        all.sort_unstable();
+        all[all.len() / 2]
+    });
+    let ratio = median_two.as_secs_f64() / median_one.as_secs_f64();
+    println!(
+        "   median of {rounds} round trips: {median_one:?} by one uplink, {median_two:?} by two, {ratio:.3} times"
+    );
+}
+
+/// The configuration of a gateway of this standby group.
+fn standing_by(group: u8, more: &str) -> String {
+    format!(
+        "[field]\ninterface = \"field\"\n[uplink]\ninterface = \"uplink\"\n[macsec]\ncak_file = \"CAK\"\n\
+         [standby]\ngroup = {group}\n{more}[policy]\nallow = [\"profinet-rt\"]\n\
+         [run]\npoll = \"block\"\nmax_age_cyclic_ms = 1000\n"
+    )
+}
+
+/// Joins the fields of two gateways: a switch in the place of each machine, with a cable between.
+/// The machine of the first one speaks by its switch from now on.
+fn join_fields(association: &mut Association, [first, second]: [usize; 2]) {
+    let places = [first, second].map(|number| &association.members[number].place);
+    let cable = format!("link add name cable type veth peer name cable netns {}", places[1].name());
+    places[0].batch(&[cable]).expect("a cable");
+    for place in places {
+        let port = |name: &str| [format!("link set {name} master br0"), format!("link set {name} up")];
+        let bridge = "link add br0 type bridge stp_state 0 forward_delay 0 mcast_snooping 0".to_owned();
+        let lines = [bridge].into_iter().chain(port("eth0")).chain(port("cable"));
+        place.batch(&lines.chain(["link set br0 up".to_owned()]).collect::<Vec<_>>()).expect("a switch");
+    }
+    let options = Options { promiscuous: true, ..Options::default() };
+    let socket = places[0].run(|| PacketSocket::open("br0", options)).expect("a thread").expect("a socket");
+    association.members[first].machine = socket;
+}
+
+fn standby(association: &Association, number: usize) -> Standby {
+    association.members[number].gateway.status().standby.expect("it is configured")
+}
+
+/// Waits until one of these gateways forwards, and another one can. Returns the first.
+fn settled(association: &Association, pair: [usize; 2]) -> usize {
+    let end = Instant::now() + Duration::from_secs(20);
+    loop {
+        let all = pair.map(|number| standby(association, number));
+        let active: Vec<_> = pair.into_iter().zip(&all).filter(|(_, one)| one.active).collect();
+        let known = all.iter().all(|one| one.others.len() == 1 && one.others[0].able && one.cause.is_empty());
+        if let ([(active, _)], true) = (&active[..], known) {
+            return *active;
+        }
+        assert!(Instant::now() < end, "{all:#?}");
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Sends frames in both directions each millisecond, and `event` after a while. Returns the longest
+/// time without a frame at either end, in milliseconds of the sender. No frame may come twice.
+fn gap(association: &mut Association, ends: [usize; 2], event: impl FnOnce(&mut Association)) -> u128 {
+    const EVENT: u32 = 300;
+    const FRAMES: u32 = 1500;
+    let (start, mut event) = (Instant::now(), Some(event));
+    let mut sent = Vec::new();
+    let mut came: [Vec<u32>; 2] = Default::default();
+    let collect = |association: &Association, came: &mut [Vec<u32>; 2], patience| {
+        for (end, came) in ends.into_iter().zip(came) {
+            while let Some(frame) = association.next(end, patience) {
+                came.extend(frame.get(16..20).and_then(<[u8]>::first_chunk).map(|n| u32::from_be_bytes(*n)));
+            }
+        }
+    };
+    for number in 0..FRAMES {
+        let due = start + Duration::from_millis(number.into());
+        thread::sleep(due.saturating_duration_since(Instant::now()));
+        if number == EVENT
+            && let Some(event) = event.take()
+        {
+            event(association);
+        }
+        sent.push(Instant::now());
+        for (from, to) in [(ends[0], ends[1]), (ends[1], ends[0])] {
+            let _ = association.members[from].machine.send(&frame(from, to, number));
+        }
+        collect(association, &mut came, Duration::ZERO);
+    }
+    collect(association, &mut came, Duration::from_millis(100));
+    let mut longest = 0;
+    for came in &mut came {
+        came.sort_unstable();
+        assert!(came.windows(2).all(|pair| pair[0] != pair[1]), "a frame came twice");
+        let ends = [&[0][..], came, &[FRAMES - 1]].concat();
+        for pair in ends.windows(2) {
+            let [before, after] = [pair[0], pair[1]].map(|number| sent[number as usize]);
+            if pair[1] > pair[0] + 1 {
+                longest = longest.max(after.duration_since(before).as_millis());
+            }
+        }
+    }
+    longest
+}
+
+/// Two gateways at one field, and one at the other.
+fn standby_takes_over() {
+    let mut association = Association::switched();
+    (0..3).for_each(|number| {
+        association.add_configured(&standing_by(if number < 2 { 1 } else { 2 }, "hello_ms = 50\n"), CAK)
+    });
+    join_fields(&mut association, [0, 1]);
+    association.start_all();
+    association.until_agreed(&[0, 1, 2]);
+    let first = settled(&association, [0, 1]);
+    let takes_over = |association: &Association, before: usize| {
+        assert_eq!(settled(association, [0, 1]), 1 - before, "no preemption");
+        1 - before
+    };
+    let mut active = first;
+    assert!(gap(&mut association, [0, 2], |_| ()) < 500, "undisturbed");
+    let took = gap(&mut association, [0, 2], |association| association.members[active].gateway.stop());
+    println!("   a gateway is stopped: {took} ms without a frame");
+    assert!(took < 1000, "{took} ms");
+    let alone = standby(&association, 1 - active);
+    assert!(alone.active && alone.others.is_empty(), "{alone:?}");
+    association.members[active].gateway.start();
+    association.until_agreed(&[0, 1, 2]);
+    active = takes_over(&association, active);
+    type Cut = fn(&Association, usize, bool);
+    for (what, cut, why) in [
+        ("an uplink", set_wire as Cut, "the uplink has no link"),
+        ("a field cable", set_machine as Cut, "the field port has no link"),
+    ] {
+        let took = gap(&mut association, [0, 2], |association| cut(association, active, false));
+        println!("   {what} is cut: {took} ms without a frame");
+        assert!(took < 1000, "{what}: {took} ms");
+        let cause = standby(&association, active).cause;
+        assert_eq!(cause, why);
+        cut(&association, active, true);
+        active = takes_over(&association, active);
+    }
+    // A cut between the two, on either side: one forwards on.
+    type Part = fn(&Association, bool);
+    let cable: Part = |association, up| association.members[0].place.set_link("cable", up).expect("a cable");
+    let wire: Part = |association, cut_off| {
+        let state = if cut_off { "off" } else { "on" };
+        let isolate = |number: u8| format!("link set dev p{number} type bridge_slave isolated {state}");
+        association.wire.batch(&[isolate(0), isolate(1)]).expect("isolated ports");
+    };
+    for part in [cable, wire] {
+        part(&association, false);
+        thread::sleep(Duration::from_millis(500));
+        let _ = settled(&association, [0, 1]);
+        part(&association, true);
+    }
+    assert!(gap(&mut association, [0, 2], |_| ()) < 500, "undisturbed");
+    // A stranger at the field says what it recorded. A busy machine may hand over by itself, but not
+    // each time.
+    let takeovers = |association: &Association| [0, 1].map(|number| standby(association, number).takeovers);
+    let is_quiet = (0..10).any(|_| {
+        let before = takeovers(&association);
+        let heard = recorded(&association, Duration::from_millis(300));
+        assert!(heard.len() > 5, "{}", heard.len());
+        for _ in 0..3 {
+            for hello in &heard {
+                let mut forged = hello.clone();
+                forged[21] ^= 1;
+                for frame in [hello, &forged] {
+                    association.members[0].machine.send(frame).expect("sent");
+                }
+            }
+            thread::sleep(Duration::from_millis(50));
+        }
+        let _ = settled(&association, [0, 1]);
+        before == takeovers(&association)
+    });
+    assert!(is_quiet, "recorded hellos hand over");
+    assert!(standby(&association, 0).refused > 10);
+}
+
+/// The hellos at the field.
+fn recorded(association: &Association, time: Duration) -> Vec<Vec<u8>> {
+    let (end, mut all, mut buffer) = (Instant::now() + time, Vec::new(), vec![0; 2048]);
+    while Instant::now() < end {
+        match association.members[0].machine.receive_with_metadata(&mut buffer) {
+            Ok(Some(received)) if is_hello(&buffer[..received.len]) => {
+                all.push(buffer[..received.len].to_vec())
+            }
+            Ok(Some(_)) => {}
+            _ => thread::sleep(Duration::from_millis(1)),
+        }
+    }
+    all
+}
+
+/// Two gateways at each of two fields, with broadcasts from both.
+fn two_pairs_carry_broadcasts_once() {
+    let mut association = Association::switched();
+    (0..4)
+        .for_each(|number| association.add_configured(&standing_by(1 + number / 2, "hello_ms = 50\n"), CAK));
+    join_fields(&mut association, [0, 1]);
+    join_fields(&mut association, [2, 3]);
+    association.start_all();
+    association.until_agreed(&[0, 1, 2, 3]);
+    let actives = [settled(&association, [0, 1]), settled(&association, [2, 3])];
+    let broadcasts = |association: &Association, from: usize, to: usize, count: u32| {
+        for number in 0..count {
+            let mut frame = frame(from, to, number);
+            frame[..6].fill(0xff);
+            association.members[from].machine.send(&frame).expect("sent");
+            thread::sleep(Duration::from_millis(2));
+        }
+        let came = |end: usize| {
+            let mut numbers = Vec::new();
+            while let Some(frame) = association.next(end, Duration::from_millis(200)) {
+                numbers
+                    .extend(frame.get(16..20).and_then(<[u8]>::first_chunk).map(|n| u32::from_be_bytes(*n)));
+            }
+            numbers
+        };
+        (came(to), came(from))
+    };
+    for (from, to) in [(0, 2), (2, 0)] {
+        let (came, back) = broadcasts(&association, from, to, 100);
+        assert_eq!(came, (0..100).collect::<Vec<_>>());
+        assert!(back.is_empty(), "{back:?} came back");
+    }
+    for active in actives {
+        association.members[active].gateway.stop();
+        let (came, back) = broadcasts(&association, 0, 2, 200);
+        let mut once = came.clone();
+        once.dedup();
+        assert!(once == came && came.ends_with(&[199]) && came.len() > 100, "{came:?}");
+        assert!(back.is_empty(), "{back:?} came back");
+    }
+}
+
+/// Two gateways at one field that know nothing of each other, and one at the other.
+fn loop_of_gateways_is_opened() {
+    let text = standing_by(1, "")
+        .replace("[standby]\ngroup = 1\n", "[loop_detection]\nprobe_ms = 100\nhold_ms = 500\n");
+    let mut association = Association::switched();
+    (0..3).for_each(|_| association.add_configured(&text, CAK));
+    join_fields(&mut association, [0, 1]);
+    association.start_all();
+    association.until_agreed(&[0, 1, 2]);
+    let finds = |association: &Association, number: usize| {
+        association.members[number].gateway.warnings().contains(&"field-loop".to_owned())
+    };
+    let until = |association: &Association, numbers: &[usize], found: bool| {
+        let end = Instant::now() + Duration::from_secs(10);
+        while numbers.iter().any(|number| finds(association, *number) != found) {
+            assert!(Instant::now() < end, "{found}");
+            thread::sleep(Duration::from_millis(20));
+        }
+    };
+    until(&association, &[1], true);
+    assert!(!finds(&association, 2), "it is in no loop");
+    let broadcasts = |association: &Association, from: usize, to: usize| {
+        for number in 0..50 {
+            let mut frame = frame(from, to, number);
+            frame[..6].fill(0xff);
+            association.members[from].machine.send(&frame).expect("sent");
+            thread::sleep(Duration::from_millis(2));
+        }
+        let mut came = Vec::new();
+        while let Some(frame) = association.next(to, Duration::from_millis(200)) {
+            came.extend(frame.get(16..20).and_then(<[u8]>::first_chunk).map(|n| u32::from_be_bytes(*n)));
+        }
+        assert_eq!(came, (0..50).collect::<Vec<_>>(), "{from} to {to}");
+        assert_eq!(association.next(from, Duration::ZERO), None, "none comes back");
+    };
+    broadcasts(&association, 0, 2);
+    broadcasts(&association, 2, 0);
+    // The gateway with the higher SCI blocks. It opens again when the other one is gone.
+    let blocked = |number: usize| {
+        association.members[number]
+            .gateway
+            .status()
+            .out
+            .refused
+            .get("blocked")
+            .is_some_and(|count| *count > 0)
+    };
+    assert_eq!([0, 1, 2].map(blocked), [false, true, false]);
+    association.members[0].gateway.stop();
+    until(&association, &[1], false);
+    broadcasts(&association, 0, 2);
+    association.members[0].gateway.start();
+    association.until_agreed(&[0, 1, 2]);
+    until(&association, &[1], true);
+    broadcasts(&association, 2, 0);
 }

@@ -59,6 +59,14 @@ pub fn is_echo(frame: &[u8]) -> bool {
     frame.get(field::PROTOCOL) == Some(&PROTOCOL)
 }
 
+/// Whether a frame is between Antedate gateways: an echo, a [hello](crate::hello), a [frame to a
+/// link-local group](crate::link_local) on its way, a [probe](crate::probe), or a message of gateways
+/// that [stand by](crate::standby). Machines have no such frames.
+#[inline]
+pub fn is_between_gateways(frame: &[u8]) -> bool {
+    frame.get(12..18) == PROTOCOL.first_chunk::<6>().map(<[u8; 6]>::as_slice)
+}
+
 /// An echo.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Repr {
@@ -155,6 +163,7 @@ mod tests {
             let mut other = frame;
             other[at] ^= 1;
             assert_eq!((is_echo(&other), Repr::parse(&other)), (false, Err(Error::Value)));
+            assert_eq!(is_between_gateways(&other), at == 18);
         }
         for len in 0..48 {
             assert_eq!(Repr::parse(&frame[..len]), Err(Error::Truncated));

@@ -44,6 +44,8 @@ wire_enum! {
         ServiceVlan = 0x88a8,
         /// Ethernet POWERLINK
         Powerlink = 0x88ab,
+        /// OUI Extended protocols (IEEE 802), those between Antedate gateways among them
+        OuiExtended = 0x88b7,
         /// GOOSE (IEC 61850-8-1)
         Goose = 0x88b8,
         /// GSE management (IEC 61850-8-1)

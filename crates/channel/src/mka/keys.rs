@@ -212,6 +212,11 @@ impl Cak {
         self.ick.cmac(&[covered])
     }
 
+    /// The key of hellos outside of MACsec, derived as those of clause 9.3 with a label of its own.
+    pub fn hello_key(&self) -> HelloKey {
+        HelloKey(self.cak.derive(b"Antedate hello", &[self.name.key_id()], self.cak.len))
+    }
+
     /// A digest that stands for a SAK. Nobody can compute it without the CAK.
     pub(super) fn digest(&self, sak: &Secret) -> [u8; ICV_LEN] {
         self.icv(sak.as_bytes())
@@ -219,9 +224,7 @@ impl Cak {
 
     /// Checks an ICV in constant time.
     pub(super) fn verify(&self, covered: &[u8], icv: &[u8; ICV_LEN]) -> bool {
-        let right = self.icv(covered);
-        let difference = right.iter().zip(icv).fold(0, |difference, (a, b)| difference | (a ^ b));
-        core::hint::black_box(difference) == 0
+        is_same(&self.icv(covered), icv)
     }
 
     /// Derives a SAK (clause 9.8.1) from a nonce, the identifiers of all intended users, and its
@@ -271,6 +274,29 @@ impl Cak {
 impl fmt::Debug for Cak {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Cak({:?}, ..)", self.name)
+    }
+}
+
+/// Compares ICVs in constant time.
+fn is_same(right: &[u8; ICV_LEN], icv: &[u8; ICV_LEN]) -> bool {
+    let difference = right.iter().zip(icv).fold(0, |difference, (a, b)| difference | (a ^ b));
+    core::hint::black_box(difference) == 0
+}
+
+/// The key of hellos outside of MACsec ([`Cak::hello_key`]). It cannot be copied, its `Debug` shows
+/// no secret, and dropping it wipes it.
+#[derive(Debug)]
+pub struct HelloKey(Secret);
+
+impl HelloKey {
+    /// The ICV of these octets (AES-CMAC).
+    pub fn icv(&self, covered: &[u8]) -> [u8; ICV_LEN] {
+        self.0.cmac(&[covered])
+    }
+
+    /// Checks an ICV in constant time.
+    pub fn verify(&self, covered: &[u8], icv: &[u8; ICV_LEN]) -> bool {
+        is_same(&self.icv(covered), icv)
     }
 }
 
@@ -334,6 +360,18 @@ mod tests {
             changed[0] ^= 0x55;
             changed[at] ^= 0x55;
             assert!(!cak.verify(b"covered", &changed), "{at}");
+        }
+    }
+
+    #[test]
+    fn hello_key_is_another_key() {
+        for len in [16, 32] {
+            let [cak, other] = [7, 8].map(|octet| Cak::new(&[octet; 32][..len], b"name").unwrap());
+            let key = cak.hello_key();
+            let icv = key.icv(b"covered");
+            assert!(key.verify(b"covered", &icv) && !key.verify(b"Covered", &icv));
+            assert!(!cak.verify(b"covered", &icv) && !other.hello_key().verify(b"covered", &icv));
+            assert!(!Cak::new(&[7; 32][..len], b"Name").unwrap().hello_key().verify(b"covered", &icv));
         }
     }
 

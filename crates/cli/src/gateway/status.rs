@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use antedate_gateway::run::control::{Reply, Request, ask};
 use antedate_gateway::run::status::{
-    Agreement, Flows, Forwarding, Macsec, Overlay, OverlayPeer, PathMtu, Port, Preparation,
+    Agreement, Flows, Forwarding, Macsec, Overlay, OverlayPeer, PathMtu, Port, Preparation, Standby,
     Status as Document, Thread, TransmitSa,
 };
 use antedate_host::fault::Fault;
@@ -86,6 +86,9 @@ impl Page {
         }
         page.port("field", &status.field);
         page.port("uplink", &status.uplink);
+        if let Some(standby) = &status.standby {
+            page.standby(standby);
+        }
         status.threads.iter().for_each(|thread| page.thread(thread));
         page.direction("out", &status.out);
         page.direction("in", &status.inward);
@@ -123,6 +126,25 @@ impl Page {
         self.count("of these with a deadline:", port.urgent_ring_drops);
         self.count("could not be sent:", port.send_errors);
         self.count("link went down:", port.link_downs);
+    }
+
+    fn standby(&mut self, standby: &Standby) {
+        let role = match (standby.active, &*standby.cause) {
+            (true, _) => "forwards".to_owned(),
+            (false, "") => "stands by".to_owned(),
+            (false, cause) => format!("CANNOT FORWARD: {cause}"),
+        };
+        let (group, priority) = (standby.group, standby.priority);
+        self.line("standby", &format!("{role}; group {group}, priority {priority}"));
+        for other in &standby.others {
+            let role = match (other.active, other.able) {
+                (true, _) => "forwards",
+                (false, true) => "stands by",
+                (false, false) => "cannot forward",
+            };
+            self.line("", &format!("{} {role}", other.sci));
+        }
+        self.count("hellos of the field refused:", standby.refused);
     }
 
     fn thread(&mut self, thread: &Thread) {
@@ -352,7 +374,7 @@ fn duration(seconds: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use antedate_gateway::run::status::{ReceiveSa, Warning};
+    use antedate_gateway::run::status::{ReceiveSa, StandbyOther, Warning};
 
     use super::*;
 
@@ -382,6 +404,25 @@ mod tests {
         assert!(!page.contains("too-long"), "{page}");
         let rules: Vec<_> = page.lines().filter(|line| line.contains("decided by rule")).collect();
         assert_eq!(rules, ["            decided by rule 2: 9"], "each rule once");
+    }
+
+    #[test]
+    fn status_page_names_the_standby() {
+        let other = StandbyOther { sci: "7".into(), active: true, able: true };
+        let standby =
+            Standby { group: 3, priority: 100, others: vec![other], refused: 2, ..Standby::default() };
+        let cause = "the uplink has no link".to_owned();
+        for (standby, role) in [
+            (Standby { active: true, ..standby.clone() }, "forwards"),
+            (standby.clone(), "stands by"),
+            (Standby { cause, ..standby }, "CANNOT FORWARD: the uplink has no link"),
+        ] {
+            let page = Page::of(&Document { standby: Some(standby), ..Document::default() });
+            let expected = format!(
+                "standby     {role}; group 3, priority 100\n            7 forwards\n            hellos of the field refused: 2\n"
+            );
+            assert!(page.contains(&expected), "{page}");
+        }
     }
 
     #[test]

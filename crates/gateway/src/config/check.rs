@@ -144,6 +144,7 @@ fn look(file: &Path, machine: &dyn Machine, with_state: bool) -> Result<Checked,
         surroundings.extend(new);
     }
     cpus(&draft, machine, &mut faults);
+    standing_by(&draft, &mut faults);
     let mut answered = None;
     if let Some(Control { socket }) = &draft.control {
         match control::inspect(socket, &CONTROL_WORDS) {
@@ -233,6 +234,23 @@ fn around(draft: &Draft, ports: [Port<'_>; 2], machine: &dyn Machine, faults: &m
         (if refused { &mut *faults } else { &mut warnings }).push(fault);
     }
     warnings
+}
+
+/// Refuses settings that a gateway that stands by cannot have.
+fn standing_by(draft: &Draft, faults: &mut Vec<Fault>) {
+    if draft.standby.is_none_or(|settings| settings.is_none()) {
+        return;
+    }
+    let mut fault =
+        |key, what: &str, remedy: &str| faults.push(draft.lines.fault(&draft.file, key, what, remedy));
+    if matches!(draft.keys, Some(KeyPath::Static(_))) {
+        let remedy = "write macsec.cak_file in the place of the static keys";
+        fault("standby", "needs key agreement, whose CAK authenticates the hellos", remedy);
+    }
+    if draft.link_loss.is_some_and(|settings| settings.is_some()) {
+        let remedy = "remove one: with [standby] another gateway takes over, and no port needs to go down";
+        fault("link_loss", "cannot be beside [standby]", remedy);
+    }
 }
 
 fn port(
@@ -439,6 +457,12 @@ pub(super) fn without_macsec(draft: &Draft, faults: &mut Vec<Fault>) {
             "remove [second_uplink]"
         };
         fault("second_uplink", remedy);
+    }
+    if draft.standby.is_some_and(|settings| settings.is_some()) {
+        fault("standby", "remove [standby]");
+    }
+    if draft.loops.is_some_and(|settings| settings.is_some()) {
+        fault("loop_detection", "remove [loop_detection]");
     }
     if draft.link_loss.is_some_and(|settings| settings.is_some()) {
         fault("link_loss", "remove [link_loss]");

@@ -3,8 +3,8 @@
 //! - this file: the types of a configuration. They hold legal settings only.
 //! - [`policy`]: the types of `[policy]`
 //! - [`macsec`], [`overlay`]: the types of `[macsec]` and `[overlay]`
-//! - [`agreement`], [`express`], [`link_loss`], [`uplink`], [`sci`], [`state`]: settings and names
-//!   that other folders use
+//! - [`agreement`], [`express`], [`link_loss`], [`loops`], [`standby`], [`uplink`], [`sci`], [`state`]:
+//!   settings and names that other folders use
 //! - [`keys`], [`cak`], [`tunnel_keys`]: key files
 //! - `read`: parses the text, and reports all faults together
 //! - [`host`]: the host around a gateway
@@ -19,6 +19,7 @@ pub mod express;
 pub mod host;
 pub mod keys;
 pub mod link_loss;
+pub mod loops;
 pub mod machine;
 pub mod macsec;
 pub mod overlay;
@@ -26,6 +27,7 @@ pub mod policy;
 mod read;
 pub mod reload;
 pub mod sci;
+pub mod standby;
 pub mod state;
 #[cfg(test)]
 mod tests;
@@ -43,11 +45,13 @@ use antedate_wire::EtherType;
 
 pub use check::{Checked, Keyed, check};
 use link_loss::LinkLoss;
+use loops::LoopSettings;
 pub use macsec::{Cipher, Fragmentation, Identity, Keys, Macsec, SciMode};
 pub use overlay::Overlay;
 pub use policy::Policy;
 use policy::Traffic;
 pub(crate) use read::suite;
+use standby::StandbySettings;
 use uplink::OuterTag;
 
 use crate::sys::age::Bounds;
@@ -87,6 +91,10 @@ pub struct Config {
     pub second_uplink: Option<InterfaceName>,
     /// The protection of frames on the uplink.
     pub protection: Protection,
+    /// The gateways that stand by for one another, if this is one of them.
+    pub standby: Option<StandbySettings>,
+    /// The search for loops of gateways, if any.
+    pub loops: Option<LoopSettings>,
     /// Link loss forwarding, if any.
     pub link_loss: Option<LinkLoss>,
     /// The express channel, if any.

@@ -159,6 +159,8 @@ impl Changed<'_> {
             uplink,
             second_uplink,
             protection,
+            standby,
+            loops,
             link_loss,
             express,
             flows: _,
@@ -183,6 +185,8 @@ impl Changed<'_> {
             "the other gateways expect the same",
         );
         keep("uplink.vlan", uplink.outer == new.uplink.outer, "the other gateways expect the tag");
+        keep("standby", *standby == new.standby, "its threads are started with it");
+        keep("loop_detection", *loops == new.loops, "its thread is started with it");
         keep("link_loss", *link_loss == new.link_loss, "its thread is started with it");
         let Run { threads, poll: _, priority, prepare, qdisc_bypass, max_age: _ } = run;
         const THREADS: &str = "the threads are started with it, and have given up the right to change it";

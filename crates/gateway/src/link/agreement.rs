@@ -41,7 +41,7 @@ use antedate_wire::macsec::An;
 use antedate_wire::{EtherType, EthernetAddress, Sci};
 
 use self::newer::Newer;
-use self::reload::{Reload, Reloader, take_over};
+use self::reload::{Reload, Reloader};
 use self::symptoms::Symptoms;
 use crate::config::agreement::Settings;
 use crate::config::cak::CakFile;
@@ -50,6 +50,7 @@ use crate::config::policy::{Class, Traffic};
 use crate::config::uplink::OuterTag;
 use crate::config::{Fragmentation, Macsec, SciMode};
 use crate::link::message::{InstallError, Message, Shown};
+use crate::link::pair::HelloKeys;
 use crate::link::vouch::Voucher;
 use crate::run::counters::{Counter, PathCounters};
 use crate::run::lock;
@@ -115,6 +116,8 @@ pub struct Around {
     pub out: Arc<PathCounters>,
     /// The watch.
     pub watch: Arc<Watch>,
+    /// Keys of hellos at the field, which follow the CAKs.
+    pub hello_keys: Arc<HelloKeys>,
 }
 
 impl Agreement {
@@ -332,7 +335,7 @@ impl Speaker {
                 self.symptoms.refused(reason, frame);
                 let named = reason == Dropped::OtherName;
                 if let Some(list) = named.then(|| self.newer.keys(frame, &self.config)).flatten()
-                    && let Err(error) = take_over(&mut self.kay, now, list, None)
+                    && let Err(error) = self.take_over(now, list, None)
                 {
                     tracing::error!("nothing is taken over: {error}; give the new CAK a CKN of its own");
                 }

@@ -6,8 +6,11 @@
 
 mod interfaces;
 pub mod link_loss;
+mod loops;
 mod path_mtu;
 mod reload;
+mod runs;
+pub mod standby;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -36,6 +39,7 @@ use crate::link::express::Express;
 use crate::link::fastest;
 use crate::link::ledger::Ledger;
 use crate::link::message::{Message, Shown};
+use crate::link::pair::HelloKeys;
 use crate::link::path::{Inbound, Outbound, Validator};
 use crate::link::report::{Answers, Second};
 use crate::link::snapshot::Snapshot;
@@ -138,7 +142,9 @@ struct Supervisor<'a> {
     surroundings: Surroundings,
     probes: Probes,
     metrics: Metrics,
-    link_loss: Option<link_loss::Runs>,
+    link_loss: Option<runs::Runs>,
+    standby: Option<runs::Runs>,
+    loops: Option<runs::Runs>,
     _server: Server,
 }
 
@@ -188,8 +194,18 @@ impl<'a> Supervisor<'a> {
             outbound.channels().for_each(|transmit| transmit.set_flows(shapes.clone()));
         }
         let mut inbound = Inbound::new(inbound, Arc::clone(&gate), Arc::clone(&inward), installed.validator);
-        let desk = path_mtu::desk(checked, mailboxes.first());
+        let hello_keys = Arc::new(HelloKeys::default());
+        let desk = path_mtu::desk(checked, &mailboxes, &hello_keys);
         inbound.desk.clone_from(&desk);
+        let pair = desk.as_ref().and_then(|desk| desk.pair.clone());
+        if let Some(pair) = &pair {
+            outbound.stand_by(Arc::clone(pair));
+            inbound.stand_by(Arc::clone(pair));
+        }
+        if let Some((desk, (guard, _))) = desk.as_ref().and_then(|desk| Some((desk, desk.guard.as_ref()?))) {
+            outbound.guard(Arc::clone(guard), Arc::clone(desk));
+            inbound.guard(Arc::clone(guard), Arc::clone(desk));
+        }
         if let Some(outer) = &config.uplink.outer {
             inbound.compare_outside(outer);
         }
@@ -256,6 +272,7 @@ impl<'a> Supervisor<'a> {
             overhead: path_mtu::overhead(checked),
             path: Mutex::default(),
             link_loss: Arc::default(),
+            standby: Arc::default(),
             second: checked.second.as_ref().map(|port| Mutex::new(Second::of(port))),
         });
         let agreement = match &checked.protection {
@@ -277,6 +294,7 @@ impl<'a> Supervisor<'a> {
                     shown: Arc::clone(&shown),
                     out: Arc::clone(&out),
                     watch: Arc::clone(&watch),
+                    hello_keys,
                 };
                 let agreement = Agreement::start(participant, macsec.fragmentation, cak, around)?;
                 *lock(&answers.agreement) = Some(agreement.view());
@@ -288,6 +306,20 @@ impl<'a> Supervisor<'a> {
             Some(desk) => {
                 let (desk, view) = (Arc::clone(desk), Arc::clone(&answers.link_loss));
                 link_loss::start(checked, desk, view, Arc::clone(&watch))?
+            }
+            None => None,
+        };
+        let standby = match pair {
+            Some(pair) => {
+                let view = Arc::clone(&answers.standby);
+                standby::start(checked, pair, view, Arc::clone(&watch), Arc::clone(&shown))?
+            }
+            None => None,
+        };
+        let loops = match answers.desk.as_ref().and_then(|desk| Some((desk, desk.guard.as_ref()?))) {
+            Some((desk, (guard, _))) => {
+                let both = (Arc::clone(desk), Arc::clone(guard));
+                loops::start(checked, both, Arc::clone(&watch), Arc::clone(&shown))?
             }
             None => None,
         };
@@ -316,6 +348,8 @@ impl<'a> Supervisor<'a> {
             probes: Probes::default(),
             metrics,
             link_loss,
+            standby,
+            loops,
             _server: server,
             config,
         };
@@ -427,11 +461,12 @@ impl<'a> Supervisor<'a> {
         }
     }
 
-    /// Tells link loss forwarding which members key agreement knows to be live.
+    /// Tells link loss forwarding and the standby which members key agreement knows to be live.
     fn tell_members(&self) {
-        if self.link_loss.is_some() && self.agreement.is_some() {
-            let members = self.answers.members().into_iter().map(|(sci, ..)| sci).collect();
-            *lock(&self.answers.link_loss.members) = members;
+        if (self.link_loss.is_some() || self.standby.is_some()) && self.agreement.is_some() {
+            let members: Vec<_> = self.answers.members().into_iter().map(|(sci, ..)| sci).collect();
+            lock(&self.answers.link_loss.members).clone_from(&members);
+            *lock(&self.answers.standby.members) = members;
         }
     }
 
@@ -458,7 +493,7 @@ impl<'a> Supervisor<'a> {
     }
 
     fn stop(mut self) -> Result<(), Fault> {
-        drop(self.link_loss.take());
+        drop((self.link_loss.take(), self.standby.take(), self.loops.take()));
         // Its thread may wait for answers of the forwarding threads, which still run.
         drop(self.agreement.take());
         self.post(|| Message::Stop);

@@ -11,10 +11,15 @@ use std::time::Duration;
 
 use antedate_wire::echo::{ECHO_LEN, Kind, Repr};
 use antedate_wire::hello::{self, HELLO_LEN, is_hello};
+use antedate_wire::probe::{TOKEN_LEN, is_probe};
+use antedate_wire::standby::is_standby;
 use antedate_wire::{EthernetAddress, Sci};
 
 use crate::link::hello::Hellos;
+use crate::link::loops::{Guard, Pass};
 use crate::link::message::Message;
+use crate::link::pair::Pair;
+use crate::link::standby::Via;
 use crate::run::lock;
 use crate::run::mailbox::Mailbox;
 use crate::sys::thread;
@@ -69,6 +74,10 @@ pub struct Desk {
     answered: Mutex<(u64, u32)>,
     /// The gateways that say hello.
     pub hellos: Hellos,
+    /// The gateways that stand by for one another, if this is one of them.
+    pub pair: Option<Arc<Pair>>,
+    /// The guard against loops with the mailbox of the inbound thread, if it looks for some.
+    pub guard: Option<(Arc<Guard>, Arc<Mailbox<Message>>)>,
 }
 
 #[derive(Debug)]
@@ -94,6 +103,8 @@ impl Desk {
             waiting: Mutex::default(),
             answered: Mutex::default(),
             hellos: Hellos::default(),
+            pair: None,
+            guard: None,
         }
     }
 
@@ -165,7 +176,16 @@ impl Desk {
     #[inline(never)]
     pub fn heard(&self, frame: &[u8]) {
         if is_hello(frame) {
+            if let (Some(pair), Ok(hello)) = (&self.pair, hello::Repr::parse(frame)) {
+                pair.heard_far(hello.from, hello.interval_ms);
+            }
             return self.hellos.heard(frame);
+        }
+        if is_probe(frame) {
+            return self.heard_probe(Via::Uplink, frame);
+        }
+        if is_standby(frame) {
+            return self.pair.as_ref().map_or((), |pair| pair.heard(Via::Uplink, frame));
         }
         let Ok(echo) = Repr::parse(frame) else { return };
         match echo.kind {
@@ -197,6 +217,29 @@ impl Desk {
                 });
             }
             _ => {}
+        }
+    }
+
+    /// Sends a probe for loops.
+    pub fn say_probe(&self) {
+        let Some((guard, _)) = &self.guard else { return };
+        let mut token = [0; TOKEN_LEN];
+        // Without random numbers a machine could guess it.
+        if getrandom::fill(&mut token).is_ok() {
+            self.out.post(Message::Echo(guard.probe(token).to_vec()));
+        }
+    }
+
+    /// Takes a probe, and sends that of another gateway on.
+    #[cold]
+    #[inline(never)]
+    pub fn heard_probe(&self, via: Via, frame: &[u8]) {
+        let Some((guard, inward)) = &self.guard else { return };
+        let forwards = self.pair.as_ref().is_none_or(|pair| pair.forwards());
+        match guard.heard(via, frame, forwards, thread::now()) {
+            Pass::Nothing => {}
+            Pass::On(frame) if via == Via::Field => self.out.post(Message::Echo(frame.to_vec())),
+            Pass::On(frame) => inward.post(Message::ToField(frame.to_vec())),
         }
     }
 

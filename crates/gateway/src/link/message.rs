@@ -95,6 +95,12 @@ pub enum Message {
     ForgetPeer(Sci, Answer<Retired>),
     /// Send bulk at this rate in Mbit/s.
     Rate(u64),
+    /// Send this frame to the machines as it is.
+    ToField(Vec<u8>),
+    /// The same with a hello of a gateway that stands by.
+    HelloToField(Vec<u8>),
+    /// Protect and send such a hello.
+    Hello(Vec<u8>),
     /// Protect and send this echo, whole, whatever the path MTU.
     Echo(Vec<u8>),
     /// The path carries this MTU, or that of the uplink.

@@ -12,11 +12,13 @@ use std::sync::Arc;
 use antedate_channel::fragment::Marks;
 use antedate_channel::macsec::{An, ProtectError, Receive, Transmit};
 use antedate_wire::Sci;
-use antedate_wire::echo::is_echo;
+use antedate_wire::echo::is_between_gateways;
 use antedate_wire::ethernet::HEADER_LEN as HEADER;
 use antedate_wire::link_local::{self, is_carried, is_for_carriage};
 use antedate_wire::macsec::TAG_LEN_LONG;
+use antedate_wire::probe::is_probe;
 use antedate_wire::ptp::Place;
+use antedate_wire::standby::is_standby;
 use antedate_wire::vlan::{Tag, Tci};
 
 use super::clock::Clock;
@@ -30,7 +32,11 @@ use crate::frames::offload;
 use crate::frames::port::{admit, exceeds, flow, not_sent, put, put_tagged, send_tagged, source_bits};
 use crate::link::echo::Desk;
 use crate::link::express::{Bulk, Express};
+use crate::link::loops::Guard;
+use crate::link::machines::Side;
 use crate::link::message::Ports;
+use crate::link::pair::Pair;
+use crate::link::standby::Via;
 use crate::run::counters::PathCounters;
 use crate::sys::packet::{Next, Offload, Received, Sender};
 use crate::sys::thread;
@@ -113,6 +119,10 @@ struct Exit {
     outer: Option<Box<OuterTag>>,
     /// A frame to a link-local group in its form on the way. `None`: they have no other.
     carried: Option<Box<[u8]>>,
+    /// The gateways that stand by for one another, if this is one of them.
+    pair: Option<Arc<Pair>>,
+    /// The guard against loops, if any, and the place of probes.
+    guard: Option<(Arc<Guard>, Arc<Desk>)>,
     /// The transparent clock, if any, and the arrival of the current frame.
     clock: Option<Box<Clock>>,
     arrived: u64,
@@ -142,6 +152,8 @@ impl Outbound {
             own: None,
             outer: None,
             carried: None,
+            pair: None,
+            guard: None,
             clock: None,
             arrived: 0,
         };
@@ -180,6 +192,23 @@ impl Outbound {
     /// Sends frames to link-local groups in a form that switches forward.
     pub fn carry_link_local(&mut self) {
         self.exit.carried = Some(buffer());
+    }
+
+    /// Forwards while none of these gateways does.
+    pub fn stand_by(&mut self, pair: Arc<Pair>) {
+        self.exit.pair = Some(pair);
+    }
+
+    /// Passes no frame while this gateway opens a loop.
+    pub fn guard(&mut self, guard: Arc<Guard>, desk: Arc<Desk>) {
+        self.exit.guard = Some((guard, desk));
+    }
+
+    /// Protects and sends a hello of this gateway.
+    #[cold]
+    pub fn say_hello(&mut self, frame: &[u8]) {
+        self.send_echo(frame);
+        self.exit.said();
     }
 
     /// Corrects PTP messages.
@@ -337,6 +366,8 @@ impl Inbound {
             own: None,
             outer: None,
             carried: None,
+            pair: None,
+            guard: None,
             clock: None,
             arrived: 0,
         };
@@ -400,6 +431,29 @@ impl Inbound {
     /// Accepts frames to link-local groups in the form that switches forward.
     pub fn take_link_local(&mut self) {
         self.exit.carried = Some(Box::default());
+    }
+
+    /// Forwards while none of these gateways does.
+    pub fn stand_by(&mut self, pair: Arc<Pair>) {
+        self.exit.pair = Some(pair);
+    }
+
+    /// Passes no frame while this gateway opens a loop.
+    pub fn guard(&mut self, guard: Arc<Guard>, desk: Arc<Desk>) {
+        self.exit.guard = Some((guard, desk));
+    }
+
+    /// Sends a hello of this gateway to the field.
+    #[cold]
+    pub fn say_hello(&mut self, frame: &[u8]) {
+        self.to_field(frame);
+        self.exit.said();
+    }
+
+    /// Sends a frame of this gateway to the machines.
+    #[cold]
+    pub fn to_field(&mut self, frame: &[u8]) {
+        self.ports.to.put(&self.exit.counters, frame);
     }
 
     /// Counts frames with this SCI, the gateway's own.
@@ -497,12 +551,32 @@ impl Exit {
     /// The class of a frame that passes.
     #[inline]
     fn class(&self, frame: &[u8]) -> Option<Class> {
-        // Without authentication none is an echo, and a machine is no gateway.
-        if is_echo(frame) || is_carried(frame) {
-            self.counters.refused[Class::Malformed.index()].count();
+        if is_between_gateways(frame) {
+            self.heard_gateway(frame);
+            return None;
+        }
+        if is_blocked(self.pair.as_deref(), self.guard.as_ref(), Side::Near, frame) {
+            self.counters.blocked.count();
             return None;
         }
         admit(&self.gate, self.way, &self.counters, (self.late, self.at), frame)
+    }
+
+    /// Takes a frame of another gateway by the field: one of a gateway that stands by, or none. A
+    /// machine is no gateway.
+    #[cold]
+    fn heard_gateway(&self, frame: &[u8]) {
+        match (&self.pair, &self.guard) {
+            (Some(pair), _) if is_standby(frame) => pair.heard(Via::Field, frame),
+            (_, Some((_, desk))) if is_probe(frame) => desk.heard_probe(Via::Field, frame),
+            _ => self.counters.refused[Class::Malformed.index()].count(),
+        }
+    }
+
+    fn said(&self) {
+        if let Some(pair) = &self.pair {
+            pair.said();
+        }
     }
 
     /// Sends an express frame at once, and queues any other.
@@ -721,20 +795,37 @@ impl Exit {
         mtu: usize,
     ) {
         let (frame, hint) = without_outer_tags(frame);
-        let Self { gate, counters, way, built, late, at, own, outer, carried, clock, arrived, .. } = self;
+        let Self {
+            gate,
+            counters,
+            way,
+            built,
+            late,
+            at,
+            own,
+            outer,
+            carried,
+            clock,
+            arrived,
+            pair,
+            guard,
+            ..
+        } = self;
         // The channel counts refused frames by reason.
         let Some(opened) = accept(receive, frame, &mut built[..]) else {
             return note_source(counters, receive, *own, frame);
         };
-        let opened = match is_carried(opened) {
-            false => opened,
-            true => match restored(carried.is_some(), opened) {
-                Some(frame) => frame,
-                None => return counters.refused[Class::Malformed.index()].count(),
-            },
-        };
-        if is_echo(opened) {
+        let opened = if !is_between_gateways(opened) {
+            opened
+        } else if !is_carried(opened) {
             return desk.map_or((), |desk| desk.heard(opened));
+        } else if let Some(frame) = restored(carried.is_some(), opened) {
+            frame
+        } else {
+            return counters.refused[Class::Malformed.index()].count();
+        };
+        if is_blocked(pair.as_deref(), guard.as_ref(), Side::Far, opened) {
+            return counters.blocked.count();
         }
         if let (Some(hint), Some(outer)) = (hint, outer) {
             compare(counters, outer, hint, opened);
@@ -754,6 +845,17 @@ impl Exit {
     fn send(&self, to: &Sender, mtu: usize, frame: &[u8]) {
         send(&self.counters, to, mtu, frame);
     }
+}
+
+/// Whether another gateway forwards the frames of machines, or this one opens a loop.
+#[inline]
+fn is_blocked(
+    pair: Option<&Pair>,
+    guard: Option<&(Arc<Guard>, Arc<Desk>)>,
+    side: Side,
+    frame: &[u8],
+) -> bool {
+    guard.is_some_and(|(guard, _)| guard.blocks()) || pair.is_some_and(|pair| !pair.passes(side, frame))
 }
 
 /// A frame of another gateway to a link-local group. `None` if this one does not take them.

@@ -13,7 +13,7 @@ use antedate_wire::{EthernetAddress, Sci};
 use crate::config::express::express_sci;
 use crate::frames::gate::{Gate, Way};
 use crate::link::agreement;
-use crate::link::daemon::{is_up, link_loss};
+use crate::link::daemon::{is_up, link_loss, standby};
 use crate::link::echo::{Ask, Desk, LONGEST};
 use crate::link::message::Message;
 use crate::link::snapshot::Snapshot;
@@ -69,6 +69,8 @@ pub struct Answers {
     pub path: Mutex<Option<(usize, Instant)>>,
     /// The second uplink, if any.
     pub second: Option<Mutex<Second>>,
+    /// The gateways that stand by for one another.
+    pub standby: Arc<standby::View>,
     /// Link loss forwarding.
     pub link_loss: Arc<link_loss::View>,
 }
@@ -251,6 +253,7 @@ impl StatusSource for Answers {
             flows: document([&self.out.flows, &self.inward.flows]),
             threads: self.shares.threads(&self.about, &snapshot.waits, &self.places),
             macsec: self.macsec(&snapshot),
+            standby: self.about.standby.then(|| self.standby.document()),
             link_loss: self.about.link_loss.then(|| self.link_loss.document()),
             ..self.about.head()
         }

@@ -280,6 +280,21 @@ impl Worker {
                     outbound.send_echo(&frame);
                 }
             }
+            Message::Hello(frame) => {
+                if let Some(outbound) = &mut self.outbound {
+                    outbound.say_hello(&frame);
+                }
+            }
+            Message::HelloToField(frame) => {
+                if let Some(inbound) = &mut self.inbound {
+                    inbound.say_hello(&frame);
+                }
+            }
+            Message::ToField(frame) => {
+                if let Some(inbound) = &mut self.inbound {
+                    inbound.to_field(&frame);
+                }
+            }
             Message::PathMtu(mtu) => {
                 if let Some(outbound) = &mut self.outbound {
                     outbound.set_path(mtu);

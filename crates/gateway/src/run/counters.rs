@@ -79,6 +79,8 @@ pub struct PathCounters {
     pub storm_multicast: Counter,
     /// The source address of the last of them.
     pub flooder: Counter,
+    /// Frames that another gateway of the group forwards.
+    pub blocked: Counter,
     /// Frames older than their bound when their turn came.
     pub stale: Counter,
     /// Frames truncated for lack of space in the kernel.

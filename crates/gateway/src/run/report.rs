@@ -42,6 +42,8 @@ pub struct About {
     pub protection: &'static str,
     poll: Mutex<Poll>,
     pub(crate) macsec: Option<(String, Sci, BTreeMap<Sci, String>)>,
+    /// Whether there is a standby.
+    pub(crate) standby: bool,
     /// Whether links are forwarded.
     pub(crate) link_loss: bool,
 }
@@ -70,6 +72,7 @@ impl About {
             },
             poll: Mutex::new(checked.config.run.poll),
             macsec,
+            standby: checked.config.standby.is_some(),
             link_loss: checked.config.link_loss.is_some(),
         }
     }
@@ -178,6 +181,7 @@ pub(crate) fn forwarding(counters: &PathCounters, rules: &[Counter]) -> Forwardi
         ("over-limit", &counters.over_limit),
         ("storm-broadcast", &counters.storm_broadcast),
         ("storm-multicast", &counters.storm_multicast),
+        ("blocked", &counters.blocked),
         ("unsupported-offload", &counters.unsupported_offload),
         ("stale", &counters.stale),
         ("ptp-implausible", &counters.ptp_implausible),

@@ -36,6 +36,9 @@ pub struct Status {
     /// The cyclic flows, if they are watched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flows: Option<Flows>,
+    /// The gateways that stand by for one another, if configured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub standby: Option<Standby>,
     /// Link loss forwarding, if configured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link_loss: Option<LinkLoss>,
@@ -65,6 +68,36 @@ pub struct Warning {
     pub count: u64,
     /// Whether it may last in a healthy network.
     pub notice: bool,
+}
+
+/// The gateways that stand by for one another.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Standby {
+    /// Whether this gateway forwards.
+    pub active: bool,
+    /// The reason why it cannot, or nothing.
+    pub cause: String,
+    /// The number of the group.
+    pub group: u8,
+    /// Its preference.
+    pub priority: u8,
+    /// The others of the group that are there.
+    pub others: Vec<StandbyOther>,
+    /// How often this gateway began to forward.
+    pub takeovers: u64,
+    /// Hellos of the field that were refused.
+    pub refused: u64,
+}
+
+/// Another gateway of the group.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct StandbyOther {
+    /// Its SCI.
+    pub sci: String,
+    /// Whether it forwards.
+    pub active: bool,
+    /// Whether it can.
+    pub able: bool,
 }
 
 /// Link loss forwarding.

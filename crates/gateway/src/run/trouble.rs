@@ -46,6 +46,10 @@ pub enum Trouble {
     Storm,
     /// The field port was taken down, since frames cannot reach the far machines.
     FieldLowered,
+    /// No other gateway of the group is there.
+    NoStandby,
+    /// A loop of gateways.
+    FieldLoop,
     /// Nothing comes by one of two uplinks.
     SilentUplink,
     /// A cyclic flow stopped, although the link of its port is up.
@@ -85,7 +89,7 @@ const fn words(name: &'static str, warning: &'static str, remedy: &'static str, 
 
 impl Trouble {
     /// All conditions.
-    pub const ALL: [Self; 30] = [
+    pub const ALL: [Self; 32] = [
         Self::Alone,
         Self::Unheard,
         Self::OtherCak,
@@ -107,6 +111,8 @@ impl Trouble {
         Self::StaleFrames,
         Self::Storm,
         Self::FieldLowered,
+        Self::NoStandby,
+        Self::FieldLoop,
         Self::SilentUplink,
         Self::FlowStopped,
         Self::Host,
@@ -247,6 +253,18 @@ impl Trouble {
                 "the field port is taken down, so that the machines see that the way is interrupted",
                 "restore the link that is named: the uplink, the other gateway or the cable behind it; the field port then comes back by itself",
                 "the field port is set up again",
+            ),
+            Self::NoStandby => words(
+                "no-standby",
+                "no other gateway of the standby group is there, so the next loss is an outage",
+                "see that the other gateway runs, that a switch joins the two field ports or the two uplinks, and that both have the CAK and the group of [standby]",
+                "another gateway of the group is there",
+            ),
+            Self::FieldLoop => words(
+                "field-loop",
+                "gateways form a loop, in which frames may go round",
+                "remove one of the two ways between the networks, or give the two gateways of one field the same group of [standby]",
+                "no probe comes back, and no such gateway is heard",
             ),
             Self::SilentUplink => words(
                 "silent-uplink",

@@ -55,10 +55,11 @@ pub enum Lane {
 
 /// The least VLAN priority of an urgent frame: Profinet's cyclic data has 6.
 const URGENT_PRIORITY: u32 = 6;
-/// EtherTypes of cyclic data, of events, and of time.
-const URGENT: [EtherType; 12] = [
+/// EtherTypes of cyclic data, of events, of time, and of messages between gateways.
+const URGENT: [EtherType; 13] = [
     EtherType::EtherCat,
     EtherType::Powerlink,
+    EtherType::OuiExtended,
     EtherType::Goose,
     EtherType::SampledValues,
     EtherType::Sercos,
@@ -258,6 +259,7 @@ mod tests {
             (None, frame(&[0x88, 0x92, 0xfe, 0xff]), false),
             (None, frame(&[0x88, 0x92, 0xff, 0x00]), true),
             (None, frame(&[0x88, 0xa4]), true),
+            (None, frame(&[0x88, 0xb7]), true),
             (None, frame(&[0x88, 0xb8]), true),
             (None, frame(&[0x88, 0xf7]), true),
             (None, frame(&[0x88, 0xcc]), false),

@@ -143,14 +143,7 @@ impl Gateway {
 
     /// Its status, if it answers.
     pub(super) fn status(&self) -> Option<Value> {
-        let mut stream = UnixStream::connect(&self.socket).ok()?;
-        stream.set_read_timeout(Some(Duration::from_secs(2))).ok()?;
-        stream.write_all(b"{\"request\":\"status\"}\n").ok()?;
-        let mut line = String::new();
-        BufReader::new(stream).read_line(&mut line).ok()?;
-        let mut reply: Value = serde_json::from_str(&line).ok()?;
-        Some(reply.get_mut("status")?.take())
-            .filter(|status| status.get("forwarding") == Some(&Value::Bool(true)))
+        status(&self.socket)
     }
 
     /// Refusals on its uplink since its start.
@@ -173,6 +166,18 @@ impl Gateway {
         self.process.terminate();
         self.process.finish(Duration::from_secs(3))
     }
+}
+
+/// The status of the gateway with this control socket, if it answers.
+pub(super) fn status(socket: &Path) -> Option<Value> {
+    let mut stream = UnixStream::connect(socket).ok()?;
+    stream.set_read_timeout(Some(Duration::from_secs(2))).ok()?;
+    stream.write_all(b"{\"request\":\"status\"}\n").ok()?;
+    let mut line = String::new();
+    BufReader::new(stream).read_line(&mut line).ok()?;
+    let mut reply: Value = serde_json::from_str(&line).ok()?;
+    Some(reply.get_mut("status")?.take())
+        .filter(|status| status.get("forwarding") == Some(&Value::Bool(true)))
 }
 
 /// Configuration of overlay gateway `a` or `b`. The file has the other end's public key.
@@ -240,7 +245,7 @@ pub(super) fn antedate(arguments: &[&str]) -> Result<(), DemoError> {
     Err(DemoError::process(&format!("antedate {command}"), String::from_utf8_lossy(&output.stderr).trim()))
 }
 
-fn write_private(file: &Path, text: &str) -> Result<(), DemoError> {
+pub(super) fn write_private(file: &Path, text: &str) -> Result<(), DemoError> {
     std::fs::write(file, text)
         .and_then(|()| std::fs::set_permissions(file, Permissions::from_mode(0o600)))
         .map_err(|error| DemoError::Start(format!("{}: {error}", file.display())))

@@ -9,6 +9,7 @@
 //! - `phases`: undisturbed operation, then one fault after the other,
 //! - `view`: the live view on a terminal,
 //! - [`verdict`]: the result as text and as JSON,
+//! - [`redundant`]: two gateways a side and two uplinks instead,
 //! - `ports`: one gateway on real interfaces instead.
 
 mod gateway;
@@ -16,6 +17,7 @@ mod phases;
 pub mod placement;
 mod plant;
 mod ports;
+pub mod redundant;
 pub mod scenario;
 pub mod verdict;
 mod view;

@@ -11,6 +11,7 @@ use antedate_gateway::run::control::{Reply, Request};
 use antedate_gateway::run::status::{Agreement, Macsec, Status};
 use antedate_lab::ns::Namespace;
 use antedate_lab::sys::packet::{Options, PacketSocket};
+use antedate_wire::echo::is_between_gateways;
 
 use crate::daemon::Daemon;
 
@@ -202,13 +203,17 @@ impl Association {
         }
     }
 
-    /// The next cyclic frame at a machine.
+    /// The next frame at a machine, apart from those between gateways.
     pub(crate) fn next(&self, number: usize, patience: Duration) -> Option<Vec<u8>> {
         let mut buffer = vec![0; 2048];
         let end = Instant::now() + patience;
         loop {
             if let Ok(Some(received)) = self.members[number].machine.receive_with_metadata(&mut buffer) {
-                return Some(buffer[..received.len].to_vec());
+                let frame = &buffer[..received.len];
+                if !is_between_gateways(frame) {
+                    return Some(frame.to_vec());
+                }
+                continue;
             }
             let left = end.checked_duration_since(Instant::now())?;
             let _ = self.members[number].machine.wait(left.as_nanos() as u64);

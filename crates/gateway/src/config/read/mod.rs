@@ -26,7 +26,9 @@ use antedate_host::fault::Fault;
 use antedate_wire::vlan::VlanId;
 
 use super::link_loss::LinkLoss;
+use super::loops::LoopSettings;
 use super::policy::Policy;
+use super::standby::StandbySettings;
 use super::uplink::OuterTag;
 use super::{
     Config, Control, Express, FieldPort, Flows, InterfaceName, Lines, Protection, RESERVE, Run, State,
@@ -64,6 +66,8 @@ pub(super) struct Draft {
     pub(super) protection: Option<Protection>,
     /// The key files, even if other settings of the section are wrong.
     pub(super) keys: Option<KeyPath>,
+    pub(super) standby: Option<Option<StandbySettings>>,
+    pub(super) loops: Option<Option<LoopSettings>>,
     pub(super) link_loss: Option<Option<LinkLoss>>,
     pub(super) express: Option<Option<Express>>,
     pub(super) flows: Option<Option<Flows>>,
@@ -108,6 +112,8 @@ impl Draft {
             },
             second_uplink: self.second_uplink?,
             protection: self.protection?,
+            standby: self.standby?,
+            loops: self.loops?,
             link_loss: self.link_loss?,
             express: self.express?,
             flows: self.flows?,
@@ -192,6 +198,8 @@ pub(super) fn read(file: &Path, text: &str) -> (Draft, Vec<Fault>) {
         second_uplink,
         protection,
         keys,
+        standby: standby(root.section("standby"), &mut lines),
+        loops: loops(root.section("loop_detection"), &mut lines),
         link_loss: link_loss(root.section("link_loss"), &mut lines),
         express: express::express(root.section("express"), &mut lines),
         flows,
@@ -350,6 +358,41 @@ fn protection(
         _ => None,
     };
     (named.or(has_overlay.then_some(KeyPath::Tunnel(tunnel_keys))), protection)
+}
+
+/// `Some(None)`: there is no section.
+fn standby(mut section: Section<'_, '_>, lines: &mut Lines) -> Option<Option<StandbySettings>> {
+    lines.note("standby", section.line());
+    let remedy = "write a number of 1 to 255, the same at the gateways of one field and no others";
+    let group = section.required("group", remedy).map(|field| number::<u8>(&field, 1..=255));
+    let priority = section.get("priority").map(|field| number::<u8>(&field, 1..=255));
+    let hello = section.get("hello_ms").map(|field| number::<u64>(&field, 5..=1_000));
+    let preempt = section.get("preempt").map(|field| field.boolean());
+    let there = section.is_present();
+    section.finish();
+    if !there {
+        return Some(None);
+    }
+    Some(Some(StandbySettings {
+        group: group??,
+        priority: all(priority)?.unwrap_or(100),
+        hello: Duration::from_millis(all(hello)?.unwrap_or(20)),
+        preempt: all(preempt)?.unwrap_or(false),
+    }))
+}
+
+/// `Some(None)`: there is no section.
+fn loops(mut section: Section<'_, '_>, lines: &mut Lines) -> Option<Option<LoopSettings>> {
+    lines.note("loop_detection", section.line());
+    let mut time = |key, range: RangeInclusive<u64>, usual| {
+        let written = section.get(key).map(|field| number::<u64>(&field, range));
+        all(written).map(|written| Duration::from_millis(written.unwrap_or(usual)))
+    };
+    let (probe, hold) = (time("probe_ms", 100..=10_000, 1_000), time("hold_ms", 0..=600_000, 10_000));
+    let there = section.is_present();
+    section.finish();
+    let settings = LoopSettings { probe: probe?, hold: hold? };
+    Some(there.then_some(settings))
 }
 
 /// `Some(None)`: there is no section.

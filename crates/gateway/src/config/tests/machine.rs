@@ -321,6 +321,24 @@ fn macsec_sections_need_macsec() {
 }
 
 #[test]
+fn standby_needs_key_agreement_alone() {
+    let site = Site::new("[standby]\ngroup = 1\n[link_loss]\n");
+    let faults = site.check().unwrap_err();
+    assert!(faults.contains("g.toml:7: standby: needs key agreement"), "{faults}");
+    assert!(faults.contains("g.toml:9: link_loss: cannot be beside [standby]"), "{faults}");
+    let text = fs::read_to_string(site.path("g.toml")).unwrap();
+    fs::write(site.path("g.toml"), text.replace("[macsec]\nkey_file = \"keys\"\n", "[plain]\n")).unwrap();
+    let faults = site.check().unwrap_err();
+    assert!(faults.contains("standby: belongs to [macsec]"), "{faults}");
+    let site = Site::new("[loop_detection]\n");
+    assert!(site.check().is_ok(), "static keys suffice");
+    let text = fs::read_to_string(site.path("g.toml")).unwrap();
+    fs::write(site.path("g.toml"), text.replace("[macsec]\nkey_file = \"keys\"\n", "[plain]\n")).unwrap();
+    let faults = site.check().unwrap_err();
+    assert!(faults.contains("loop_detection: belongs to [macsec]"), "{faults}");
+}
+
+#[test]
 fn express_ssci_collision_is_refused() {
     let xpn = |sscis: [u32; 2]| {
         let mut keys = KEYS.replace("gcm-aes-128", "gcm-aes-xpn-128");

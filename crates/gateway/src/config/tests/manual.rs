@@ -5,8 +5,8 @@ use serde_json::Value;
 use super::*;
 use crate::run::status::{
     Agreement, AgreementCak, AgreementKey, AgreementMember, DataStatus, Flow, Flows, Interval, LinkLoss,
-    Macsec, MacsecUplink, Overlay, OverlayPeer, PathMtu, ReceiveSa, ReleaseClock, SecondUplink, Status,
-    Thread, TransmitSa, Warning,
+    Macsec, MacsecUplink, Overlay, OverlayPeer, PathMtu, ReceiveSa, ReleaseClock, SecondUplink, Standby,
+    StandbyOther, Status, Thread, TransmitSa, Warning,
 };
 
 const MANUAL: &str = concat!(
@@ -40,7 +40,7 @@ fn manual_examples_are_legal() {
 /// The parser lists its keys in the fault of an unknown key.
 #[test]
 fn manual_has_every_key() {
-    let text = "[field]\n[uplink]\n[macsec]\n[overlay]\n[overlay.second_uplink]\n[[overlay.peer]]\n[policy]\n[[policy.rule]]\n[run]\n[state]\n[control]\n[metrics]\n[link_loss]\n[second_uplink]\n[ptp]\n"
+    let text = "[field]\n[uplink]\n[macsec]\n[overlay]\n[overlay.second_uplink]\n[[overlay.peer]]\n[policy]\n[[policy.rule]]\n[run]\n[state]\n[control]\n[metrics]\n[link_loss]\n[standby]\n[loop_detection]\n[second_uplink]\n[ptp]\n"
         .replace("]\n", "]\nqqqqqqqqqqqqqqqq = 0\n");
     let found = parse(&text).unwrap_err();
     let mut known = 0;
@@ -132,8 +132,10 @@ fn manual_has_every_status_name() {
     };
     let flows = Some(Flows { flows: vec![flow], ..Flows::default() });
     let (macsec, overlay) = (Some(macsec), Some(overlay));
+    let standby = Some(Standby { others: vec![StandbyOther::default()], ..Standby::default() });
     let link_loss = Some(LinkLoss::default());
-    let status = Status { link_loss, macsec, overlay, threads, warnings, flows, ..Status::default() };
+    let status =
+        Status { standby, link_loss, macsec, overlay, threads, warnings, flows, ..Status::default() };
     let (_, chapter) = MANUAL.split_once("## The state as JSON").unwrap();
     let (chapter, _) = chapter.split_once("\n# ").unwrap();
     let (mut values, mut known) = (vec![serde_json::to_value(&status).unwrap()], 0);

@@ -90,6 +90,43 @@ fn link_loss_has_times() {
 }
 
 #[test]
+fn standby_has_a_group() {
+    let read = |lines: &str| parse(&format!("{SMALLEST}{lines}")).map(|config| config.standby);
+    let ms = Duration::from_millis;
+    assert_eq!(read(""), Ok(None));
+    let defaults = StandbySettings { group: 7, priority: 100, hello: ms(20), preempt: false };
+    assert_eq!(read("[standby]\ngroup = 7\n"), Ok(Some(defaults)));
+    let others = StandbySettings { group: 255, priority: 1, hello: ms(5), preempt: true };
+    let lines = "[standby]\ngroup = 255\npriority = 1\nhello_ms = 5\npreempt = true\n";
+    assert_eq!(read(lines), Ok(Some(others)));
+    for (lines, fault) in [
+        ("", "standby.group: is missing"),
+        ("group = 0\n", "1 to 255"),
+        ("group = 1\npriority = 256\n", "1 to 255"),
+        ("group = 1\nhello_ms = 4\n", "5 to 1000"),
+        ("group = 1\npreempt = 1\n", "standby.preempt"),
+    ] {
+        let faults = faults_with(&format!("[standby]\n{lines}"));
+        assert!(faults.contains(fault), "{faults}");
+    }
+}
+
+#[test]
+fn loop_detection_has_times() {
+    let read = |lines: &str| parse(&format!("{SMALLEST}{lines}")).map(|config| config.loops);
+    let settings = |probe, hold| {
+        Some(LoopSettings { probe: Duration::from_millis(probe), hold: Duration::from_millis(hold) })
+    };
+    assert_eq!(read(""), Ok(None));
+    assert_eq!(read("[loop_detection]\n"), Ok(settings(1_000, 10_000)));
+    assert_eq!(read("[loop_detection]\nprobe_ms = 100\nhold_ms = 0\n"), Ok(settings(100, 0)));
+    for (line, range) in [("probe_ms = 99", "100 to 10000"), ("hold_ms = 600_001", "0 to 600000")] {
+        let faults = faults_with(&format!("[loop_detection]\n{line}\n"));
+        assert!(faults.contains(range), "{faults}");
+    }
+}
+
+#[test]
 fn defaults_are_as_documented() {
     let config = parse(SMALLEST).unwrap();
     assert_eq!(config.field.interface.as_str(), "eth1");

@@ -2,6 +2,7 @@
 //! of a member.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::Duration;
 
@@ -56,15 +57,29 @@ impl Speaker {
     /// Takes over lists of CAKs that were read on request.
     pub(super) fn reload(&mut self) {
         while let Ok((list, answer)) = self.reloads.try_recv() {
-            let done = take_over(&mut self.kay, self.start.elapsed(), list, Some(GRACE));
+            let done = self.take_over(self.start.elapsed(), list, Some(GRACE));
             // Who asked may have given up.
             let _ = answer.send(done);
         }
     }
+
+    /// Takes over a list of CAKs, and their keys of hellos.
+    pub(super) fn take_over(
+        &mut self,
+        now: Duration,
+        list: Vec<Listed>,
+        grace: Option<Duration>,
+    ) -> Result<(), OtherKey> {
+        let same = |listed: &Listed| Listed { cak: Arc::clone(&listed.cak), priority: listed.priority };
+        let copy: Vec<_> = list.iter().map(same).collect();
+        take_over(&mut self.kay, now, list, grace)?;
+        self.around.hello_keys.follow(&copy);
+        Ok(())
+    }
 }
 
 /// Takes over a list of CAKs, with the `grace` of [`Kay::replace`].
-pub(super) fn take_over(
+fn take_over(
     kay: &mut Kay,
     now: Duration,
     list: Vec<Listed>,

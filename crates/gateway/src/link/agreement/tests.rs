@@ -38,6 +38,7 @@ fn speaker() -> (Speaker, UdpSocket) {
             shown: Arc::default(),
             out: Arc::new(PathCounters::default()),
             watch: Arc::default(),
+            hello_keys: Arc::default(),
         },
         start: Moment::now(),
         looked: Instant::now(),

@@ -1,16 +1,15 @@
 //! The threads of link loss forwarding. One says hello. The other looks at the ports, and takes the
 //! field port down or sets it up, where it waits for the kernel for tens of milliseconds.
 
-use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::thread::{self, JoinHandle};
+use std::thread;
 use std::time::Duration;
 
 use antedate_host::fault::Fault;
-use antedate_host::helper;
 use antedate_wire::Sci;
 
+use super::runs::Runs;
 use crate::config::Checked;
 use crate::link::echo::Desk;
 use crate::link::loss::{Cause, Loss, Seen, Step};
@@ -47,12 +46,6 @@ impl View {
     }
 }
 
-/// The running threads. They end, and the field port is up, once this is dropped.
-pub(super) struct Runs {
-    stop: Arc<AtomicBool>,
-    threads: Vec<JoinHandle<()>>,
-}
-
 /// Starts the threads.
 pub(super) fn start(
     checked: &Checked,
@@ -78,7 +71,7 @@ pub(super) fn start(
         watch,
         refused: false,
     };
-    let mut runs = Runs { stop: Arc::default(), threads: Vec::new() };
+    let mut runs = Runs::default();
     let says = move |stop: &AtomicBool| {
         setup::frames_only();
         while !stop.load(Ordering::Acquire) {
@@ -93,33 +86,6 @@ pub(super) fn start(
     let begun = runs.add("hello", priority, says).and_then(|()| runs.add("link-loss", priority, looks));
     begun.map_err(|error| Fault::of_thread(file, &error))?;
     Ok(Some(runs))
-}
-
-impl Runs {
-    fn add(
-        &mut self,
-        name: &str,
-        priority: Option<u8>,
-        work: impl FnOnce(&AtomicBool) + Send + 'static,
-    ) -> io::Result<()> {
-        let stop = Arc::clone(&self.stop);
-        let work = move || {
-            let _ = setup::place(None, priority);
-            work(&stop);
-        };
-        self.threads.push(helper::thread(name).spawn(work)?);
-        Ok(())
-    }
-}
-
-impl Drop for Runs {
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::Release);
-        for thread in self.threads.drain(..) {
-            // A panic was logged, and there is nothing else to end.
-            let _ = thread.join();
-        }
-    }
 }
 
 struct Port {

@@ -13,7 +13,9 @@ use antedate_wire::macsec::{ICV_LEN, TAG_LEN_LONG, TAG_LEN_SHORT};
 use super::Supervisor;
 use crate::config::{Checked, Keyed, Protection, SciMode};
 use crate::link::echo::{Answer, Ask, Desk};
+use crate::link::loops::Guard;
 use crate::link::message::Message;
+use crate::link::pair::{HelloKeys, Pair};
 use crate::link::probe::{Probe, Prober, Target};
 use crate::run::lock;
 use crate::run::mailbox::Mailbox;
@@ -41,7 +43,11 @@ pub(super) fn overhead(checked: &Checked) -> usize {
 }
 
 /// The desk of echoes. None without MACsec.
-pub(super) fn desk(checked: &Checked, out: Option<&Arc<Mailbox<Message>>>) -> Option<Arc<Desk>> {
+pub(super) fn desk(
+    checked: &Checked,
+    mailboxes: &[Arc<Mailbox<Message>>],
+    keys: &Arc<HelloKeys>,
+) -> Option<Arc<Desk>> {
     let (Keyed::Macsec { macsec, own, .. } | Keyed::Agreed { macsec, own, .. }) = &checked.protection else {
         return None;
     };
@@ -50,7 +56,17 @@ pub(super) fn desk(checked: &Checked, out: Option<&Arc<Mailbox<Message>>>) -> Op
         SciMode::EndStation => own.address(),
         _ => EthernetAddress(checked.uplink.address),
     };
-    Some(Arc::new(Desk::new(*own, source, Arc::clone(out?))))
+    let (out, inward) = (mailboxes.first()?, mailboxes.last()?);
+    let mut desk = Desk::new(*own, source, Arc::clone(out));
+    if let (Some(settings), Keyed::Agreed { cak, .. }) = (checked.config.standby, &checked.protection) {
+        keys.follow(&cak.list());
+        let mailboxes = [out, inward].map(Arc::clone);
+        desk.pair = Some(Arc::new(Pair::new(*own, source, settings, Arc::clone(keys), mailboxes)));
+    }
+    if let Some(settings) = checked.config.loops {
+        desk.guard = Some((Arc::new(Guard::new(*own, source, settings)), Arc::clone(inward)));
+    }
+    Some(Arc::new(desk))
 }
 
 impl Supervisor<'_> {
