@@ -27,6 +27,7 @@ mod nostd;
 mod publish;
 mod reproduce;
 mod sbom;
+mod sensors;
 mod steps;
 mod test;
 mod timing;

@@ -1,6 +1,8 @@
 //! The steps of `cargo xtask test`, in their order.
 
-use crate::{backends, book, capi, demos, dependencies, firmware, house, labs, nostd, publish, timing};
+use crate::{
+    backends, book, capi, demos, dependencies, firmware, house, labs, nostd, publish, sensors, timing,
+};
 use Lane::{Alone, Computing, Waiting};
 use serde_json::Value;
 use std::fs;
@@ -66,6 +68,7 @@ pub(crate) fn steps() -> Vec<Step> {
     add("crates to publish", Computing, Box::new(publish::check));
     add("rustcrypto", Computing, Box::new(rustcrypto));
     add("firmware", Computing, Box::new(|| firmware::check(TESTS)));
+    add("sensors", Computing, Box::new(sensors::check));
     for demo in demos::ALL {
         add(&format!("demo {}", demo.name), Waiting, Box::new(move || demos::run(&demo, TESTS)));
     }

@@ -406,7 +406,10 @@ fn key_changes_lose_no_ping() {
         thread::sleep(Duration::from_millis(10));
     }
     let said = running.said();
-    println!("   {number} pings and echoes, {} keys, an echo took {longest:?} at most", said.status.fresh_keys);
+    println!(
+        "   {number} pings and echoes, {} keys, an echo took {longest:?} at most",
+        said.status.fresh_keys
+    );
     assert!(said.status.fresh_keys >= before + 2, "{:?}", said.status);
     assert_eq!((said.counters.keys_refused, said.counters.receive.in_pkts_not_valid), (0, 0));
 }
