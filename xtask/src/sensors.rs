@@ -1,6 +1,8 @@
 //! The example sensor of `firmware/sensor`: built for each chip, run where QEMU has the chip, and its
-//! packets compared with those of another implementation.
+//! packets compared with those of another implementation. And `firmware/io-device`: built, and the cost
+//! of its frames measured; the peer `io-device` runs it.
 
+use crate::interface::EMULATOR;
 use std::path::Path;
 use xtask::mote::{Build, IO_DEVICE};
 use xtask::report::StepResult;
@@ -40,6 +42,9 @@ const CONSOLE: [&str; 10] = [
     "enable=on,target=native,chardev=console",
 ];
 
+/// Costs that the program of the IO device prints: two suites, three lengths.
+const FRAMES: usize = 6;
+
 /// Builds all, and runs what QEMU has a machine for.
 pub(crate) fn check() -> StepResult {
     Ok(run()?)
@@ -52,13 +57,18 @@ pub(crate) fn run() -> Result<String, String> {
     build(CORTEX_M4, "embassy,nrf52840", &["bare", "embassy"]).run()?;
     let arm = build(CORTEX_M4, "embassy", &["bare", "embassy"]).run()?;
     let riscv = build(RISC_V, "", &["bare"]).run()?;
-    IO_DEVICE.run()?;
+    let device = IO_DEVICE.run()?;
     let known = known()?;
     let ccm: Vec<&str> = known.lines().filter(|line| line.starts_with("ccm ")).collect();
     compare(&said(&STM32F405, &arm.join("bare"))?, &known.lines().collect::<Vec<_>>())?;
     compare(&said(&STM32F405, &arm.join("embassy"))?, &ccm)?;
     compare(&said(&RV32, &riscv.join("bare"))?, &known.lines().collect::<Vec<_>>())?;
-    Ok("bare and Embassy on a Cortex-M4, bare on a RISC-V, executed; for the nRF52840 built".into())
+    let said =
+        program("qemu-system-arm").args(EMULATOR).arg("-kernel").arg(device.join("measure")).read(60)?;
+    let frames = judge_frames(&said)?;
+    Ok(format!(
+        "bare and Embassy on a Cortex-M4, bare on a RISC-V, executed; for the nRF52840 built; {frames}"
+    ))
 }
 
 /// The packets of another implementation.
@@ -86,9 +96,41 @@ fn compare(said: &str, known: &[&str]) -> Result<(), String> {
     Ok(())
 }
 
+/// Prints the costs of MACsec frames: suite, octets, then the instructions of protecting without and
+/// with a preparation, and those of validating. A prepared frame is cheaper, or it is an error.
+fn judge_frames(said: &str) -> Result<String, String> {
+    let (mut frames, mut least) = (0, f64::INFINITY);
+    for line in said.lines() {
+        let numbers: Vec<f64> = line.split(' ').skip(1).filter_map(|word| word.parse().ok()).collect();
+        let [_, plain, prepared, validated, expected] = numbers[..] else {
+            return Err(format!("no costs of a frame: {line}"));
+        };
+        println!("{line}");
+        least = f64::min(least, f64::min(plain / prepared, validated / expected));
+        frames += 1;
+    }
+    if frames < FRAMES || least <= 1.0 {
+        return Err(format!(
+            "{frames} costs of frames, at least {least:.2} times as much without preparation"
+        ));
+    }
+    Ok(format!("a frame costs at least {least:.1} times as much without preparation"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn costly_preparation_is_told() {
+        let line = "gcm-aes-128 64 48000 18000 47000 18000\n";
+        let note = judge_frames(&line.repeat(FRAMES)).expect("it is cheaper");
+        assert!(note.contains("2.6 times"), "{note}");
+        assert!(judge_frames(line).is_err(), "too few");
+        assert!(judge_frames("refused").is_err_and(|why| why.contains("refused")));
+        let late = format!("{}gcm-aes-128 64 48000 18000 17000 18000", line.repeat(FRAMES));
+        assert!(judge_frames(&late).is_err(), "a preparation costs more than it saves");
+    }
 
     #[test]
     fn other_packets_are_told() {
