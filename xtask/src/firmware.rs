@@ -1,11 +1,12 @@
 //! `cargo xtask firmware`: builds the programs of the motes and measures them.
 
-use crate::{interface, nostd, traces};
+use crate::{interface, sensors, traces};
 use serde_json::Value;
 use std::path::PathBuf;
+use xtask::mote::Build;
 use xtask::report::StepResult;
 use xtask::setup::{self, Purpose};
-use xtask::shell::{Run, antedate, antedate_of, build_antedate, cache, program, root};
+use xtask::shell::{Run, antedate, antedate_of, build_antedate, cache, program};
 
 /// The builds: package, target, profile, features, programs. The workspace's `Cargo.toml` has the
 /// profiles.
@@ -143,6 +144,7 @@ pub(crate) fn main() -> Result<bool, String> {
     }
     println!("{}", interface()?);
     println!("{}", traces()?);
+    println!("the sensor: {}", sensors::run()?);
     Ok(met)
 }
 
@@ -216,17 +218,8 @@ fn judge(experiment: &str, met: bool, result: &Value) -> Result<String, String> 
 
 /// Builds all programs of both CPUs with Debian's compiler, `core` included.
 pub(crate) fn build() -> Result<(), String> {
-    let target = cache("firmware")?;
     for (package, triple, profile, features, programs) in BUILDS {
-        let mut command = nostd::debian_cargo()?;
-        // The workspace's `.cargo/config.toml` configures compiler and linker of its targets.
-        command.current_dir(root().join("firmware")).env("CARGO_TARGET_DIR", &target).env_remove("RUSTFLAGS");
-        command.args(["build", "--locked", "--profile", profile, "--package", package, "--target", triple]);
-        command.args(["--features", features]);
-        programs.iter().for_each(|program| {
-            command.args(["--bin", program]);
-        });
-        command.echoed(600)?;
+        Build { package, triple, profile, features, programs }.run()?;
     }
     archive()
 }

@@ -3,10 +3,12 @@
 //! [`shell`] runs programs with a time bound, [`report`] times steps and prints their table,
 //! [`sandbox`] gives a private network, [`setup`] installs Debian packages, [`cross`] compiles for
 //! other CPUs, [`package`] packs the program, [`peers`] lists the peers of `cargo xtask test`,
-//! [`commands`] finds the commands of the documents.
+//! [`mote`] builds for CPUs without an operating system, [`commands`] finds the commands of the
+//! documents.
 
 pub mod commands;
 pub mod cross;
+pub mod mote;
 pub mod package;
 pub mod peers;
 pub mod report;

@@ -28,6 +28,7 @@ mod papers;
 mod publish;
 mod reproduce;
 mod sbom;
+mod sensors;
 mod steps;
 mod test;
 mod timing;

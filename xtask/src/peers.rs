@@ -7,7 +7,7 @@ use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 
 /// The peers that `cargo xtask test` runs, quick ones first.
-pub const TESTED: [&str; 19] = [
+pub const TESTED: [&str; 20] = [
     "scapy",
     "scapy-wpan",
     "ppmp",
@@ -27,6 +27,7 @@ pub const TESTED: [&str; 19] = [
     "kernel-wpan",
     "release-clock",
     "wpa-supplicant",
+    "io-device",
 ];
 
 /// The command of `xtask-peers` that runs one peer and writes its outcome to a file.

@@ -5,7 +5,7 @@ use xtask::report::StepResult;
 use xtask::shell::{Run, cache, cargo};
 
 /// In the order of their dependencies.
-const CRATES: [&str; 3] = ["antedate-aead", "antedate-wire", "antedate-channel"];
+const CRATES: [&str; 4] = ["antedate-aead", "antedate-wire", "antedate-channel", "antedate-smoltcp"];
 /// Files that each package has.
 const FILES: [&str; 4] = ["Cargo.toml", "README.md", "LICENSE-APACHE", "LICENSE-MIT"];
 

@@ -1,7 +1,7 @@
 //! The steps of `cargo xtask test`, in their order.
 
 use crate::{
-    backends, book, capi, demos, dependencies, firmware, house, labs, nostd, papers, publish, timing,
+    backends, book, capi, demos, dependencies, firmware, house, labs, nostd, papers, publish, sensors, timing,
 };
 use Lane::{Alone, Computing, Waiting};
 use serde_json::Value;
@@ -69,6 +69,7 @@ pub(crate) fn steps() -> Vec<Step> {
     add("rustcrypto", Computing, Box::new(rustcrypto));
     add("firmware", Computing, Box::new(|| firmware::check(TESTS)));
     add("report", Computing, Box::new(|| papers::check(TESTS)));
+    add("sensors", Computing, Box::new(sensors::check));
     for demo in demos::ALL {
         add(&format!("demo {}", demo.name), Waiting, Box::new(move || demos::run(&demo, TESTS)));
     }

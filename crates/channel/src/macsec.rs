@@ -19,6 +19,7 @@
 //! - Within the replay window a number is accepted once ([`crate::replay`]).
 
 mod counters;
+mod express;
 mod flows;
 mod history;
 mod packet_number;
@@ -36,6 +37,7 @@ mod tests;
 
 pub use antedate_wire::macsec::{An, Sci, SecTagError};
 pub use counters::{ReceiveCounters, TransmitCounters};
+pub use express::{express_sci, express_ssci};
 pub use flows::{FLOW_BLOCKS, FLOWS, FlowShape};
 pub use pool::{PREPARED_LEN, Retired, SLOTS};
 pub use receive::{

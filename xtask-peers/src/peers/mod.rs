@@ -17,6 +17,7 @@ mod dot15d4;
 mod dtls;
 mod eap_tls;
 mod goose;
+mod io_device;
 mod iperf3;
 mod kernel_macsec;
 pub(crate) use kernel_macsec::kernel_counter;
@@ -52,7 +53,7 @@ pub(crate) struct Peer {
 }
 
 /// All peers, quick ones first.
-pub(crate) const PEERS: [Peer; 23] = [
+pub(crate) const PEERS: [Peer; 24] = [
     Peer {
         name: "scapy",
         about: "scapy's MACsecSA opens our frames, and we open its",
@@ -206,6 +207,13 @@ pub(crate) const PEERS: [Peer; 23] = [
         limit: 480,
         prepare: wpa_supplicant::prepare,
         run: wpa_supplicant::run,
+    },
+    Peer {
+        name: "io-device",
+        about: "a bare IO device on an emulated Cortex-M3, by MACsec to our gateway and to wpa_supplicant",
+        limit: 480,
+        prepare: io_device::prepare,
+        run: io_device::run,
     },
     Peer {
         name: "mqtt-backlog",

@@ -21,11 +21,11 @@ use xtask::shell::{Run, program, until};
 
 const HOST: &str = "10.9.0.2";
 const OTHER: &str = "10.9.0.3";
-const PEER: &str = "10.9.0.1";
-const PEER_MAC: u8 = 0x0f;
+pub(super) const PEER: &str = "10.9.0.1";
+pub(super) const PEER_MAC: u8 = 0x0f;
 /// Sixteen octets, and sixteen more for the longer key.
-const CAK: [&str; 2] = ["000102030405060708090a0b0c0d0e0f", "101112131415161718191a1b1c1d1e1f"];
-const CKN: &str = "6162636465666768696a6b6c6d6e6f707172737475767778797a303132333435";
+pub(super) const CAK: [&str; 2] = ["000102030405060708090a0b0c0d0e0f", "101112131415161718191a1b1c1d1e1f"];
+pub(super) const CKN: &str = "6162636465666768696a6b6c6d6e6f707172737475767778797a303132333435";
 /// Pings of the flood: some twelve seconds, so that the shortest timer expires once.
 const PINGS: u32 = 2400;
 
@@ -180,7 +180,7 @@ impl Case {
 }
 
 /// Starts wpa_supplicant with this CAK, and waits for its interface.
-fn start(guest: &mut Guest, cak: &str, ckn: &str, priority: u8) -> Result<(), String> {
+pub(super) fn start(guest: &mut Guest, cak: &str, ckn: &str, priority: u8) -> Result<(), String> {
     let config = format!(
         "eapol_version=3\\nap_scan=0\\nnetwork={{\\nkey_mgmt=NONE\\neapol_flags=0\\nmacsec_policy=1\\nmacsec_integ_only=0\\n\
          macsec_replay_protect=1\\nmacsec_replay_window=0\\nmacsec_port=1\\nmka_cak={cak}\\nmka_ckn={ckn}\\nmka_priority={priority}\\n}}\\n",
@@ -197,7 +197,7 @@ fn start(guest: &mut Guest, cak: &str, ckn: &str, priority: u8) -> Result<(), St
 }
 
 /// Stops it, and removes its interface.
-fn stop(guest: &mut Guest) -> Result<(), String> {
+pub(super) fn stop(guest: &mut Guest) -> Result<(), String> {
     guest.run("kill $(cat /tmp/wpa.pid); sleep 1; ip link del macsec0 2>/dev/null; true").map(drop)
 }
 
@@ -220,7 +220,7 @@ fn ping(space: &str, count: u32, interval: &str) -> Result<(), String> {
 }
 
 /// Sent pings without an answer, from ping's last lines.
-fn losses(output: &str) -> Result<u32, String> {
+pub(super) fn losses(output: &str) -> Result<u32, String> {
     let line = output.lines().find(|line| line.contains("packets transmitted"));
     let mut numbers =
         line.into_iter().flat_map(|l| l.split_whitespace()).filter_map(|word| word.parse::<u32>().ok());

@@ -5,9 +5,9 @@ mod modules;
 
 pub(crate) use install::check;
 
-use crate::nostd;
 use std::fs;
 use std::path::{Path, PathBuf};
+use xtask::mote::debian_cargo;
 use xtask::setup::targets::{fetch_core, has_core};
 use xtask::shell::{RELEASE, Run, cache, cargo, root};
 
@@ -176,7 +176,7 @@ fn compile(
     let profile = arguments.profile.unwrap_or(if arguments.is_bare() { "mote" } else { RELEASE });
     let triple = arguments.target.as_deref();
     let own = triple.is_none_or(|triple| has_core(triple) || fetch_core(triple));
-    let mut command = if own { cargo() } else { nostd::debian_cargo()? };
+    let mut command = if own { cargo() } else { debian_cargo()? };
     if !own {
         command.args(["-Zbuild-std=core", "-Zbuild-std-features=compiler-builtins-mem"]);
     }

@@ -256,6 +256,12 @@ const NEEDS: &[Need] = &[
         sign: Program("qemu-system-arm"),
         package: "qemu-system-arm",
         why: "an emulated Cortex-M3",
+        purposes: &[Test, Firmware, Peers],
+    },
+    Need {
+        sign: Program("qemu-system-riscv32"),
+        package: "qemu-system-misc",
+        why: "an emulated RISC-V of 32 bits",
         purposes: &[Test, Firmware],
     },
     Need {

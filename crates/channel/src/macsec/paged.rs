@@ -5,9 +5,10 @@ use core::ops::{Deref, DerefMut};
 
 /// Aligned to a memory page, so that a packet's part of the pool and its key share one page. When a
 /// hypervisor returns the CPU, the TLB is empty and the next frame waits some ten nanoseconds for
-/// each page it touches.
+/// each page it touches. A CPU without an operating system has no pages, and no memory for gaps.
 #[derive(Debug)]
-#[repr(C, align(4096))]
+#[cfg_attr(target_os = "none", repr(C, align(8)))]
+#[cfg_attr(not(target_os = "none"), repr(C, align(4096)))]
 pub(super) struct Paged<T>(T);
 
 impl<T> Paged<T> {

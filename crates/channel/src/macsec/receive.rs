@@ -29,8 +29,8 @@ pub use config::{Discard, PeerError, ReceiveConfig, ReceiveInstallError, Receive
 
 const ETHERTYPE_MACSEC: [u8; 2] = [0x88, 0xe5];
 /// The most keys remembered after removal. 63 members with two channels each may leave and return
-/// while a key and its predecessor are in use.
-const REMEMBERED: usize = 256;
+/// while a key and its predecessor are in use; 8 others without an operating system.
+const REMEMBERED: usize = if cfg!(target_os = "none") { 32 } else { 256 };
 
 /// Hot fields come first, in one cache line together with the window.
 #[repr(C, align(64))]
