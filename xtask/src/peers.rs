@@ -7,7 +7,7 @@ use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 
 /// The peers that `cargo xtask test` runs, quick ones first.
-pub const TESTED: [&str; 19] = [
+pub const TESTED: [&str; 20] = [
     "scapy",
     "scapy-wpan",
     "ppmp",
@@ -17,6 +17,7 @@ pub const TESTED: [&str; 19] = [
     "iperf3",
     "mqtt",
     "prometheus",
+    "page",
     "tshark",
     "profinet",
     "linuxptp",

@@ -26,7 +26,9 @@ mod key_rotation;
 mod l2tp;
 mod linuxptp;
 mod mqtt;
+mod npm;
 mod package;
+mod page;
 mod ppmp;
 mod profinet;
 mod prometheus;
@@ -52,7 +54,7 @@ pub(crate) struct Peer {
 }
 
 /// All peers, quick ones first.
-pub(crate) const PEERS: [Peer; 23] = [
+pub(crate) const PEERS: [Peer; 24] = [
     Peer {
         name: "scapy",
         about: "scapy's MACsecSA opens our frames, and we open its",
@@ -115,6 +117,13 @@ pub(crate) const PEERS: [Peer; 23] = [
         limit: 180,
         prepare: prometheus::prepare,
         run: prometheus::run,
+    },
+    Peer {
+        name: "page",
+        about: "Chromium looks at a gateway's page through a fault, and 500 hostile clients are at it",
+        limit: 240,
+        prepare: page::prepare,
+        run: page::run,
     },
     Peer {
         name: "tshark",

@@ -24,6 +24,12 @@ pub struct Status {
     /// The conditions that last and need the operator.
     #[serde(default)]
     pub warnings: Vec<Warning>,
+    /// The last begins and ends of conditions, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub events: Vec<Event>,
+    /// The policy, which [`Forwarding::rules`] counts.
+    #[serde(default)]
+    pub policy: Policy,
     /// The port to the machines.
     pub field: Port,
     /// The port to the untrusted network.
@@ -65,6 +71,30 @@ pub struct Warning {
     pub count: u64,
     /// Whether it may last in a healthy network.
     pub notice: bool,
+}
+
+/// The begin or the end of a condition.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Event {
+    /// `begin` or `end`.
+    pub event: String,
+    /// The condition's name.
+    pub name: String,
+    /// Its subject, such as a peer, or empty.
+    pub about: String,
+    /// The sentence of the log.
+    pub what: String,
+    /// Seconds since then.
+    pub age_seconds: f64,
+}
+
+/// The policy in words.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Policy {
+    /// The kinds of traffic that pass.
+    pub allow: Vec<String>,
+    /// The rules, in the order of the file: decision, direction and conditions.
+    pub rules: Vec<String>,
 }
 
 /// Link loss forwarding.
