@@ -234,7 +234,7 @@ impl<'a> Supervisor<'a> {
                 lock(&place).granted = setup::place(cpu, priority);
                 worker.run()
             };
-            threads.push(thread::Builder::new().name(direction.into()).spawn(start).map_err(unmade)?);
+            threads.push(setup::forwarding(direction).spawn(start).map_err(unmade)?);
         }
         let about = About::new(checked);
         let watch = Arc::new(Watch::default());

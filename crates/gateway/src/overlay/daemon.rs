@@ -223,7 +223,7 @@ impl<'a> Supervisor<'a> {
             lock(&granted).granted = setup::place(cpu, priority);
             worker.run();
         };
-        let thread = thread::Builder::new().name("both".into()).spawn(begin).map_err(unmade)?;
+        let thread = setup::forwarding("both").spawn(begin).map_err(unmade)?;
         let up = |port: &Interface| (interface::link_up(&port.name) == Some(true), 0);
         let overlay = Arc::new(overlay.clone());
         let answers = Arc::new(Answers {

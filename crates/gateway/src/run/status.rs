@@ -215,6 +215,9 @@ pub struct Flow {
     pub destination: String,
     /// Frames since it got its place.
     pub frames: u64,
+    /// Seconds from the beginning of this count to the last frame: the sum of the intervals.
+    #[serde(default)]
+    pub span_seconds: f64,
     /// The learnt cycle in microseconds.
     pub cycle_us: f64,
     /// Mean deviation of the intervals from it, in microseconds.

@@ -103,8 +103,8 @@ impl<'a> Request<'a> {
     }
 
     /// Whether the client asked for this machine by an address, as `localhost`, or by one of these
-    /// names. A page elsewhere whose name was changed to this machine's address (DNS rebinding) asks
-    /// by its own name.
+    /// names. A page of another site whose name was changed to this machine's address (DNS
+    /// rebinding) asks by its own name.
     #[must_use]
     pub fn is_for(&self, names: &[String]) -> bool {
         let Some(host) = self.host else { return true };

@@ -22,7 +22,8 @@ export function short(value) {
     value /= 1000;
     at += 1;
   }
-  return `${value >= 100 || Number.isInteger(value) ? Math.round(value) : value.toFixed(1)}${units[at]}`;
+  const digits = { maximumFractionDigits: value >= 100 ? 0 : 1 };
+  return `${value.toLocaleString(document.documentElement.lang, digits)}${units[at]}`;
 }
 
 // The smallest of 1, 2, 5, 10, 20, ... that is not below the value.
@@ -69,8 +70,8 @@ export function histogram(svg, { intervals, cycle, limit, micro, cycleName, limi
   const y = (count) => bottom - (Math.log1p(count) / Math.log1p(most)) * (bottom - top);
   const parts = [make("path", { class: "axis", d: `M${left} ${top}V${bottom}H${right}` })];
   for (const { below_us, count } of intervals) {
-    // Four buckets in an octave.
-    const octave = 2 ** Math.floor(Math.log2(below_us * 0.999));
+    // Four buckets in an octave of nanoseconds.
+    const octave = 2 ** Math.floor(Math.log2(below_us * 1000 - 1)) / 1000;
     const from = x(Math.max(below_us - octave / 4, low));
     const bar = make("rect", { class: "bar", x: from, y: y(count), width: Math.max(x(below_us) - from - 1, 1), height: bottom - y(count) });
     bar.append(make("title", {}, `< ${micro(below_us)}: ${count}`));
@@ -108,8 +109,8 @@ function box([x, y, width, height], head, lines, bad) {
 // The plan: machines, this gateway, the network, other gateways, and what is behind them.
 export function plan(svg, { machines, gateway, network, peers, links, text }) {
   const shown = peers.slice(0, 6);
-  const each = 74;
-  const height = Math.max(230, shown.length * (each + 10) + 20);
+  const each = 92;
+  const height = Math.max(200, shown.length * (each + 10) + 20);
   const middle = height / 2;
   svg.setAttribute("viewBox", `0 0 1000 ${height}`);
   const wire = (from, to, good, label) => [

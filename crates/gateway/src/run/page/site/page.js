@@ -64,6 +64,12 @@ at("theme").addEventListener("click", () => {
   useTheme(next);
 });
 
+// The form of dates: the browser's, if it is of the chosen language.
+function locale() {
+  const { lang } = document.documentElement;
+  return navigator.language.startsWith(lang) ? navigator.language : lang;
+}
+
 // ---- tables, which keep their elements: focus and reading position stay ----
 
 // Cells are texts, or objects with text, kind (class) and press (a button).
@@ -211,7 +217,7 @@ function peersOf() {
 
 function protection() {
   if (status.macsec) {
-    return status.macsec.encoding_sa === null ? [t("noKey"), "bad"] : [t("protectedBy", `MACsec ${status.macsec.suite}`), "good"];
+    return status.macsec.encoding_sa === null ? [t("noKey"), "bad"] : [t("protectedBy", "MACsec"), "good"];
   }
   return status.protection === "wireguard" ? [t("protectedBy", "WireGuard"), "good"] : [t("unprotected"), "bad"];
 }
@@ -231,6 +237,7 @@ function drawPlan() {
     [`${t("field")}: ${status.field.interface}`],
     [`${t("uplink")}: ${status.uplink.interface}`],
     [words, kind],
+    ...(status.macsec ? [[status.macsec.suite]] : []),
     [`${t("passed")} ${t("out")}: ${number(status.out.forwarded_frames)}`],
     [`${t("passed")} ${t("in")}: ${number(status.in.forwarded_frames)}`],
   ];
@@ -437,7 +444,7 @@ function showEvents() {
     const time = new Date(Date.now() - event.age_seconds * 1000);
     // The same event has the same key, though its age is rounded.
     const key = `${Math.round(time.getTime() / 3000)} ${event.event} ${keyOf(event)}`;
-    return [key, [time.toLocaleString(document.documentElement.lang), t(event.event), { text: sentence(event), kind: "text" }]];
+    return [key, [time.toLocaleString(locale()), t(event.event), { text: sentence(event), kind: "text" }]];
   });
   table("events", [["time"], ["event"], ["what"]], rows);
 }
