@@ -53,10 +53,11 @@ pub(crate) fn run() -> StepResult {
 
 /// Has the script do a part while two stations exchange frames. Returns its verdict.
 fn watched(part: &str, cycle_us: u32, gateway: &Gateway, dir: &Path) -> Result<String, String> {
+    let log = |role: &str| dir.join(format!("{role}.log"));
     let station = |space, role: &str| {
-        let options = json!({ "role": role, "cycle_us": cycle_us, "patience_seconds": 30.0 });
+        let options = json!({ "role": role, "cycle_us": cycle_us, "patience_seconds": 30.0, "live_ms": 100 });
         let mut command = net::inside(space, antedate());
-        command.arg("lab-station").arg(options.to_string()).background(&dir.join(format!("{role}.log")))
+        command.arg("lab-station").arg(options.to_string()).background(&log(role))
     };
     let (device, plc) = (station("dev", "device")?, station("plc", "plc")?);
     let link = |state: &str| json!(["ip", "-n", "gwb", "link", "set", "field", state]);
@@ -64,6 +65,7 @@ fn watched(part: &str, cycle_us: u32, gateway: &Gateway, dir: &Path) -> Result<S
     let given = json!({
         "part": part, "chromium": CHROMIUM, "url": format!("http://{LISTEN}/"), "status": status,
         "fault": link("down"), "repair": link("up"), "out": dir, "seconds": 3, "rounds": 3,
+        "stations": (["device", "plc"].map(&log)),
     });
     let script = cache("peers/page")?.join("page.js");
     let said = net::inside("gwa", "node").arg(script).arg(given.to_string()).read(100)?;

@@ -34,7 +34,7 @@ function round(value) {
 
 // Curves over the last `span` seconds. `series`: each a name, a class and points [age, value].
 export function curves(svg, series, { span, most, ago, now, text }) {
-  const [left, right, top, bottom] = [44, 350, 10, 108];
+  const [left, right, top, bottom] = [44, 338, 10, 108];
   const all = series.flatMap(({ points }) => points.map(([, value]) => value));
   const high = most ?? round(Math.max(1, ...all));
   const x = (age) => right - (Math.min(age, span) / span) * (right - left);
@@ -86,8 +86,10 @@ export function histogram(svg, { intervals, cycle, limit, micro, cycleName, limi
   for (const [value, name, kind, anchor] of [[cycle, cycleName, "mark", "end"], [limit, limitName, "mark limit", "start"]]) {
     const at = x(value);
     parts.push(make("path", { class: kind, d: `M${at} ${top - 8}V${bottom}` }));
-    const beside = anchor === "end" ? at - 5 : at + 5;
-    parts.push(make("text", { class: kind === "mark" ? "" : "limit", x: beside, y: top - 10, "text-anchor": anchor }, `${name} ${micro(value)}`));
+    // A name that would leave the drawing stands before its line.
+    const side = at > right - 150 ? "end" : anchor;
+    const beside = side === "end" ? at - 5 : at + 5;
+    parts.push(make("text", { class: kind === "mark" ? "" : "limit", x: beside, y: top - 10, "text-anchor": side }, `${name} ${micro(value)}`));
   }
   svg.setAttribute("aria-label", text);
   svg.replaceChildren(...parts);

@@ -461,7 +461,8 @@ function show() {
     return;
   }
   at("ports").textContent = ports();
-  at("about").textContent = `${status.config}, ${status.antedate}, ${t("uptime", duration(status.uptime_seconds))}${status.forwarding ? "" : `. ${t("forwardingFault")}`}`;
+  at("about").title = `${t("config")}: ${status.config}`;
+  at("about").textContent = `${status.config.split("/").pop()}, ${status.antedate}, ${t("uptime", duration(status.uptime_seconds))}${status.forwarding ? "" : `. ${t("forwardingFault")}`}`;
   drawPlan();
   showFlows();
   table("keys", [["item"], ["value"]], keyRows());
