@@ -10,6 +10,7 @@ use antedate_gateway::frames::gate::narrowest::{Kind, Narrowest};
 use antedate_gateway::frames::gate::{Gate, Way};
 use antedate_gateway::frames::joiner::{Joined, Joiner};
 use antedate_gateway::frames::offload;
+use antedate_gateway::run::http::request::Request;
 use antedate_gateway::sys::packet::{Offload, Received};
 use antedate_wire::checksum::Sum;
 
@@ -27,6 +28,26 @@ pub fn key_file(data: &[u8]) {
     if let Ok(keys) = KeyFile::parse(Path::new("keys.toml"), text) {
         let again = KeyFile::parse(Path::new("keys.toml"), &keys.to_text()).expect("its own text is legal");
         assert_eq!((keys.suite, keys.members), (again.suite, again.members));
+    }
+}
+
+/// A request for a page: it is of a known form, and a name that is not this machine's is no address.
+pub fn http_request(data: &[u8]) {
+    let Ok(request) = Request::parse(data) else { return };
+    assert!(
+        request.path.starts_with('/') && request.path.is_ascii() && !request.path.contains(['?', ' ', '\r'])
+    );
+    for text in [request.host.unwrap_or_default(), request.accept, request.authorization, request.fetched_by]
+    {
+        assert!(!text.contains(['\r', '\n', '\0']));
+    }
+    if request.is_for(&[]) {
+        let host = request.host.unwrap_or("localhost").to_ascii_lowercase();
+        assert!(
+            host.starts_with("localhost")
+                || host.starts_with('[')
+                || host.starts_with(|c: char| c.is_ascii_digit())
+        );
     }
 }
 

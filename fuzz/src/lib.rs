@@ -52,6 +52,7 @@ pub const TARGETS: &[(&str, Body)] = &[
     ("fragments", channel::fragments),
     ("gate", gateway::gate),
     ("goose", wire::goose),
+    ("http_request", gateway::http_request),
     ("ip", wire::ip),
     ("joiner", gateway::joiner),
     ("key_file", gateway::key_file),

@@ -173,6 +173,11 @@ impl Gateway {
         Self::launch(&space, &options)
     }
 
+    /// Its control socket.
+    pub(crate) fn socket(&self) -> &std::path::Path {
+        &self.socket
+    }
+
     pub(crate) fn pid(&self) -> u32 {
         // `ip netns exec` and `taskset` replace themselves, so the child is the daemon.
         self.process.pid()

@@ -17,6 +17,7 @@ pub const TESTED: [&str; 20] = [
     "iperf3",
     "mqtt",
     "prometheus",
+    "page",
     "tshark",
     "profinet",
     "linuxptp",

@@ -16,6 +16,7 @@
 //! - `counters`: refusals and per-peer counters,
 //! - `settings` and `outcome`: inputs from and results for the caller,
 //! - `ready`: peers that come and go,
+//! - `overheard`: recorded sessions, for a holder of their logged keys,
 //! - `peer`: sessions, handshakes and timers of one peer,
 //! - this file: dispatch of datagrams.
 
@@ -24,6 +25,7 @@ mod counters;
 mod handshake;
 mod noise;
 mod outcome;
+mod overheard;
 mod peer;
 mod ready;
 mod session;
@@ -47,6 +49,7 @@ pub use counters::{Dropped, PeerCounters, Refusals};
 use noise::Identity;
 pub use noise::Timestamp;
 pub use outcome::{Finished, KeyLogEntry, Outgoing, Received, SendError};
+pub use overheard::Overheard;
 use peer::{Origin, Peer, SECOND};
 pub use ready::{GonePeer, ReadyPeer};
 use session::{OpenError, Session};

@@ -1,6 +1,7 @@
 //! `antedate demo`.
 
 use std::io::IsTerminal;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use antedate_lab::demo::scenario::Scenario;
@@ -66,6 +67,9 @@ pub(crate) struct Demo {
     /// With --ports: no gateway has used these keys, so their packet numbers begin at 1
     #[arg(long, requires = "ports")]
     first: bool,
+    /// Shows the pages of the gateways on this address of loopback and the next port, as [page] does
+    #[arg(long, value_name = "ADDRESS", num_args = 0..=1, default_missing_value = "127.0.0.1:9465")]
+    page: Option<SocketAddr>,
     /// Writes the verdict as JSON to FILE, or to standard output without one
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
     json: Option<PathBuf>,
@@ -95,6 +99,7 @@ impl Demo {
             ports: self.ports,
             first: self.first,
             live: std::io::stdout().is_terminal() && !json_only,
+            page: self.page,
         };
         if self.topology == Topology::Redundant {
             let outcome = redundant::run(&options, self.rounds.into()).map_err(failure)?;
@@ -156,7 +161,8 @@ pub(crate) fn faults_help() -> String {
     help.push_str("  kill             kill-a and kill-b\n\n");
     help.push_str("Exit status: 0 the verdict is good, 1 it is not, 2 there is none.\n\n");
     help.push_str(
-        "Examples:\n  antedate demo\n  antedate demo --secure overlay --faults all --json demo.json\n  antedate demo --topology redundant --cycle-us 1000 --rounds 5",
+        "Examples:\n  antedate demo\n  antedate demo --secure overlay --faults all --json demo.json\n  \
+         antedate demo --topology redundant --cycle-us 1000 --rounds 5\n  antedate demo --seconds 600 --page",
     );
     help
 }

@@ -7,7 +7,8 @@ use antedate_aead::{Aes128Gcm, Key};
 use antedate_hardening::confine::Needs;
 use antedate_lab::sys::packet::{Options, PacketSocket};
 use clap::Subcommand;
-use keeping::{Secret, State};
+pub(crate) use keeping::Secret;
+use keeping::State;
 
 use crate::failure::{Done, Failure};
 use crate::hardened;
@@ -69,7 +70,7 @@ impl Verb {
 
 const ETHERTYPE: u16 = 0x88b8;
 
-fn key(secret: &Secret) -> Result<Key<Aes128Gcm>, Failure> {
+pub(crate) fn key(secret: &Secret) -> Result<Key<Aes128Gcm>, Failure> {
     Key::new(secret.as_bytes())
         .map_err(|error| Failure::usage(format!("goose: {error}"), "this is a fault of the program"))
 }

@@ -115,13 +115,24 @@ pub fn keep_none() {
     }
 }
 
+/// Octets of the stack of a thread that starts others. The C library keeps it, locked as all memory
+/// is, for the next thread with no more.
+const STACK: usize = 512 << 10;
+
 /// Does something on a thread without capabilities, so that the threads it starts have none.
+///
+/// # Panics
+/// When no thread can be started.
 pub fn without_capabilities<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     let work = || {
         keep_none();
         work()
     };
-    match thread::scope(|scope| scope.spawn(work).join()) {
+    let done = thread::scope(|scope| {
+        let started = thread::Builder::new().stack_size(STACK).spawn_scoped(scope, work);
+        started.unwrap_or_else(|error| panic!("no thread can be started: {error}")).join()
+    });
+    match done {
         Ok(done) => done,
         Err(panic) => std::panic::resume_unwind(panic),
     }

@@ -27,7 +27,9 @@ mod key_rotation;
 mod l2tp;
 mod linuxptp;
 mod mqtt;
+mod npm;
 mod package;
+mod page;
 mod ppmp;
 mod profinet;
 mod prometheus;
@@ -116,6 +118,13 @@ pub(crate) const PEERS: [Peer; 24] = [
         limit: 180,
         prepare: prometheus::prepare,
         run: prometheus::run,
+    },
+    Peer {
+        name: "page",
+        about: "Chromium looks at a gateway's page through a fault, and 500 hostile clients are at it",
+        limit: 240,
+        prepare: page::prepare,
+        run: page::run,
     },
     Peer {
         name: "tshark",

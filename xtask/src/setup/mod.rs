@@ -201,7 +201,13 @@ const NEEDS: &[Need] = &[
     Need {
         sign: Program("node"),
         package: "nodejs",
-        why: "runs another MQTT broker, aedes",
+        why: "runs another MQTT broker, aedes, and drives a browser",
+        purposes: &[Test, Peers],
+    },
+    Need {
+        sign: File("/usr/bin/chromium-headless-shell"),
+        package: "chromium-headless-shell",
+        why: "a browser that looks at the gateway's page",
         purposes: &[Test, Peers],
     },
     Need {

@@ -180,6 +180,28 @@ impl Begun {
         Ok((Self { state, ephemeral: Secret::copy(ephemeral), index }, message))
     }
 
+    /// The state behind a recorded initiation of this side, whose ephemeral key is known.
+    pub(super) fn again(
+        identity: &Identity,
+        responder: &[u8; 32],
+        shared: &Secret,
+        ephemeral: &StaticSecret,
+        initiation: &Initiation,
+    ) -> Result<Self, ForgedError> {
+        let mut state = Symmetric::new(responder);
+        state.mix_key(&initiation.ephemeral);
+        state.mix_hash(&initiation.ephemeral);
+        let key = state.mix_key_and_take(&agree(ephemeral, responder)?[..]);
+        let mut public = [0; 32];
+        state.open(&key, &initiation.static_key, &mut public)?;
+        if public != identity.public {
+            return Err(ForgedError);
+        }
+        let key = state.mix_key_and_take(&shared[..]);
+        state.open(&key, &initiation.timestamp, &mut [0; 12])?;
+        Ok(Self { state, ephemeral: Secret::from(ephemeral.to_bytes()), index: initiation.sender })
+    }
+
     /// Sections 5.4.3 and 5.4.5: derives the keys for sending and receiving from the peer's
     /// response. A forged response leaves the handshake unchanged.
     pub(super) fn finish(
@@ -260,6 +282,24 @@ impl Proven {
         let [receive, send] = state.split();
         let response = Response { sender: index, receiver: initiation.sender, ephemeral: public, empty };
         Ok((response, [send, receive]))
+    }
+
+    /// The keys of the initiator for sending, and for receiving, of a recorded response of this
+    /// side, whose ephemeral key is known.
+    pub(super) fn keys(
+        self,
+        preshared: &Secret,
+        ephemeral: &StaticSecret,
+        response: &Response,
+    ) -> Result<[Secret; 2], ForgedError> {
+        let Self { mut state, initiation, initiator } = self;
+        state.mix_key(&response.ephemeral);
+        state.mix_hash(&response.ephemeral);
+        state.mix_key(&agree(ephemeral, &initiation.ephemeral)?[..]);
+        state.mix_key(&agree(ephemeral, &initiator)?[..]);
+        let key = state.mix_preshared(preshared);
+        state.open(&key, &response.empty, &mut [])?;
+        Ok(state.split())
     }
 
     /// The initiator's index.

@@ -25,7 +25,7 @@ pub(super) const REKEY_AFTER_MESSAGES: u64 = 1 << 60;
 const REJECT_AFTER_MESSAGES: u64 = u64::MAX - (1 << 13);
 
 /// The nonce of a counter: four zeros and the counter, little-endian.
-fn nonce(counter: u64) -> [u8; 12] {
+pub(super) fn nonce(counter: u64) -> [u8; 12] {
     let mut nonce = [0; 12];
     nonce[4..].copy_from_slice(&counter.to_le_bytes());
     nonce

@@ -26,11 +26,11 @@ const REMEDY: &str = "make one: (umask 077; openssl rand -hex 16 > FILE)";
 const AHEAD: u64 = 1 << 16;
 
 /// The key of a file.
-pub(super) struct Secret(Zeroizing<Vec<u8>>);
+pub(crate) struct Secret(Zeroizing<Vec<u8>>);
 
 impl Secret {
     /// Reads a file that only its owner may read.
-    pub(super) fn load(file: &Path) -> Result<Self, Fault> {
+    pub(crate) fn load(file: &Path) -> Result<Self, Fault> {
         if !file.exists() {
             return Err(Fault::of_file(file, "there is no such key file", REMEDY));
         }

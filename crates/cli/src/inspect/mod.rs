@@ -2,9 +2,11 @@
 //! nonces used twice.
 
 mod audit;
+mod goose;
 mod radio;
 mod radio_keys;
 mod reader;
+mod tunnel;
 mod why;
 
 use std::fs;
@@ -38,6 +40,8 @@ Examples:
   antedate inspect plant.pcap --keys keys.toml --quiet
   antedate inspect plant.pcap.gz --keys keys.toml --why
   antedate inspect radio.pcapng --radio-keys radio.toml
+  antedate inspect site.pcap --wireguard-keys keys.log --write plain.pcap
+  antedate inspect bay.pcap --goose-key key
   antedate inspect plant.pcap --json > frames.jsonl")]
 pub(crate) struct Inspect {
     /// The capture of Ethernet or IEEE 802.15.4 frames (pcap or pcapng, plain or packed by gzip).
@@ -53,6 +57,15 @@ pub(crate) struct Inspect {
     /// Keys and devices of IEEE 802.15.4.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["keys", "cak", "why", "write"])]
     radio_keys: Option<PathBuf>,
+    /// Keys of WireGuard sessions: the log of `antedate gateway run --keylog`, in Wireshark's format.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["keys", "cak", "why", "radio_keys"])]
+    wireguard_keys: Option<PathBuf>,
+    /// The key of GOOSE and sampled values, authenticated or encrypted: as for `goose subscribe`.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["keys", "cak", "why", "radio_keys", "wireguard_keys", "write"])]
+    goose_key: Option<PathBuf>,
+    /// The number of that key in the messages.
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "goose_key")]
+    goose_key_number: u32,
     /// Try the known deviations of senders on refused frames, and name the one that fits: key,
     /// association, suite, order of octets, start of the counter, cut ICV, addresses.
     #[arg(long)]
@@ -133,6 +146,14 @@ impl Inspect {
         if self.radio_keys.is_some() || capture::is_radio(&octets) {
             return self.radio(&octets);
         }
+        if let Some(log) = &self.wireguard_keys {
+            let plain = self.write.as_deref().map(create).transpose()?;
+            return tunnel::inspect(&self.file, &octets, log, plain, (self.json, self.quiet));
+        }
+        if let Some(key) = &self.goose_key {
+            let how = (self.json, self.quiet);
+            return goose::inspect(&self.file, &octets, (key, self.goose_key_number), how);
+        }
         let mut reader = Reader::new();
         if self.why {
             reader.explain();
@@ -206,6 +227,8 @@ impl Inspect {
         let given = [
             ("--keys", self.keys.is_some()),
             ("--cak", self.cak.is_some()),
+            ("--wireguard-keys", self.wireguard_keys.is_some()),
+            ("--goose-key", self.goose_key.is_some()),
             ("--why", self.why),
             ("--write", self.write.is_some()),
         ];

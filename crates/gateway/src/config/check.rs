@@ -153,6 +153,11 @@ fn look(file: &Path, machine: &dyn Machine, with_state: bool) -> Result<Checked,
             Err(fault) => faults.push(draft.lines.at(file, "control.socket", fault)),
         }
     }
+    for http in [&draft.metrics, &draft.page].into_iter().flatten().flatten() {
+        if let Err(fault) = http.token(machine.user()) {
+            faults.push(draft.lines.at(file, http.token_key, fault));
+        }
+    }
     let protection = match &draft.protection {
         Some(Protection::Macsec(macsec)) => keyed(&draft, macsec, uplink.as_ref(), machine, &mut faults),
         Some(Protection::Overlay(overlay)) => {

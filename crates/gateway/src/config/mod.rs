@@ -17,6 +17,7 @@ pub mod cak;
 pub mod check;
 pub mod express;
 pub mod host;
+pub mod http;
 pub mod keys;
 pub mod link_loss;
 pub mod loops;
@@ -36,7 +37,6 @@ pub mod uplink;
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
@@ -44,6 +44,7 @@ use antedate_channel::macsec::FlowShape;
 use antedate_wire::EtherType;
 
 pub use check::{Checked, Keyed, check};
+use http::Http;
 use link_loss::LinkLoss;
 use loops::LoopSettings;
 pub use macsec::{Cipher, Fragmentation, Identity, Keys, Macsec, SciMode};
@@ -114,8 +115,10 @@ pub struct Config {
     pub control: Control,
     /// `ptp.transparent_clock`: whether PTP messages get the time that they spend in this gateway.
     pub transparent_clock: bool,
-    /// `metrics.listen`: the loopback address of the metrics, if they are shown.
-    pub metrics: Option<SocketAddr>,
+    /// `[metrics]`: the endpoint of the metrics, if they are shown.
+    pub metrics: Option<Http>,
+    /// `[page]`: the endpoint of the page, if it is shown.
+    pub page: Option<Http>,
     lines: Lines,
 }
 
@@ -334,6 +337,9 @@ impl Config {
             }
             Protection::Plain => {}
         }
+        files.extend(
+            [&self.metrics, &self.page].into_iter().flatten().filter_map(|http| http.token_file.as_deref()),
+        );
         files
     }
 

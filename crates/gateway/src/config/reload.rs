@@ -1,6 +1,6 @@
 //! The configuration of a running gateway, read again.
 //!
-//! What may change while frames pass: `[policy]`, `[metrics]`, `[flows]`, the frames of
+//! What may change while frames pass: `[policy]`, `[metrics]`, `[page]`, `[flows]`, the frames of
 //! `[express]`, ages and polling of `[run]`, the peers and some limits of `[overlay]`, and the CAKs.
 //! All else is set at the start: a file that changes it is refused as a whole.
 
@@ -132,6 +132,7 @@ impl Changed<'_> {
             ("run.poll", old.run.poll == new.run.poll),
             ("run.max_age_ms", old.run.max_age == new.run.max_age),
             ("metrics", old.metrics == new.metrics),
+            ("page", old.page == new.page),
         ];
         if let (Protection::Overlay(old), Protection::Overlay(new)) = (&old.protection, &new.protection) {
             all.extend([
@@ -170,6 +171,7 @@ impl Changed<'_> {
             state,
             control,
             metrics: _,
+            page: _,
             transparent_clock,
             lines: _,
         } = self.old;
@@ -347,6 +349,7 @@ mod tests {
             (MACSEC, "\"block\"", "\"adaptive\"", &["run.poll"], &[]),
             (MACSEC, "[run]", "[run]\nmax_age_cyclic_ms = 7", &["run.max_age_ms"], &[]),
             (MACSEC, "[state]", "[metrics]\nlisten = \"[::1]:9464\"\n[state]", &["metrics"], &[]),
+            (MACSEC, "[state]", "[page]\nlisten = \"127.0.0.1:9465\"\n[state]", &["page"], &[]),
             (MACSEC, "\"a\"", "\"c\"", &[], &["field.interface"]),
             (MACSEC, "\"b\"", "\"c\"\nmtu = 1400", &[], &["uplink.interface", "uplink.mtu"]),
             (MACSEC, "\"b\"", "\"b\"\nvlan = \"copy\"", &[], &["uplink.vlan"]),

@@ -14,8 +14,9 @@ mod head;
 mod limits;
 pub mod narrowest;
 
-use crate::config::policy::{Class, Policy, Rule};
+use crate::config::policy::{Action, Class, Direction, Policy, Rule};
 use crate::run::counters::Counter;
+use crate::run::status;
 use compiled::Compiled;
 use head::Head;
 pub use limits::Excess;
@@ -56,6 +57,8 @@ pub struct Gate {
     limits: [Limits; 2],
     /// The place of each rule in the policy before, if it was there.
     before: Box<[Option<usize>]>,
+    /// The policy in words.
+    text: status::Policy,
 }
 
 impl Gate {
@@ -76,7 +79,17 @@ impl Gate {
             hits: [counters(), counters()],
             limits: [Limits::new(policy), Limits::new(policy)],
             before: policy.rules.iter().map(same).collect(),
+            text: status::Policy {
+                allow: policy.allow.iter().map(|kind| kind.name().to_owned()).collect(),
+                rules: policy.rules.iter().map(words).collect(),
+            },
         }
+    }
+
+    /// The policy in words.
+    #[must_use]
+    pub const fn text(&self) -> &status::Policy {
+        &self.text
     }
 
     /// The counters of the rules in one direction.
@@ -130,6 +143,22 @@ impl Gate {
             Way::In => self.inward.decide(&head),
         }
     }
+}
+
+/// A rule as the file has it, in a line.
+fn words(rule: &Rule) -> String {
+    let action = match rule.action {
+        Action::Allow => "allow",
+        Action::Deny => "deny",
+    };
+    let way = match rule.direction {
+        Direction::In => " in",
+        Direction::Out => " out",
+        Direction::Both => "",
+    };
+    let conditions = rule.conditions.to_string();
+    let rest = if conditions.is_empty() { String::new() } else { format!(": {conditions}") };
+    format!("{action}{way}{rest}")
 }
 
 #[cfg(test)]

@@ -47,11 +47,11 @@ use crate::link::symptoms::Symptoms;
 use crate::link::vouch::Vouched;
 use crate::link::worker::Worker;
 use crate::run::RunError;
-use crate::run::control;
+use crate::run::control::{self, StatusSource};
 use crate::run::counters::PathCounters;
+use crate::run::http::endpoints::Endpoints;
 use crate::run::lock;
 use crate::run::mailbox::Mailbox;
-use crate::run::metrics::Metrics;
 use crate::run::reload::{Door, Reloads};
 use crate::run::report::{About, Carries, Place, Shares};
 use crate::run::setup::{self, Granted};
@@ -141,7 +141,7 @@ struct Supervisor<'a> {
     symptoms: Symptoms,
     surroundings: Surroundings,
     probes: Probes,
-    metrics: Metrics,
+    endpoints: Endpoints,
     link_loss: Option<runs::Runs>,
     standby: Option<runs::Runs>,
     loops: Option<runs::Runs>,
@@ -152,8 +152,8 @@ impl<'a> Supervisor<'a> {
     fn start(checked: &'a Checked, door: Door) -> Result<Self, Fault> {
         let config = checked.config.clone();
         let socket = setup::socket(&config)?;
-        let mut metrics = Metrics::default();
-        let shows = metrics.prepare(&config.file, config.metrics)?;
+        let mut endpoints = Endpoints::default();
+        let shows = endpoints.prepare(&config)?;
         let gate = Arc::new(Gate::new(&config.policy));
         let (out, inward) = (Arc::new(PathCounters::default()), Arc::new(PathCounters::default()));
         [&out, &inward].into_iter().for_each(|counters| counters.flows.watch(config.watchdog_cycles));
@@ -250,7 +250,7 @@ impl<'a> Supervisor<'a> {
                 lock(&place).granted = setup::place(cpu, priority);
                 worker.run()
             };
-            threads.push(thread::Builder::new().name(direction.into()).spawn(start).map_err(unmade)?);
+            threads.push(setup::forwarding(direction).spawn(start).map_err(unmade)?);
         }
         let about = About::new(checked);
         let watch = Arc::new(Watch::default());
@@ -324,7 +324,7 @@ impl<'a> Supervisor<'a> {
             None => None,
         };
         let server = control::serve(socket, &config.control.socket, answers.clone())?;
-        metrics.apply(shows, answers.clone());
+        endpoints.apply(shows, &(answers.clone() as Arc<dyn StatusSource>));
         let watched = |interface: &Interface| Watched { interface: interface.clone(), up: is_up(interface) };
         let supervisor = Self {
             checked,
@@ -346,7 +346,7 @@ impl<'a> Supervisor<'a> {
             symptoms: Symptoms::default(),
             surroundings: Surroundings::new(&checked.field, &checked.uplinks(), true),
             probes: Probes::default(),
-            metrics,
+            endpoints,
             link_loss,
             standby,
             loops,

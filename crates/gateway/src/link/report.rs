@@ -246,6 +246,8 @@ impl StatusSource for Answers {
         Status {
             forwarding: answering,
             warnings: self.watch.active(),
+            events: self.watch.events(),
+            policy: gate.text().clone(),
             field: port(&self.out, &self.inward, field, &field_now),
             uplink: port(&self.inward, &self.out, uplink, &uplink_now),
             out: forwarding(&self.out, gate.hits(Way::Out)),

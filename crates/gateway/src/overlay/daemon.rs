@@ -39,10 +39,10 @@ use crate::config::uplink::Which;
 use crate::config::{Checked, Config, Keyed};
 use crate::frames::delivery::Delivery;
 use crate::frames::gate::Gate;
-use crate::run::control;
+use crate::run::control::{self, StatusSource};
 use crate::run::counters::PathCounters;
+use crate::run::http::endpoints::Endpoints;
 use crate::run::mailbox::Mailbox;
-use crate::run::metrics::Metrics;
 use crate::run::reload::{Door, Reloads};
 use crate::run::report::{About, Carries, Place, Shares};
 use crate::run::setup::no_socket;
@@ -149,7 +149,7 @@ struct Supervisor<'a> {
     key_log: Option<KeyLog>,
     log: Log,
     surroundings: Surroundings,
-    metrics: Metrics,
+    endpoints: Endpoints,
     _server: Server,
 }
 
@@ -167,8 +167,8 @@ impl<'a> Supervisor<'a> {
         let overlay: &Overlay = overlay;
         let (field, uplink, mtu) = (&checked.field, &checked.uplink, checked.uplink_mtu());
         let socket = setup::socket(&config)?;
-        let mut metrics = Metrics::default();
-        let shows = metrics.prepare(&config.file, config.metrics)?;
+        let mut endpoints = Endpoints::default();
+        let shows = endpoints.prepare(&config)?;
         let key_log = key_log.map(KeyLog::open).transpose()?;
         let mut device = private
             .map(|private| device(&config, overlay, &private, &preshared, [Some(mtu), None]))
@@ -223,7 +223,7 @@ impl<'a> Supervisor<'a> {
             lock(&granted).granted = setup::place(cpu, priority);
             worker.run();
         };
-        let thread = thread::Builder::new().name("both".into()).spawn(begin).map_err(unmade)?;
+        let thread = setup::forwarding("both").spawn(begin).map_err(unmade)?;
         let up = |port: &Interface| (interface::link_up(&port.name) == Some(true), 0);
         let overlay = Arc::new(overlay.clone());
         let answers = Arc::new(Answers {
@@ -246,7 +246,7 @@ impl<'a> Supervisor<'a> {
             watch: Arc::default(),
         });
         let server = control::serve(socket, &config.control.socket, answers.clone())?;
-        metrics.apply(shows, answers.clone());
+        endpoints.apply(shows, &(answers.clone() as Arc<dyn StatusSource>));
         tracing::info!(
             field = %field.name, uplink = %uplink.name, uplink_mtu = mtu, listen = %overlay.listen,
             peers = overlay.peers.len(), protection = answers.about.protection, "forwarding"
@@ -263,7 +263,7 @@ impl<'a> Supervisor<'a> {
             key_log,
             log,
             surroundings: Surroundings::new(field, &[uplink], false),
-            metrics,
+            endpoints,
             _server: server,
             config,
         })

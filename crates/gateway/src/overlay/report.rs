@@ -132,6 +132,8 @@ impl StatusSource for Answers {
         Status {
             forwarding: snapshot.is_some(),
             warnings: self.watch.active(),
+            events: self.watch.events(),
+            policy: gate.text().clone(),
             field: port(&self.out, &self.inward, field, &field_now),
             uplink: port(&self.inward, &self.out, uplink, &uplink_now),
             out,

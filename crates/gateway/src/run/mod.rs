@@ -5,7 +5,8 @@
 //! - [`mailbox`], [`counters`]: messages to a forwarding thread, and its counters
 //! - [`flows`]: cyclic flows, watched
 //! - [`control`], [`status`], [`report`]: the control socket and its answers
-//! - [`metrics`]: the metrics endpoint
+//! - [`http`]: endpoints for what is shown
+//! - [`metrics`], [`page`]: the metrics, and the page to look at
 //! - [`reload`]: the request to read the configuration again
 //! - [`trouble`], [`watch`]: conditions that the log warns of, each with its remedy
 //! - [`surroundings`]: watches the host around a running gateway
@@ -20,8 +21,10 @@ pub mod counters;
 pub(crate) mod duty;
 pub mod flows;
 pub mod governor;
+pub mod http;
 pub mod mailbox;
 pub mod metrics;
+pub mod page;
 pub mod reload;
 pub mod report;
 pub(crate) mod rhythm;

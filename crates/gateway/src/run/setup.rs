@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::Path;
+use std::thread::Builder;
 
 use antedate_hardening::confine::{self, Capability};
 use antedate_hardening::memory;
@@ -96,6 +97,16 @@ pub fn place(cpu: Option<usize>, priority: Option<u8>) -> Granted {
         }
     }
     granted
+}
+
+/// Octets of the stack of a thread that handles frames, of which some 120 KiB are used. All of it is
+/// locked.
+const STACK: usize = 1 << 20;
+
+/// A thread that handles frames, of this name.
+#[must_use]
+pub fn forwarding(name: &str) -> Builder {
+    Builder::new().name(name.into()).stack_size(STACK)
 }
 
 /// Gives up what a thread that handles frames does not need, once it has its place. Logs a refusal.

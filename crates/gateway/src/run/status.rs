@@ -24,6 +24,12 @@ pub struct Status {
     /// The conditions that last and need the operator.
     #[serde(default)]
     pub warnings: Vec<Warning>,
+    /// The last begins and ends of conditions, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub events: Vec<Event>,
+    /// The policy, which [`Forwarding::rules`] counts.
+    #[serde(default)]
+    pub policy: Policy,
     /// The port to the machines.
     pub field: Port,
     /// The port to the untrusted network.
@@ -98,6 +104,30 @@ pub struct StandbyOther {
     pub active: bool,
     /// Whether it can.
     pub able: bool,
+}
+
+/// The begin or the end of a condition.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Event {
+    /// `begin` or `end`.
+    pub event: String,
+    /// The condition's name.
+    pub name: String,
+    /// Its subject, such as a peer, or empty.
+    pub about: String,
+    /// The sentence of the log.
+    pub what: String,
+    /// Seconds since then.
+    pub age_seconds: f64,
+}
+
+/// The policy in words.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Policy {
+    /// The kinds of traffic that pass.
+    pub allow: Vec<String>,
+    /// The rules, in the order of the file: decision, direction and conditions.
+    pub rules: Vec<String>,
 }
 
 /// Link loss forwarding.
@@ -218,6 +248,9 @@ pub struct Flow {
     pub destination: String,
     /// Frames since it got its place.
     pub frames: u64,
+    /// Seconds from the beginning of this count to the last frame: the sum of the intervals.
+    #[serde(default)]
+    pub span_seconds: f64,
     /// The learnt cycle in microseconds.
     pub cycle_us: f64,
     /// Mean deviation of the intervals from it, in microseconds.

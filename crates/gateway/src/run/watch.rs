@@ -5,13 +5,14 @@
 //! ([`Watch::count`]). What an unauthenticated sender decides, such as its address, belongs into
 //! the detail and never into the subject: each subject has its own line a minute.
 
+use std::collections::VecDeque;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use crate::run::counters::PathCounters;
 use crate::run::flows::report::document;
 use crate::run::lock;
-use crate::run::status::{Flow, Warning};
+use crate::run::status::{Event, Flow, Warning};
 use antedate_wire::EthernetAddress;
 
 use crate::run::trouble::{Trouble, Words};
@@ -23,6 +24,8 @@ const QUIET: Duration = Duration::from_secs(60);
 /// The most conditions that are remembered. Subjects are configured or authenticated, so a gateway
 /// has fewer.
 const MOST: usize = 512;
+/// The most begins and ends that are remembered.
+const EVENTS: usize = 64;
 
 /// The conditions of a gateway, for all its threads.
 #[derive(Debug)]
@@ -60,6 +63,12 @@ impl Watch {
     #[must_use]
     pub fn active(&self) -> Vec<Warning> {
         lock(&self.conditions).active(self.start.elapsed())
+    }
+
+    /// The last begins and ends, for the status.
+    #[must_use]
+    pub fn events(&self) -> Vec<Event> {
+        lock(&self.conditions).events(self.start.elapsed())
     }
 }
 
@@ -142,6 +151,8 @@ struct Entry {
 #[derive(Debug, Default)]
 struct Conditions {
     entries: Vec<Entry>,
+    /// The last begins and ends, and their times.
+    events: VecDeque<(Duration, Event)>,
 }
 
 impl Conditions {
@@ -170,10 +181,10 @@ impl Conditions {
     fn holds(&mut self, now: Duration, trouble: Trouble, about: &str, detail: Option<&str>) -> Option<Line> {
         let Some(detail) = detail else {
             let known = |entry: &&mut Entry| entry.trouble == trouble && entry.about == about;
-            return self.entries.iter_mut().find(known)?.end();
+            let entry = self.entries.iter_mut().find(known)?;
+            return Self::end(&mut self.events, entry, now);
         };
-        let entry = self.entry(trouble, about)?;
-        entry.lasts(now, detail)
+        self.lasts(now, trouble, about, detail)
     }
 
     fn count(
@@ -191,9 +202,37 @@ impl Conditions {
         if total > entry.total {
             (entry.total, entry.rose) = (total, now);
         } else if entry.since.is_none() || now >= entry.rose + QUIET {
-            return entry.end();
+            let entry =
+                self.entries.iter_mut().find(|known| known.trouble == trouble && known.about == about)?;
+            return Self::end(&mut self.events, entry, now);
         }
-        entry.lasts(now, detail)
+        self.lasts(now, trouble, about, detail)
+    }
+
+    fn lasts(&mut self, now: Duration, trouble: Trouble, about: &str, detail: &str) -> Option<Line> {
+        let entry = self.entry(trouble, about)?;
+        let begins = entry.since.is_none();
+        let line = entry.lasts(now, detail);
+        if begins {
+            let event = entry.event("begin", trouble.words().warning);
+            remember(&mut self.events, now, event);
+        }
+        line
+    }
+
+    fn end(events: &mut VecDeque<(Duration, Event)>, entry: &mut Entry, now: Duration) -> Option<Line> {
+        if entry.since.is_some() {
+            remember(events, now, entry.event("end", entry.trouble.words().over));
+        }
+        entry.end()
+    }
+
+    fn events(&self, now: Duration) -> Vec<Event> {
+        let aged = |(at, event): &(Duration, Event)| Event {
+            age_seconds: now.saturating_sub(*at).as_secs_f64(),
+            ..event.clone()
+        };
+        self.events.iter().map(aged).collect()
     }
 
     fn active(&self, now: Duration) -> Vec<Warning> {
@@ -214,7 +253,26 @@ impl Conditions {
     }
 }
 
+fn remember(events: &mut VecDeque<(Duration, Event)>, now: Duration, event: Event) {
+    if events.len() >= EVENTS {
+        events.pop_front();
+    }
+    events.push_back((now, event));
+}
+
 impl Entry {
+    fn event(&self, event: &str, what: &str) -> Event {
+        let name = self.trouble.words().name.to_owned();
+        let what = if event == "begin" {
+            self.text(what)
+        } else if self.about.is_empty() {
+            what.to_owned()
+        } else {
+            format!("{}: {what}", self.about)
+        };
+        Event { event: event.to_owned(), name, about: self.about.clone(), what, age_seconds: 0.0 }
+    }
+
     fn lasts(&mut self, now: Duration, detail: &str) -> Option<Line> {
         self.since.get_or_insert(now);
         if self.detail != detail {
@@ -322,6 +380,25 @@ mod tests {
         assert_eq!((active[0].name.as_str(), active[0].seconds), ("no-session", 4.0));
         assert!(watch.holds(at(6), Trouble::NoSession, "a", None).is_some());
         assert_eq!(watch.active(at(6)).len(), 1);
+    }
+
+    #[test]
+    fn begins_and_ends_are_remembered() {
+        let mut watch = Conditions::default();
+        for second in 0..200 {
+            watch.holds(at(second), Trouble::Alone, "", (second % 4 < 2).then_some("for 6 s"));
+            watch.count(at(second), Trouble::Storm, "field", second.min(5), "");
+        }
+        let events = watch.events(at(200));
+        assert_eq!(events.len(), EVENTS);
+        let [.., before, last] = &events[..] else { panic!("{events:?}") };
+        assert_eq!((&*before.event, &*before.name, before.age_seconds), ("begin", "alone", 4.0));
+        assert_eq!((&*last.event, &*last.what, last.age_seconds), ("end", "another member is heard", 2.0));
+        let mut watch = Conditions::default();
+        watch.count(at(1), Trouble::Storm, "field", 5, "last from a");
+        watch.count(at(62), Trouble::Storm, "field", 5, "last from a");
+        let told: Vec<_> = watch.events(at(62)).iter().map(|e| format!("{} {}", e.event, e.about)).collect();
+        assert_eq!(told, ["begin field", "end field"]);
     }
 
     #[test]

@@ -19,11 +19,22 @@ pub(crate) fn forbid_dumps() -> io::Result<()> {
 /// Locks all memory of the process, also what it gets later, once it is used. Returns false if the
 /// limit on locked memory forbids that: with a limit, a later allocation would fail.
 pub(crate) fn lock_all() -> bool {
+    one_arena();
     // Root raises it, and any process up to its hard limit.
     let unlimited = set_limit(libc::RLIMIT_MEMLOCK, libc::RLIM_INFINITY).is_ok();
     let locks = unlimited && lock(libc::MCL_CURRENT | libc::MCL_FUTURE | libc::MCL_ONFAULT).is_ok();
     LOCKS_ALL.store(locks, Ordering::Relaxed);
     locks
+}
+
+/// Has the C library's heap grow in one piece: with one for each thread, some hundred KiB of each
+/// are locked. Rust's heap is another ([`heap`](super::heap)).
+fn one_arena() {
+    // SAFETY: takes integers only, before there are other threads.
+    #[cfg(target_env = "gnu")]
+    unsafe {
+        libc::mallopt(libc::M_ARENA_MAX, 1);
+    }
 }
 
 /// Locks all present memory, and brings it in.

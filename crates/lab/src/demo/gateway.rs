@@ -146,6 +146,11 @@ impl Gateway {
         status(&self.socket)
     }
 
+    /// The path of its control socket.
+    pub(super) fn socket(&self) -> &Path {
+        &self.socket
+    }
+
     /// Refusals on its uplink since its start.
     pub(super) fn refused(&self) -> Refused {
         self.status().map(|status| refused(&status)).unwrap_or_default()

@@ -8,11 +8,13 @@
 //! - `plant`, `gateway`: building and stopping,
 //! - `phases`: undisturbed operation, then one fault after the other,
 //! - `view`: the live view on a terminal,
+//! - `pages`: the gateways' pages in a browser,
 //! - [`verdict`]: the result as text and as JSON,
 //! - [`redundant`]: two gateways a side and two uplinks instead,
 //! - `ports`: one gateway on real interfaces instead.
 
 mod gateway;
+mod pages;
 mod phases;
 pub mod placement;
 mod plant;
@@ -24,6 +26,7 @@ mod view;
 
 use std::fs;
 use std::io;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
@@ -103,6 +106,9 @@ pub struct Options {
     pub first: bool,
     /// Draws a live view on standard output.
     pub live: bool,
+    /// Shows the page of gateway A here, and that of B at the next port.
+    #[serde(skip)]
+    pub page: Option<SocketAddr>,
 }
 
 impl Default for Options {
@@ -121,6 +127,7 @@ impl Default for Options {
             ports: None,
             first: false,
             live: false,
+            page: None,
         }
     }
 }
@@ -201,6 +208,9 @@ impl Options {
         {
             return usage(format!("--pcap {}: {error}", file.display()));
         }
+        if self.page.is_some() && (self.secure == Secure::Bridge || self.ports.is_some()) {
+            return usage("--page: only the gateways of the virtual plant have one".into());
+        }
         let kills =
             |scenario: &Scenario| matches!(scenario, Scenario::Plant(Incident::KillA | Incident::KillB));
         if self.secure == Secure::Bridge && self.faults.iter().any(kills) {
@@ -235,12 +245,15 @@ pub fn run(options: &Options) -> Result<Outcome, DemoError> {
     if let Some(ports) = &options.ports {
         return ports::run(options, ports);
     }
+    // The sockets stay in this network; a user namespace has one of its own.
+    let pages = options.page.map(pages::open).transpose()?;
     let privilege = ns::acquire()?;
     if privilege == Privilege::UserNamespace && options.live {
         println!("Without root: in a user namespace, where the kernel refuses real-time scheduling.");
     }
     ns::sweep();
     let plant = Plant::build(options, privilege)?;
+    let _pages = pages.map(|pages| pages::serve(pages, &plant.gateways)).transpose()?;
     let mut session = Session::new(plant, options, privilege);
     session.undisturbed(Duration::from_millis(options.milliseconds))?;
     for &scenario in &options.faults {

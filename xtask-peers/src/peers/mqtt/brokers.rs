@@ -1,8 +1,9 @@
 //! Brokers other than Mosquitto: NATS of Debian, aedes of npm, mochi of Go's module proxy.
 
+use crate::peers::npm;
 use std::fs;
-use std::path::{Path, PathBuf};
-use xtask::shell::{Run, cache, has_program, program, root};
+use std::path::PathBuf;
+use xtask::shell::{Run, cache, program, root};
 
 /// Builds mochi and installs aedes. A machine that cannot fetch one goes on without it, and
 /// [`missing`] names it.
@@ -55,24 +56,5 @@ fn mochi() -> Result<(), String> {
 
 /// Installs the packages of its lock file.
 fn aedes() -> Result<(), String> {
-    install("aedes", "broker.js")
-}
-
-/// Installs the packages of a peer's lock file, unless they are, beside its script.
-pub(super) fn install(name: &str, script: &str) -> Result<(), String> {
-    if !has_program("npm") {
-        return Err("there is no npm".into());
-    }
-    let (from, to) = (root().join("peers").join(name), cache(&format!("peers/{name}"))?);
-    let lock = "package-lock.json";
-    let read = |folder: &Path| fs::read(folder.join(lock)).ok();
-    let same = read(&from).is_some() && read(&from) == read(&to);
-    for file in [script, "package.json", lock] {
-        fs::copy(from.join(file), to.join(file)).map_err(|e| format!("{file}: {e}"))?;
-    }
-    if same && to.join("node_modules/.package-lock.json").exists() {
-        return Ok(());
-    }
-    let mut npm = program("npm");
-    npm.current_dir(&to).args(["ci", "--no-audit", "--no-fund", "--ignore-scripts"]).echoed(120)
+    npm::install("aedes", "broker.js")
 }

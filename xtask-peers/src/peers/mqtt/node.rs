@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 use xtask::shell::{Run, antedate, cache, cargo, profile, program, root};
 
-use super::brokers;
+use crate::peers::npm;
 
 const PACKAGE: &str = "antedate-node";
 
@@ -19,7 +19,7 @@ pub(super) fn prepare() -> Result<(), String> {
     }
     let native = antedate().with_file_name("libantedate_node.so");
     fs::copy(native, to.join("antedate.node")).map_err(|e| e.to_string())?;
-    if let Err(reason) = brokers::install("node", "applications.js") {
+    if let Err(reason) = npm::install("node", "applications.js") {
         println!("   Node-RED and mqtt.js are left out, they cannot be fetched here: {reason}");
     }
     Ok(())

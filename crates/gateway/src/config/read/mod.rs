@@ -6,6 +6,7 @@
 mod endpoint;
 mod express;
 mod flows;
+mod http;
 mod macsec;
 mod overlay;
 mod policy;
@@ -14,7 +15,6 @@ mod run;
 
 use std::fs::File;
 use std::io::Read;
-use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -25,6 +25,7 @@ use antedate_host::document::{Document, Field, Section};
 use antedate_host::fault::Fault;
 use antedate_wire::vlan::VlanId;
 
+use super::http::Http;
 use super::link_loss::LinkLoss;
 use super::loops::LoopSettings;
 use super::policy::Policy;
@@ -78,7 +79,8 @@ pub(super) struct Draft {
     /// The state directory, even if other settings of the section are wrong.
     pub(super) state_directory: Option<PathBuf>,
     pub(super) control: Option<Control>,
-    pub(super) metrics: Option<Option<SocketAddr>>,
+    pub(super) metrics: Option<Option<Http>>,
+    pub(super) page: Option<Option<Http>>,
     pub(super) transparent_clock: Option<bool>,
     pub(super) lines: Lines,
 }
@@ -123,6 +125,7 @@ impl Draft {
             state: self.state?,
             control: self.control?,
             metrics: self.metrics?,
+            page: self.page?,
             transparent_clock: self.transparent_clock?,
             lines: self.lines,
         })
@@ -209,7 +212,8 @@ pub(super) fn read(file: &Path, text: &str) -> (Draft, Vec<Fault>) {
         state,
         state_directory,
         control: control(root.section("control"), base, &mut lines),
-        metrics: metrics(root.section("metrics"), &mut lines),
+        metrics: http::http(root.section("metrics"), &http::METRICS, base, &mut lines),
+        page: http::http(root.section("page"), &http::PAGE, base, &mut lines),
         transparent_clock: ptp::ptp(root.section("ptp"), no_time, &mut lines),
         lines,
     };
@@ -448,34 +452,6 @@ fn control(mut section: Section<'_, '_>, base: &Path, lines: &mut Lines) -> Opti
     });
     section.finish();
     Some(Control { socket: all(socket)?.unwrap_or_else(|| "/run/antedate/gateway.sock".into()) })
-}
-
-/// `Some(None)`: there is no section.
-fn metrics(mut section: Section<'_, '_>, lines: &mut Lines) -> Option<Option<SocketAddr>> {
-    const REMEDY: &str = "give a loopback address and a port, e.g. listen = \"127.0.0.1:9464\"";
-    lines.note("metrics", section.line());
-    if !section.is_present() {
-        section.finish();
-        return Some(None);
-    }
-    let listen = section.required("listen", REMEDY).and_then(|field| {
-        lines.note("metrics.listen", Some(field.line()));
-        let text = field.string()?;
-        let at = text.parse::<SocketAddr>().ok().filter(|at| at.port() != 0);
-        match at {
-            Some(at) if at.ip().is_loopback() => return Some(at),
-            Some(at) => {
-                field.fault(
-                    format!("{at} can be reached from other machines, and nobody is asked who they are"),
-                    format!("{REMEDY}; and a proxy that knows who asks, or an SSH tunnel"),
-                );
-            }
-            None => field.fault(format!("\"{text}\" is no address and port"), REMEDY),
-        }
-        None
-    });
-    section.finish();
-    listen.map(Some)
 }
 
 fn path(field: &Field<'_, '_>, base: &Path, remedy: &str) -> Option<PathBuf> {

@@ -40,7 +40,7 @@ fn manual_examples_are_legal() {
 /// The parser lists its keys in the fault of an unknown key.
 #[test]
 fn manual_has_every_key() {
-    let text = "[field]\n[uplink]\n[macsec]\n[overlay]\n[overlay.second_uplink]\n[[overlay.peer]]\n[policy]\n[[policy.rule]]\n[run]\n[state]\n[control]\n[metrics]\n[link_loss]\n[standby]\n[loop_detection]\n[second_uplink]\n[ptp]\n"
+    let text = "[field]\n[uplink]\n[macsec]\n[overlay]\n[overlay.second_uplink]\n[[overlay.peer]]\n[policy]\n[[policy.rule]]\n[run]\n[state]\n[control]\n[metrics]\n[page]\n[link_loss]\n[standby]\n[loop_detection]\n[second_uplink]\n[ptp]\n"
         .replace("]\n", "]\nqqqqqqqqqqqqqqqq = 0\n");
     let found = parse(&text).unwrap_err();
     let mut known = 0;

@@ -354,7 +354,7 @@ g.toml:16: run.threads: 3 is out of range
 g.toml:18: run.priority: a real-time thread that never sleeps is stopped by the kernel for 50 ms in each second
     remedy: poll = \"adaptive\" with poll_cpu_percent of at most 90, or no priority
 g.toml:20: metrics.listen: 0.0.0.0:9464 can be reached from other machines, and nobody is asked who they are
-    remedy: give a loopback address and a port, e.g. listen = \"127.0.0.1:9464\"; and a proxy that knows who asks, or an SSH tunnel
+    remedy: give a loopback address and an SSH tunnel, or a token_file, and a proxy with TLS in front
 g.toml:21: plicy: unknown key
     remedy: did you mean \"policy\"?"
     );

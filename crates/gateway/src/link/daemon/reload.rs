@@ -15,6 +15,7 @@ use crate::link::channels;
 use crate::link::express::Selector;
 use crate::link::fastest;
 use crate::link::message::{Change, Message};
+use crate::run::control::StatusSource;
 use crate::run::lock;
 use crate::run::mailbox::Mailbox;
 use crate::run::reload::{TAKEN_OVER, told};
@@ -35,7 +36,7 @@ impl Supervisor<'_> {
         let Reread { config, keys, changed, warnings } =
             reread(&self.config, &self.checked.protection, &ThisMachine)?;
         // The steps that may be refused come first, the one that cannot be undone last.
-        let shows = self.metrics.prepare(&config.file, config.metrics)?;
+        let shows = self.endpoints.prepare(&config)?;
         let caks = match (&keys, &self.agreement) {
             (Rekeyed::Caks(caks), Some(agreement)) => Some(agreement.reloader().reload(caks)?),
             _ => None,
@@ -43,7 +44,7 @@ impl Supervisor<'_> {
         for warning in &warnings {
             tracing::warn!("{warning:#}");
         }
-        self.metrics.apply(shows, self.answers.clone());
+        self.endpoints.apply(shows, &(self.answers.clone() as Arc<dyn StatusSource>));
         self.take_over(config);
         Ok(told(&self.config.file, &changed, caks))
     }

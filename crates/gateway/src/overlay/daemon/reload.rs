@@ -19,6 +19,7 @@ use crate::overlay::message::Message;
 use crate::overlay::names;
 use crate::overlay::peers;
 use crate::overlay::report::Answers;
+use crate::run::control::StatusSource;
 use crate::run::lock;
 use crate::run::reload::{TAKEN_OVER, told};
 use crate::run::setup;
@@ -66,11 +67,11 @@ impl Supervisor<'_> {
         let all = sorted(&self.overlay.peers, &overlay.peers, preshared, private.is_some());
         let (config, overlay) = (config.clone(), Overlay::clone(overlay));
         let (change, peers) = self.change(&config, overlay, private.as_ref(), all)?;
-        let shows = self.metrics.prepare(&config.file, config.metrics)?;
+        let shows = self.endpoints.prepare(&config)?;
         for warning in &warnings {
             tracing::warn!("{warning:#}");
         }
-        self.metrics.apply(shows, self.answers.clone());
+        self.endpoints.apply(shows, &(self.answers.clone() as Arc<dyn StatusSource>));
         let peers = self.take_over(config, change, peers);
         Ok(told(&self.config.file, &changed, peers))
     }

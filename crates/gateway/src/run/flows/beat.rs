@@ -40,6 +40,8 @@ pub(super) struct Beat {
     /// The longest interval of this span, and of the one before.
     pub(super) longest: [Counter; 2],
     span: Counter,
+    /// The arrival before the first interval.
+    pub(super) first: Counter,
     /// Another cycle that may begin, and its intervals in a row.
     other: Counter,
     others: Counter,
@@ -54,6 +56,7 @@ impl Beat {
         let Identity([a, b]) = identity;
         self.identity[0].set(a);
         self.identity[1].set(b);
+        self.first.set(now);
         self.last.set(now);
         self.cycle.set(cycle);
         let zero =

@@ -57,6 +57,7 @@ fn flow(beat: &Beat, direction: &str, now: u64, watchdog: u64) -> Option<Flow> {
         source: from.to_string(),
         destination: to.to_string(),
         frames: beat.frames.get(),
+        span_seconds: beat.last.get().saturating_sub(beat.first.get()) as f64 / 1e9,
         cycle_us: micro(cycle),
         jitter_us: micro(beat.jitter.get()),
         longest_us: micro(longest),

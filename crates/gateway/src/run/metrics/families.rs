@@ -7,7 +7,7 @@ use crate::run::status::{Flow, Forwarding, Macsec, OverlayPeer, Port, Status};
 type Read = fn(&Status) -> Vec<Sample>;
 
 /// Name, unit, help and samples of each family.
-const FAMILIES: [(&str, &str, &str, Read); 47] = [
+const FAMILIES: [(&str, &str, &str, Read); 48] = [
     ("antedate_build", "", "1, with the version and the protection as labels.", |s| {
         let labels = vec![("version", s.antedate.clone()), ("protection", s.protection.clone())];
         vec![(labels, Value::Gauge(1.0))]
@@ -54,6 +54,7 @@ const FAMILIES: [(&str, &str, &str, Read); 47] = [
     ("antedate_flow_jitter_seconds", "seconds", "Mean deviation of its intervals from the cycle.", |s| {
         flows(s, |f| Value::Gauge(f.jitter_us / 1e6))
     }),
+    ("antedate_flow_interval_seconds", "seconds", "Its intervals.", |s| flows(s, intervals)),
     (
         "antedate_flow_longest_seconds",
         "seconds",
@@ -250,6 +251,18 @@ fn flows(status: &Status, value: impl Fn(&Flow) -> Value) -> Vec<Sample> {
     all.map(|flow| (labels(flow), value(flow))).collect()
 }
 
+/// The intervals of a flow, with a bound for each octave. The last bucket of the flow has longer ones
+/// too, so it has no bound.
+fn intervals(flow: &Flow) -> Value {
+    let upto = |bound: f64| {
+        flow.intervals.iter().filter(move |one| one.below_us <= bound * 1.000_001).map(|one| one.count)
+    };
+    let bounds = (14..=32).map(|octave| f64::from(1u32 << (octave - 14)) * 16.384);
+    let buckets = bounds.map(|bound| (bound / 1e6, upto(bound).sum())).collect();
+    let count = flow.intervals.iter().map(|one| one.count).sum();
+    Value::Histogram(buckets, count, flow.span_seconds)
+}
+
 fn overlay(status: &Status, count: impl Fn(&crate::run::status::Overlay) -> u64) -> Vec<Sample> {
     status.overlay.iter().map(|overlay| (Vec::new(), Value::Count(count(overlay)))).collect()
 }
@@ -313,6 +326,19 @@ mod tests {
             overlay: Some(Overlay { peers: vec![peer], refused: counts(), ..Overlay::default() }),
             ..Status::default()
         }
+    }
+
+    #[test]
+    fn intervals_are_counted_up_to_each_octave() {
+        let interval = |below_us, count| crate::run::status::Interval { below_us, count };
+        let intervals =
+            vec![interval(10.24, 1), interval(16.384, 2), interval(1_048.576, 4), interval(8_589_934.592, 8)];
+        let flow = Flow { intervals, span_seconds: 9.5, ..Flow::default() };
+        let Value::Histogram(buckets, count, sum) = super::intervals(&flow) else { panic!("a histogram") };
+        assert_eq!((count, sum, buckets.len()), (15, 9.5, 19));
+        assert_eq!(buckets[0], (16.384e-6, 3));
+        let far = buckets.iter().filter(|(bound, _)| *bound > 0.001);
+        assert!(far.clone().count() > 10 && far.clone().all(|(_, count)| *count == 7), "{buckets:?}");
     }
 
     #[test]

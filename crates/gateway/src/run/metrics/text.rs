@@ -4,12 +4,14 @@
 use std::fmt::Write as _;
 
 /// A value of a sample.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(super) enum Value {
     /// A count since the start.
     Count(u64),
     /// A present value.
     Gauge(f64),
+    /// A distribution: the number of values up to each bound, their number and sum.
+    Histogram(Vec<(f64, u64)>, u64, f64),
 }
 
 /// A sample: its labels and its value.
@@ -23,7 +25,7 @@ pub(super) struct Family {
     pub(super) unit: &'static str,
     /// The text of its line `HELP`.
     pub(super) help: &'static str,
-    /// Its samples, all counts or all gauges. Without any the family is left out.
+    /// Its samples, all of one kind. Without any the family is left out.
     pub(super) samples: Vec<Sample>,
 }
 
@@ -52,6 +54,7 @@ pub(super) fn write(families: &[Family], format: Format) -> String {
         let (kind, end) = match first {
             Value::Count(_) => ("counter", "_total"),
             Value::Gauge(_) => ("gauge", ""),
+            Value::Histogram(..) => ("histogram", ""),
         };
         // OpenMetrics names the family, the older format its samples.
         let (modern, family_end) = match format {
@@ -65,21 +68,36 @@ pub(super) fn write(families: &[Family], format: Format) -> String {
         }
         let _ = writeln!(text, "# HELP {name}{family_end} {help}");
         for (labels, value) in samples {
-            let _ = write!(text, "{name}{end}");
-            for (at, (label, value)) in labels.iter().enumerate() {
-                let _ = write!(text, "{}{label}=\"{}\"", if at == 0 { '{' } else { ',' }, escaped(value));
+            match value {
+                Value::Count(count) => sample(&mut text, &format!("{name}{end}"), labels, count),
+                Value::Gauge(value) => sample(&mut text, name, labels, value),
+                Value::Histogram(buckets, count, sum) => {
+                    let bounds = buckets.iter().map(|(bound, count)| (bound.to_string(), *count));
+                    let bucket = format!("{name}_bucket");
+                    for (bound, count) in bounds.chain([("+Inf".to_owned(), *count)]) {
+                        let labels = [&labels[..], &[("le", bound)]].concat();
+                        sample(&mut text, &bucket, &labels, count);
+                    }
+                    sample(&mut text, &format!("{name}_count"), labels, count);
+                    sample(&mut text, &format!("{name}_sum"), labels, sum);
+                }
             }
-            let close = if labels.is_empty() { "" } else { "}" };
-            let _ = match value {
-                Value::Count(count) => writeln!(text, "{close} {count}"),
-                Value::Gauge(value) => writeln!(text, "{close} {value}"),
-            };
         }
     }
     if format == Format::OpenMetrics {
         text.push_str("# EOF\n");
     }
     text
+}
+
+/// Writes a sample.
+fn sample(text: &mut String, name: &str, labels: &[(&'static str, String)], value: impl std::fmt::Display) {
+    text.push_str(name);
+    for (at, (label, value)) in labels.iter().enumerate() {
+        let _ = write!(text, "{}{label}=\"{}\"", if at == 0 { '{' } else { ',' }, escaped(value));
+    }
+    let close = if labels.is_empty() { "" } else { "}" };
+    let _ = writeln!(text, "{close} {value}");
 }
 
 /// The value of a label. Names of interfaces and peers may have any printable character.
@@ -114,6 +132,21 @@ mod tests {
             "# TYPE a_seconds gauge\n# UNIT a_seconds seconds\n# HELP a_seconds An age.\na_seconds 1.5\n\
              # TYPE b counter\n# HELP b Frames.\nb_total{port=\"field\",interface=\"e\\\"\\\\\\n\"} 7\n# EOF\n"
         );
+        let buckets = vec![(0.5, 2), (1.0, 3)];
+        let sampled =
+            vec![(label("e"), Value::Histogram(buckets, 4, 3.5)), (vec![], Value::Histogram(vec![], 0, 0.0))];
+        let histogram = Family { name: "d_seconds", unit: "seconds", help: "Times.", samples: sampled };
+        let text = write(&[histogram], Format::Prometheus);
+        for line in [
+            "# TYPE d_seconds histogram",
+            "d_seconds_bucket{port=\"field\",interface=\"e\",le=\"0.5\"} 2",
+            "d_seconds_bucket{port=\"field\",interface=\"e\",le=\"+Inf\"} 4",
+            "d_seconds_count{port=\"field\",interface=\"e\"} 4",
+            "d_seconds_sum{port=\"field\",interface=\"e\"} 3.5",
+            "d_seconds_bucket{le=\"+Inf\"} 0",
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line}: {text}");
+        }
         let older = write(&families[..2], Format::Prometheus);
         assert!(older.contains("# HELP b_total Frames.\nb_total{") && !older.contains("UNIT"), "{older}");
     }
