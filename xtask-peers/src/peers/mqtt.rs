@@ -75,6 +75,7 @@ pub(crate) fn run() -> StepResult {
     let chapter = root().join("docs/src/mqtt-applications.md");
     judge("applications", &[chapter.as_ref()], 120)?;
     judge("options", &[], 60)?;
+    judge("keys", &[], 300)?;
     judge("proxy", &[], 120)?;
     judge_in(&sparkplug()?, "sparkplug", &[], 60)?;
     judge("backlog", &["2000".as_ref()], 120)?;
