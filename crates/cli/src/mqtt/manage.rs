@@ -65,6 +65,10 @@ impl Manager {
         // Held to the end: two rotations at once would publish one epoch with two secrets.
         let mut manager = manage::Manager::open(&self.group)?;
         let guard = Guard::new(Vec::new(), None, None, None);
+        if !fresh && manager.group().signing.is_none() {
+            // The fault that there is nothing to publish, before a connection.
+            manager.announce()?;
+        }
         // Faults of the options are found before there is a new key.
         let mut link = Link::new(&settings, guard, Vec::new(), Qos::AtLeastOnce, false)?;
         if fresh {
