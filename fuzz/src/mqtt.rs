@@ -1,6 +1,7 @@
 //! MQTT: the envelope handled by a broker, and the messages that distribute keys.
 
 use antedate_channel::mqtt::envelope::Envelope;
+use antedate_channel::mqtt::enrol::{self, Code, Request};
 use antedate_channel::mqtt::rotation::{self, Recipient, Rotation};
 use antedate_channel::mqtt::{Algorithm, Group, Publisher, Reserved, topic};
 
@@ -49,7 +50,7 @@ pub fn mqtt_keys(data: &[u8]) {
     let (manager, device) = ([0x11; 32], [1; 32]);
     let public = rotation::manager_public(&manager);
     let open = |message: &[u8]| rotation::open("line 4", message, &public, b"press 7", &device);
-    let next = Rotation { epoch: 2, algorithm: Algorithm::A128Gcm, secret: [0x77; 32].into(), grace: 60 };
+    let next = Rotation { epoch: 2, algorithm: Algorithm::A128Gcm, secret: [0x77; 32].into(), grace: 60, past: vec![[0x42; 32].into()] };
     let member = Recipient { name: b"press 7", public: rotation::device_public(&device) };
     let mut counter = 0u8;
     let random = |out: &mut [u8]| {
@@ -70,4 +71,47 @@ pub fn mqtt_keys(data: &[u8]) {
         assert!(open(&changed).is_err());
     }
     assert!(open(&genuine).is_ok_and(|rotation| rotation.epoch == 2 && *rotation.secret == [0x77; 32]));
+}
+
+/// A message of an enrolment: the input itself, and a genuine one changed by the input. Only the genuine
+/// one is believed.
+pub fn mqtt_enrol(data: &[u8]) {
+    let fill = |octet: u8| {
+        move |out: &mut [u8]| {
+            out.fill(octet);
+            Ok::<_, ()>(())
+        }
+    };
+    let code = Code::new(fill(9)).expect("a code");
+    let wish = Request {
+        name: "press7".into(),
+        public: rotation::device_public(&[1; 32]),
+        verify: rotation::manager_public(&[2; 32]),
+    };
+    let request = enrol::request("line4", &wish, &code, fill(7)).expect("a request");
+    let answer = enrol::answer("line4", &request, "group = \"line4\"", &code);
+    assert!(data == request || enrol::open_request("line4", data, &code).is_err());
+    assert!(data == answer || enrol::open_answer("line4", &request, data, &code).is_err());
+    for genuine in [&request, &answer] {
+        let mut changed = genuine.clone();
+        for pair in data.chunks_exact(2) {
+            let at = usize::from(pair[0]) % changed.len();
+            changed[at] ^= pair[1];
+        }
+        if changed != *genuine {
+            assert!(enrol::open_request("line4", &changed, &code).is_err());
+            assert!(enrol::open_answer("line4", &request, &changed, &code).is_err());
+        }
+    }
+    if let Ok(text) = str::from_utf8(data)
+        && let Ok(read) = text.parse::<Code>()
+    {
+        assert_eq!(read.to_text().parse::<Code>(), Ok(read));
+    }
+    assert_eq!(enrol::open_request("line4", &request, &code), Ok(wish));
+}
+
+/// Octets of an application or a broker at the proxy.
+pub fn mqtt_packet(data: &[u8]) {
+    antedate_mqtt_proxy::exercise_packets(data);
 }

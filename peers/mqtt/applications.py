@@ -200,7 +200,8 @@ def rotation():
     antedate.create_state("member")
     broker = Broker("managed")
     with antedate.Guard(["members.toml"], state="member", device="press7.device") as guard:
-        (topic,) = guard.rotation_topics
+        topic, own = guard.rotation_topics
+        assert own == topic + "/press7"
         refusal(antedate.NoKeyError, lambda: guard.seal("plant/a", b"x"))
         assert not guard.has_keys
 

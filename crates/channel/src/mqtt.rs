@@ -43,6 +43,7 @@ mod algorithm;
 mod antedated;
 mod cipher;
 pub mod derive;
+pub mod enrol;
 pub mod envelope;
 mod group;
 mod lane;

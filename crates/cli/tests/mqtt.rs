@@ -102,7 +102,9 @@ fn unpublished_revocation_remains() {
     assert!(file.contains("epoch = 1\n") && file.contains("grace = 5\n"), "{file}");
     let file = call(&["revoke", "--member", "press7"]);
     assert!(!file.contains("epoch = 2\n") && file.contains("epoch = 3\n"), "{file}");
-    assert!(file.contains("grace = 0\n") && !file.contains("press7"), "{file}");
+    // It is named as one without the key, and no member.
+    assert!(file.contains("grace = 0\n") && file.contains("without = [\"press7\"]\n"), "{file}");
+    assert!(!file.contains("name = \"press7\""), "{file}");
     assert_eq!(call(&["rotate", "--again"]), file);
     let said = folder.bad(2, &["mqtt", "rotate", "--again", "--grace", "60", "--group", "manager.toml"]);
     assert!(said.contains("--grace"), "{said}");
@@ -124,11 +126,42 @@ fn access_lists_keep_their_file_modes() {
     for name in ["acl", "passwords"] {
         fs::set_permissions(folder.path(name), Permissions::from_mode(0o640)).expect("mode");
     }
-    let (status, shown, said) = folder.antedate(&call);
+    let (status, shown, said) = folder.antedate(&[&call[..], &["--renew-all"]].concat());
     assert_eq!((status, said.as_str()), (0, ""));
     assert!(shown.starts_with("m "), "{shown}");
     assert_eq!((folder.mode("acl"), folder.mode("passwords")), (0o640, 0o640));
     assert_eq!(folder.read("acl.new"), "mine");
+}
+
+#[test]
+fn passwords_stay_with_their_users() {
+    let folder = Folder::new();
+    let keygen = ["keygen", "mqtt", "--group", "g", "--topic", "a/#", "--member", "m"];
+    folder.good(&[&keygen[..], &["--member", "n", "--out", "two.toml"]].concat());
+    folder.good(&[&keygen[..], &["--member", "o", "--out", "other.toml"]].concat());
+    let acl = |file: &str, more: &[&str]| {
+        let call = ["mqtt", "acl", file, "--acl", "acl", "--passwords", "passwords"];
+        let (status, shown, said) = folder.antedate(&[&call[..], more].concat());
+        assert_eq!(status, 0, "{said}");
+        let names: Vec<String> =
+            shown.lines().filter_map(|line| Some(line.split_once(' ')?.0.into())).collect();
+        (names.join(" "), said, folder.read("passwords"))
+    };
+    let (shown, _, before) = acl("two.toml", &["--enrolment", "newcomer"]);
+    assert_eq!(shown, "m manager n newcomer");
+    assert!(folder.read("acl").contains("user newcomer\ntopic write antedate/enrol/g/+\n"));
+    let (shown, said, same) = acl("two.toml", &["--enrolment", "newcomer"]);
+    assert_eq!((shown.as_str(), said.as_str(), same), ("", "", before.clone()));
+    // One is gone and one is new.
+    let (shown, said, after) = acl("other.toml", &["--enrolment", "newcomer"]);
+    assert!(shown == "o" && said.contains("without n from now on"), "{shown} {said}");
+    let line = |text: &str, user: &str| text.lines().find(|line| line.starts_with(user)).map(str::to_owned);
+    assert_eq!((line(&after, "m:"), line(&after, "n:")), (line(&before, "m:"), None));
+    let (shown, _, renewed) = acl("other.toml", &["--enrolment", "newcomer", "--renew", "m"]);
+    assert!(shown == "m" && line(&renewed, "m:") != line(&before, "m:"), "{shown}");
+    assert_eq!(line(&renewed, "o:"), line(&after, "o:"));
+    let call = ["mqtt", "acl", "two.toml", "--acl", "acl", "--passwords", "passwords", "--renew", "z"];
+    assert!(folder.bad(2, &call).contains("there is no such user"));
 }
 
 #[test]
@@ -325,12 +358,21 @@ fn serve(
             }
             8 => {
                 subscribed = true;
-                client.write_all(&[0x90, 3, body[0], body[1], 1]).ok()?;
+                client.write_all(&suback(&body)).ok()?;
             }
             14 => return Some(()),
             _ => {}
         }
     }
+}
+
+/// A SUBACK that grants each filter of a SUBSCRIBE.
+fn suback(body: &[u8]) -> Vec<u8> {
+    let (mut at, mut count) = (2, 0);
+    while let [high, low, ..] = body[at..] {
+        (at, count) = (at + 3 + usize::from(u16::from_be_bytes([high, low])), count + 1);
+    }
+    [&[0x90, 2 + count, body[0], body[1]][..], &vec![1; count.into()]].concat()
 }
 
 /// The next packet: its first byte, and the bytes behind its length.
@@ -511,7 +553,7 @@ fn answered(client: &mut TcpStream, counts: u8, mut often: usize) {
     while often > 0 {
         let (kind, body) = packet(client).expect("a packet");
         if kind >> 4 == 8 {
-            client.write_all(&[0x90, 3, body[0], body[1], 1]).expect("SUBACK");
+            client.write_all(&suback(&body)).expect("SUBACK");
         }
         often -= usize::from(kind >> 4 == counts);
     }
@@ -559,7 +601,7 @@ fn queued_messages_wait_for_the_key() {
     }
     while let Some((kind, body)) = packet(&mut client) {
         if kind >> 4 == 8 {
-            let _ = client.write_all(&[0x90, 3, body[0], body[1], 1]);
+            let _ = client.write_all(&suback(&body));
         }
     }
     let (status, said) = end(child);
@@ -578,7 +620,7 @@ fn short_time_starts_after_the_key() {
     let mut asked = Vec::new();
     while let Some((kind, body)) = packet(&mut client) {
         if kind >> 4 == 8 {
-            client.write_all(&[0x90, 3, body[0], body[1], 1]).expect("SUBACK");
+            client.write_all(&suback(&body)).expect("SUBACK");
             asked.push(String::from_utf8_lossy(&body[4..]).into_owned());
         }
     }
@@ -634,7 +676,8 @@ fn resumed_session_gets_dropped_rotation() {
     child.kill().expect("killed");
     child.wait().expect("its end");
     let asked = asked.map(|body| String::from_utf8_lossy(&body[4..]).into_owned());
-    assert_eq!(asked.as_deref(), Some("antedate/keys/g\u{1}"));
+    // Those for all, and the device's own.
+    assert_eq!(asked.as_deref(), Some("antedate/keys/g\u{1}\0\u{16}antedate/keys/g/press7\u{1}"));
 }
 
 #[test]

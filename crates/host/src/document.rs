@@ -13,16 +13,18 @@ use crate::fault::{Fault, nearest, suggest};
 /// A parsed file and its faults so far.
 pub struct Document<'t> {
     file: &'t Path,
-    text: &'t str,
     root: DeTable<'t>,
     faults: RefCell<Vec<Fault>>,
+    /// The ends of the lines: counting them for each value would take the square of the file's length.
+    ends: Vec<usize>,
 }
 
 impl<'t> Document<'t> {
     /// Parses the text. Syntax faults are collected with the others.
     pub fn parse(file: &'t Path, text: &'t str) -> Self {
         let (root, errors) = DeTable::parse_recoverable(text);
-        let document = Self { file, text, root: root.into_inner(), faults: RefCell::default() };
+        let ends = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at).collect();
+        let document = Self { file, root: root.into_inner(), faults: RefCell::default(), ends };
         for error in errors {
             // Not the error's own text: it quotes the line, which may hold a key.
             let line = error.span().map(|span| document.line(span.start));
@@ -65,7 +67,7 @@ impl<'t> Document<'t> {
     }
 
     fn line(&self, offset: usize) -> usize {
-        1 + self.text.as_bytes().iter().take(offset).filter(|byte| **byte == b'\n').count()
+        1 + self.ends.partition_point(|end| *end < offset)
     }
 }
 

@@ -18,6 +18,7 @@
 //! - `shared`: keys, counters and lines of the log that all connections share
 //! - `relay`: sockets of one connection; `upstream`: connections to the broker
 //! - `keys`: the connection that follows rotations
+//! - [`status`]: counters and epochs, and the socket that answers with them
 
 #![forbid(unsafe_code)]
 
@@ -26,6 +27,7 @@ mod packet;
 mod relay;
 mod session;
 mod shared;
+pub mod status;
 mod upstream;
 mod windows;
 
@@ -94,6 +96,14 @@ pub struct Options {
     pub plain: Vec<String>,
     /// The most connections of applications.
     pub clients: usize,
+    /// The socket that answers with the status.
+    pub status: Option<PathBuf>,
+}
+
+/// The body of a fuzz target: octets of a client or a broker.
+#[doc(hidden)]
+pub fn exercise_packets(octets: &[u8]) {
+    packet::exercise(octets);
 }
 
 enum Listener {
@@ -136,10 +146,12 @@ pub fn run(
 
 /// Removes the names of the sockets.
 fn remove(options: &Options) {
-    for place in &options.listen {
-        if let Listen::Unix(path) = place {
-            let _ = std::fs::remove_file(path);
-        }
+    let places = options.listen.iter().filter_map(|place| match place {
+        Listen::Unix(path) => Some(path),
+        Listen::Tcp(_) => None,
+    });
+    for path in places.chain(&options.status) {
+        let _ = std::fs::remove_file(path);
     }
 }
 
@@ -156,8 +168,12 @@ async fn serve(
         listeners.push(listener);
         places.push(place);
     }
-    ready(&places);
     let count = Rc::new(Cell::new(0));
+    if let Some(path) = &options.status {
+        let socket = status::listen(path)?;
+        spawn_local(status::serve(socket, Rc::clone(shared), Rc::clone(&upstream), Rc::clone(&count)));
+    }
+    ready(&places);
     for listener in listeners {
         spawn_local(accept(
             listener,

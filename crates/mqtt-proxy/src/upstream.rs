@@ -55,6 +55,11 @@ impl Upstream {
         }
     }
 
+    /// Whether the last attempt failed.
+    pub(crate) fn is_away(&self) -> bool {
+        self.away.get()
+    }
+
     async fn attempt(&self) -> io::Result<Box<dyn Stream>> {
         let tcp = TcpStream::connect((self.host.as_str(), self.port)).await?;
         tcp.set_nodelay(true)?;

@@ -9,11 +9,12 @@ use sha2::Sha512;
 use crate::file::GroupFile;
 
 /// The `acl_file` of mosquitto.conf(5). Members that publish may write and read the group's topics,
-/// the others may read them. All may read rotation messages; `manager` may write them.
+/// the others may read them. All may read the rotation messages for all and their own; `manager` may
+/// write them. A user for `enrolment` may put requests and read answers.
 ///
 /// # Errors
 /// When a line cannot express a topic: the broker would read another topic or other rights.
-pub fn access_list(groups: &[GroupFile], manager: &str) -> Result<String, Fault> {
+pub fn access_list(groups: &[GroupFile], manager: &str, enrolment: Option<&str>) -> Result<String, Fault> {
     let mut text =
         String::from("# Made by `antedate mqtt acl` from the group files. Who is not named has no rights.\n");
     for group in groups {
@@ -24,11 +25,20 @@ pub fn access_list(groups: &[GroupFile], manager: &str) -> Result<String, Fault>
             return Err(Fault::of_file(&group.file, what, remedy));
         }
         text.push_str(&format!(
-            "\n# group {}\nuser {manager}\ntopic readwrite {}\n",
+            "\n# group {0}\nuser {manager}\ntopic readwrite {1}\ntopic readwrite {1}/+\ntopic readwrite antedate/enrol/{0}/#\n",
             group.group, group.rotation_topic
         ));
+        if let Some(enrolment) = enrolment {
+            text.push_str(&format!(
+                "\nuser {enrolment}\ntopic write antedate/enrol/{0}/+\ntopic readwrite antedate/enrol/{0}/+/answer\n",
+                group.group
+            ));
+        }
         for member in &group.members {
-            text.push_str(&format!("\nuser {}\ntopic read {}\n", member.name, group.rotation_topic));
+            text.push_str(&format!(
+                "\nuser {0}\ntopic read {1}\ntopic read {1}/{0}\n",
+                member.name, group.rotation_topic
+            ));
             let right = if member.publish { "readwrite" } else { "read" };
             for topic in &group.topics {
                 text.push_str(&format!("topic {right} {topic}\n"));

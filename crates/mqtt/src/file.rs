@@ -5,11 +5,13 @@
 //! messages bring the keys. Only the manager's file has the `signing_key` and the `[[member]]`
 //! entries.
 
+use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use antedate_channel::mqtt::rotation::{
-    MEMBERS_MAX, Recipient, device_public, is_device_public, manager_public,
+    PAST_MAX, Recipient, device_public, is_device_public, manager_public,
 };
 use antedate_channel::mqtt::{Algorithm, Group, PUBLISHER_MAX, SECRET_LEN, signed, topic};
 use antedate_host::document::{Document, Field, Section};
@@ -19,6 +21,11 @@ use antedate_host::private_file;
 use antedate_host::process;
 use zeroize::Zeroizing;
 
+use topics::{max_ages, signed_topics, topic_maps, topics};
+
+mod topics;
+pub use topics::TopicMap;
+
 /// A secret of 32 octets, wiped on drop.
 pub type Secret = Zeroizing<[u8; SECRET_LEN]>;
 
@@ -26,8 +33,14 @@ pub type Secret = Zeroizing<[u8; SECRET_LEN]>;
 pub const WEAK: &str =
     "is no public key: it is of small order, or no point of the curve, so everybody could know its secrets";
 
+/// The most members of a group.
+pub const MEMBERS_MAX: usize = 16_384;
+
+/// The most members for whom one rotation message is made. A group with more has a message for each.
+pub const ONE_MESSAGE_MAX: usize = 64;
+
 /// Octets of the largest file: of a manager with [`MEMBERS_MAX`] members.
-const FILE_MAX: usize = 352 * MEMBERS_MAX;
+const FILE_MAX: usize = 384 * MEMBERS_MAX;
 
 /// The content of a group file.
 #[derive(Debug)]
@@ -54,6 +67,15 @@ pub struct GroupFile {
     pub keys: Vec<Key>,
     /// The members, in the manager's file.
     pub members: Vec<Member>,
+    /// The manager makes a rotation message for each member.
+    pub per_member: bool,
+    /// The epochs before the newest one that rotations bring, so that retained payloads stay
+    /// readable, for newcomers too.
+    pub past_epochs: u32,
+    /// Names of topics behind a bridge with prefixes.
+    pub topic_maps: Vec<TopicMap>,
+    /// The marks of the enrolment codes that were used, in the manager's file.
+    pub used_codes: Vec<[u8; 8]>,
 }
 
 /// The key of an epoch.
@@ -66,6 +88,8 @@ pub struct Key {
     /// Seconds for which members still read the previous epoch; 0 after a revocation. The manager's
     /// file has it, so that `rotate --again` repeats it.
     pub grace: Option<u32>,
+    /// The members that this key was made without, so that `rotate --again` tells them again.
+    pub without: Vec<String>,
 }
 
 /// A member of a group.
@@ -179,13 +203,27 @@ impl GroupFile {
             }
             None
         });
-        let manager = root.get("manager").and_then(|field| key(&field));
+        let manager = root.get("manager").and_then(|field| {
+            let manager = key(&field)?;
+            if signed::is_verifying_key(&manager) {
+                return Some(manager);
+            }
+            field.fault(WEAK, "copy the group file from its manager again");
+            None
+        });
         let signing = root.get("signing_key").and_then(|field| secret(&field));
         let keys = keys(&mut root);
         let members = members(&mut root);
         let max_ages = max_ages(&mut root, &topics);
         let signed = signed_topics(&mut root, &topics);
-        if !signed.is_empty() && !members.iter().any(|member| member.verify.is_some()) {
+        let per_member = root
+            .get("rotation")
+            .and_then(|field| field.one_of("a way", &[("one-message", false), ("per-member", true)]));
+        let past_epochs = root.get("past_epochs").and_then(|field| field.integer(0..=PAST_MAX as u64));
+        let topic_maps = topic_maps(&mut root);
+        let used_codes = used_codes(&mut root);
+        // A manager may have no members yet.
+        if !signed.is_empty() && signing.is_none() && !members.iter().any(|member| member.verify.is_some()) {
             root.fault(
                 "signed",
                 "no [[member]] has a verify key, so nobody could publish there",
@@ -199,7 +237,9 @@ impl GroupFile {
             rotation_topic.or_else(|| group.as_ref().map(|group| format!("antedate/keys/{group}")));
         if let Some(name) = &rotation_topic
             && (manager.is_some() || signing.is_some())
-            && let Some(filter) = topics.iter().find(|filter| topic::matches(filter, name))
+            && let each = member_topic(name, "+")
+            && let Some(filter) =
+                topics.iter().find(|filter| topic::matches(filter, name) || topic::overlap(filter, &each))
         {
             root.fault(
                 "topics",
@@ -224,6 +264,10 @@ impl GroupFile {
                 signing,
                 keys,
                 members,
+                per_member: per_member.unwrap_or(false),
+                past_epochs: past_epochs.and_then(|past| u32::try_from(past).ok()).unwrap_or(0),
+                topic_maps,
+                used_codes,
             }),
             _ => Err(Faults::new(faults)),
         }
@@ -231,24 +275,43 @@ impl GroupFile {
 
     /// Whether the group protects a topic.
     #[must_use]
-    pub fn covers(&self, name: &str) -> bool {
-        self.topics.iter().any(|filter| topic::matches(filter, name))
+    pub fn covers(&self, topic: &str) -> bool {
+        let name = topics::sealed_name(&self.topic_maps, topic);
+        name.is_some_and(|name| self.topics.iter().any(|filter| topic::matches(filter, &name)))
     }
 
     /// Whether one of the group's filters covers all topics of a filter.
     #[must_use]
     pub fn covers_filter(&self, filter: &str) -> bool {
-        self.topics.iter().any(|wide| topic::covers(wide, filter))
+        let name = topics::sealed_name(&self.topic_maps, filter);
+        name.is_some_and(|name| self.topics.iter().any(|wide| topic::covers(wide, &name)))
     }
 
-    /// The seconds after which a message of a topic is refused: the fewest of all filters that match.
+    /// The name under which payloads of a [covered](Self::covers) topic are sealed: another one behind a
+    /// bridge with a prefix.
+    #[must_use]
+    pub fn sealed_name<'a>(&self, topic: &'a str) -> Cow<'a, str> {
+        topics::sealed_name(&self.topic_maps, topic).unwrap_or(Cow::Borrowed(topic))
+    }
+
+    /// The topic of the rotation messages at this broker: that for all, or that of one member.
+    #[must_use]
+    pub fn rotation_topic_here(&self, member: Option<&str>) -> String {
+        let name = match member {
+            Some(member) => member_topic(&self.rotation_topic, member),
+            None => self.rotation_topic.clone(),
+        };
+        topics::topic_here(&self.topic_maps, &name).into_owned()
+    }
+
+    /// The seconds after which a message under a name is refused: the fewest of all filters that match.
     #[must_use]
     pub fn max_age(&self, name: &str) -> Option<u32> {
         let ages = self.max_ages.iter().filter(|(filter, _)| topic::matches(filter, name));
         ages.map(|(_, seconds)| *seconds).min()
     }
 
-    /// Whether messages of a topic are signed by their publishers.
+    /// Whether messages under a name are signed by their publishers.
     #[must_use]
     pub fn is_signed(&self, name: &str) -> bool {
         self.signed.iter().any(|filter| topic::matches(filter, name))
@@ -281,6 +344,12 @@ impl GroupFile {
         with_key.map(|(member, public)| Recipient { name: member.name.as_bytes(), public }).collect()
     }
 
+    /// The newest key's epoch, 0 without one.
+    #[must_use]
+    pub fn epoch(&self) -> u32 {
+        self.keys.last().map_or(0, |key| key.epoch)
+    }
+
     /// As [`to_text`](Self::to_text), checked by parsing it.
     ///
     /// # Errors
@@ -305,8 +374,7 @@ impl GroupFile {
     #[must_use]
     pub fn to_text(&self, for_members: bool) -> Zeroizing<String> {
         // Full capacity at once: a growing string leaves copies of the keys behind.
-        let mut text =
-            Zeroizing::new(String::with_capacity(2048 + 352 * (self.members.len() + self.keys.len())));
+        let mut text = Zeroizing::new(String::with_capacity(self.capacity()));
         text.push_str("# A group of MQTT topics whose payloads are protected end to end.\n");
         let topics: Vec<String> = self.topics.iter().map(|topic| quoted(topic)).collect();
         text.push_str(&format!(
@@ -316,6 +384,9 @@ impl GroupFile {
             topics.join(", "),
             quoted(&self.rotation_topic)
         ));
+        if !for_members {
+            self.put_managing(&mut text);
+        }
         if let Some(manager) = &self.manager {
             text.push_str(&format!("# Who may rotate the key (Ed25519).\nmanager = \"{}\"\n", hex(manager)));
         }
@@ -348,17 +419,61 @@ impl GroupFile {
         }
         text.push_str(&fresh);
         text.push_str(&signed);
-        for Key { epoch, secret, grace } in &self.keys {
+        for TopicMap { here, sealed } in &self.topic_maps {
+            text.push_str(&format!(
+                "\n[[topic_map]]\nhere = {}\nsealed = {}\n",
+                quoted(here),
+                quoted(sealed)
+            ));
+        }
+        for Key { epoch, secret, grace, without } in &self.keys {
             text.push_str(&format!("\n[[key]]\nepoch = {epoch}\nsecret = \""));
             push_hex(&mut text, &**secret);
             text.push_str("\"\n");
             if let Some(grace) = grace {
                 text.push_str(&format!("grace = {grace}\n"));
             }
+            if !without.is_empty() {
+                text.push_str(&format!("without = [\"{}\"]\n", without.join("\", \"")));
+            }
         }
         self.members.iter().for_each(|member| put_member(member, &mut text));
         text
     }
+
+    /// Octets that the text does not exceed.
+    fn capacity(&self) -> usize {
+        let escaped = |text: &String| 6 * text.len() + 64;
+        let topics =
+            self.topics.iter().chain(&self.signed).chain(self.max_ages.iter().map(|(filter, _)| filter));
+        let maps = self.topic_maps.iter().flat_map(|map| [&map.here, &map.sealed]);
+        let without = self.keys.iter().map(|key| 72 * key.without.len()).sum::<usize>();
+        let texts: usize = topics.chain(maps).map(escaped).sum();
+        2048 + 352 * (self.members.len() + self.keys.len())
+            + texts
+            + escaped(&self.rotation_topic)
+            + without
+            + 20 * self.used_codes.len()
+    }
+
+    /// Appends what is the manager's matter alone and no secret.
+    fn put_managing(&self, text: &mut String) {
+        if self.per_member {
+            text.push_str("# A rotation has a message for each member.\nrotation = \"per-member\"\n");
+        }
+        if self.past_epochs > 0 {
+            text.push_str(&format!("past_epochs = {}\n", self.past_epochs));
+        }
+        if !self.used_codes.is_empty() {
+            let marks: Vec<String> = self.used_codes.iter().map(|mark| hex(mark)).collect();
+            text.push_str(&format!("used_codes = [\"{}\"]\n", marks.join("\", \"")));
+        }
+    }
+}
+
+/// The topic of one member's rotation messages.
+fn member_topic(rotation_topic: &str, member: &str) -> String {
+    format!("{rotation_topic}/{member}")
 }
 
 /// A fault for each further file of a group: only the first would get its rotations.
@@ -430,7 +545,9 @@ fn load_shared(file: &Path) -> Option<Result<GroupFile, Faults>> {
 
 /// Reads a file that only this user (or root) may read and change.
 fn load(file: &Path, remedy: &str) -> Result<Zeroizing<String>, Faults> {
-    let mut bytes = Zeroizing::new(vec![0; FILE_MAX + 1]);
+    // A file that grows meanwhile fills it, and is refused.
+    let length = std::fs::metadata(file).map_or(0, |about| usize::try_from(about.len()).unwrap_or(FILE_MAX));
+    let mut bytes = Zeroizing::new(vec![0; length.min(FILE_MAX) + 1]);
     let length = private_file::read(file, process::user(), &mut bytes)?;
     let text = bytes.get(..length).and_then(|bytes| std::str::from_utf8(bytes).ok());
     let text =
@@ -506,67 +623,6 @@ fn secret(field: &Field<'_, '_>) -> Option<Secret> {
     Some(bytes)
 }
 
-fn topics(section: &mut Section<'_, '_>) -> Vec<String> {
-    let Some(field) = section.required("topics", "write topics = [\"plant/line4/#\"]") else {
-        return Vec::new();
-    };
-    let fields = field.array().unwrap_or_default();
-    if fields.is_empty() {
-        field.fault("names no topic", "write topics = [\"plant/line4/#\"]");
-    }
-    let mut topics = Vec::new();
-    for field in fields {
-        let Some(text) = field.string() else { continue };
-        match topic::check_filter(text) {
-            Ok(()) => topics.push(text.to_owned()),
-            Err(why) => field.fault(why.to_string(), "write a filter as for mosquitto_sub"),
-        }
-    }
-    topics
-}
-
-fn max_ages(root: &mut Section<'_, '_>, protected: &[String]) -> Vec<(String, u32)> {
-    let mut ages = Vec::new();
-    for field in root.get("fresh").and_then(|field| field.array()).unwrap_or_default() {
-        let Some(mut section) = field.section() else { continue };
-        let topics = topics(&mut section);
-        let seconds = section
-            .required("max_age", "write the seconds after which a message is refused")
-            .and_then(|field| field.integer(1..=u64::from(u32::MAX)))
-            .and_then(|seconds| u32::try_from(seconds).ok());
-        section.finish();
-        for filter in topics {
-            if !protected.iter().any(|wide| topic::covers(wide, &filter)) {
-                field.fault(
-                    format!("\"{filter}\": the group does not protect all of it"),
-                    "name topics within the group's",
-                );
-            }
-            ages.extend(seconds.map(|seconds| (filter, seconds)));
-        }
-    }
-    ages
-}
-
-fn signed_topics(root: &mut Section<'_, '_>, protected: &[String]) -> Vec<String> {
-    let mut signed = Vec::new();
-    for field in root.get("signed").and_then(|field| field.array()).unwrap_or_default() {
-        let Some(mut section) = field.section() else { continue };
-        let filters = topics(&mut section);
-        section.finish();
-        for filter in filters {
-            if !protected.iter().any(|wide| topic::covers(wide, &filter)) {
-                field.fault(
-                    format!("\"{filter}\": the group does not protect all of it"),
-                    "name topics within the group's",
-                );
-            }
-            signed.push(filter);
-        }
-    }
-    signed
-}
-
 fn keys(root: &mut Section<'_, '_>) -> Vec<Key> {
     let mut keys: Vec<Key> = Vec::new();
     for field in root.get("key").and_then(|field| field.array()).unwrap_or_default() {
@@ -575,6 +631,8 @@ fn keys(root: &mut Section<'_, '_>) -> Vec<Key> {
         let secret =
             section.required("secret", "write 64 hexadecimal digits").and_then(|field| secret(&field));
         let grace = section.get("grace").and_then(|field| number(&field));
+        let without = section.get("without").and_then(|field| field.array()).unwrap_or_default();
+        let without = without.iter().filter_map(name).collect();
         section.finish();
         let (Some(epoch), Some(secret)) = (epoch, secret) else { continue };
         if keys.iter().any(|other| other.epoch == epoch) {
@@ -584,7 +642,7 @@ fn keys(root: &mut Section<'_, '_>) -> Vec<Key> {
         if keys.iter().any(|other| *other.secret == *secret) {
             field.fault("has the secret of another [[key]]", "make new ones with `antedate mqtt rotate`");
         }
-        keys.push(Key { epoch, secret, grace });
+        keys.push(Key { epoch, secret, grace, without });
     }
     keys.sort_by_key(|key| key.epoch);
     keys
@@ -594,8 +652,21 @@ fn number(field: &Field<'_, '_>) -> Option<u32> {
     field.integer(0..=u64::from(u32::MAX)).and_then(|number| u32::try_from(number).ok())
 }
 
+fn used_codes(root: &mut Section<'_, '_>) -> Vec<[u8; 8]> {
+    let mut marks = Vec::new();
+    for field in root.get("used_codes").and_then(|field| field.array()).unwrap_or_default() {
+        let mut mark = [0; 8];
+        match field.string() {
+            Some(text) if parse_hex(text, &mut mark) => marks.push(mark),
+            Some(_) => field.fault("is no mark of a code", "leave this list to `antedate mqtt admit`"),
+            None => {}
+        }
+    }
+    marks
+}
+
 fn members(root: &mut Section<'_, '_>) -> Vec<Member> {
-    let mut members: Vec<Member> = Vec::new();
+    let (mut members, mut names) = (Vec::new(), BTreeSet::new());
     for field in root.get("member").and_then(|field| field.array()).unwrap_or_default() {
         let Some(mut section) = field.section() else { continue };
         let name = section.required("name", "name the device").and_then(|field| name(&field));
@@ -618,7 +689,7 @@ fn members(root: &mut Section<'_, '_>) -> Vec<Member> {
         let publish = section.get("publish").and_then(|field| field.boolean()).unwrap_or(true);
         section.finish();
         let Some(name) = name else { continue };
-        if members.iter().any(|other| other.name == name) {
+        if !names.insert(name.clone()) {
             field.fault(format!("the name \"{name}\" is used twice"), "give each member a name of its own");
         }
         members.push(Member { name, public, publish, verify });

@@ -1,6 +1,7 @@
 //! Seals the payloads that a client publishes, opens the payloads that it receives, and follows
 //! rotations.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -26,6 +27,8 @@ pub struct Guard {
     store: Option<Store>,
     device: Option<Device>,
     publisher: Option<String>,
+    /// Whether topics of a group have other names behind a bridge.
+    mapped: bool,
 }
 
 #[derive(Debug)]
@@ -46,6 +49,8 @@ struct Membership {
     epoch_keys: BTreeMap<u32, Material>,
     /// The last topic that the group covered.
     covered: String,
+    /// The topics of rotation messages: for all members, and for this device.
+    rotations: Vec<String>,
     /// Whether the newest key is from the state directory and no rotation was received since.
     kept: bool,
     /// Whether a received rotation has no key for this device.
@@ -184,7 +189,15 @@ impl Guard {
         publisher: Option<String>,
     ) -> Self {
         let publisher = publisher.or_else(|| device.as_ref().map(|device| device.name.clone()));
+        let mapped = files.iter().any(|file| !file.topic_maps.is_empty());
+        let rotations = |file: &GroupFile| match &device {
+            Some(device) if file.manager.is_some() => {
+                vec![file.rotation_topic_here(None), file.rotation_topic_here(Some(&device.name))]
+            }
+            _ => Vec::new(),
+        };
         let groups = files.into_iter().map(|file| Membership {
+            rotations: rotations(&file),
             group: file.to_group(),
             file,
             publisher: None,
@@ -197,7 +210,8 @@ impl Guard {
             kept: false,
             left_out: false,
         });
-        let mut guard = Self { groups: groups.collect(), store, device, publisher };
+        let groups = groups.collect();
+        let mut guard = Self { groups, store, device, publisher, mapped };
         guard.groups.iter_mut().for_each(Membership::derive_epoch_keys);
         for at in 0..guard.groups.len() {
             guard.restore(at);
@@ -205,11 +219,11 @@ impl Guard {
         guard
     }
 
-    /// The rotation topics that this client must subscribe to.
+    /// The rotation topics that this client must subscribe to: for each group, that for all members and
+    /// its own.
     #[must_use]
     pub fn rotation_topics(&self) -> Vec<String> {
-        let listening = self.groups.iter().filter(|one| self.device.is_some() && one.file.manager.is_some());
-        listening.map(|one| one.file.rotation_topic.clone()).collect()
+        self.groups.iter().flat_map(|one| one.rotations.iter().cloned()).collect()
     }
 
     /// Whether a group protects a topic.
@@ -224,23 +238,24 @@ impl Guard {
     /// [`SealError`].
     pub fn seal(&mut self, topic: &str, payload: &[u8], out: &mut Vec<u8>) -> Result<(u32, u64), SealError> {
         let dated = self.max_age(topic).is_some();
+        let named = self.sealed_name(topic);
         if let Some(group) = self.signed(topic) {
             let device = self.device.as_ref().ok_or_else(|| SealError::NoSigner(topic.to_owned()))?;
             let secret = device.signing();
             let publisher = self.publisher(topic)?;
             let (epoch, name) = (publisher.head().epoch, publisher.head().publisher.clone());
             let sign = |sequence| {
-                let place = SignedPlace { group: &group, topic, publisher: &name, epoch, sequence };
+                let place = SignedPlace { group: &group, topic: &named, publisher: &name, epoch, sequence };
                 place.sign(&secret, payload)
             };
-            let sealed = publisher.seal_made(dated.then(now), topic, sign, out);
+            let sealed = publisher.seal_made(dated.then(now), &named, sign, out);
             return sealed.map(|number| (epoch, number)).map_err(|error| seal_error(publisher, error));
         }
         let publisher = self.publisher(topic)?;
         let epoch = publisher.head().epoch;
         let sealed = match dated {
-            true => publisher.seal_at(now(), topic, payload, out),
-            false => publisher.seal(topic, payload, out),
+            true => publisher.seal_at(now(), &named, payload, out),
+            false => publisher.seal(&named, payload, out),
         };
         sealed.map(|number| (epoch, number)).map_err(|error| seal_error(publisher, error))
     }
@@ -252,8 +267,7 @@ impl Guard {
     /// # Errors
     /// [`SealError`].
     pub fn antedate(&mut self, template: &PayloadTemplate) -> Result<(), SealError> {
-        if self.max_age(template.topic()).is_some() || self.signed(template.topic()).is_some() {
-            // The time is not known before, and a signature is of the whole payload.
+        if !self.is_preparable(template.topic()) {
             return Ok(());
         }
         let publisher = self.publisher(template.topic())?;
@@ -275,7 +289,7 @@ impl Guard {
         values: &[&[u8]],
         out: &mut Vec<u8>,
     ) -> Result<(u32, u64), SealError> {
-        if self.max_age(template.topic()).is_some() || self.signed(template.topic()).is_some() {
+        if !self.is_preparable(template.topic()) {
             return self.seal(template.topic(), &template.fill(values), out);
         }
         let publisher = self.publisher(template.topic())?;
@@ -292,15 +306,31 @@ impl Guard {
         self.publisher(topic)?.numbers_mut().reserve(count).map_err(SealError::State)
     }
 
+    /// Whether a template of a topic can be prepared. A time is not known before, a signature is of the
+    /// whole payload, and the template has the topic of this side of a bridge.
+    fn is_preparable(&mut self, topic: &str) -> bool {
+        !self.mapped && self.max_age(topic).is_none() && self.signed(topic).is_none()
+    }
+
+    /// The name under which payloads of a topic are sealed.
+    fn sealed_name<'a>(&mut self, topic: &'a str) -> Cow<'a, str> {
+        if !self.mapped {
+            return Cow::Borrowed(topic);
+        }
+        let one = self.groups.iter_mut().find_map(|one| one.covers(topic).then_some(one));
+        one.map_or(Cow::Borrowed(topic), |one| one.file.sealed_name(topic))
+    }
+
     /// The seconds after which a message of a topic is refused. The group that covers it says so.
     fn max_age(&mut self, topic: &str) -> Option<u32> {
-        self.groups.iter_mut().find_map(|one| one.covers(topic).then(|| one.file.max_age(topic)))?
+        let one = self.groups.iter_mut().find_map(|one| one.covers(topic).then_some(one))?;
+        one.file.max_age(&one.file.sealed_name(topic))
     }
 
     /// The name of the group that demands signatures on a topic.
     fn signed(&mut self, topic: &str) -> Option<String> {
         let one = self.groups.iter_mut().find_map(|one| one.covers(topic).then_some(one))?;
-        one.file.is_signed(topic).then(|| one.file.group.clone())
+        one.file.is_signed(&one.file.sealed_name(topic)).then(|| one.file.group.clone())
     }
 
     fn publisher(&mut self, topic: &str) -> Result<&mut Publisher<Stored>, SealError> {
@@ -325,13 +355,15 @@ impl Guard {
         out.clear();
         self.retire();
         if let Some(at) = self.rotates(topic) {
-            return self.rotate(at, message);
+            return self.rotate(at, topic, message);
         }
         let Some(one) = self.groups.iter_mut().find_map(|one| one.covers(topic).then_some(one)) else {
             out.extend_from_slice(message);
             return Verdict::Plain;
         };
         let store = self.store.as_ref();
+        let named = one.file.sealed_name(topic);
+        let topic = &*named;
         // Verified before the number counts: a member could use up another's.
         if one.file.is_signed(topic) {
             let peeked = one.group.peek_from(topic, message, out, lowest(store, &one.epoch_keys, topic));
@@ -363,8 +395,7 @@ impl Guard {
 
     /// The group with this rotation topic.
     fn rotates(&self, topic: &str) -> Option<usize> {
-        let listening = self.device.is_some();
-        self.groups.iter().position(|one| listening && one.file.rotation_topic == topic)
+        self.groups.iter().position(|one| one.rotations.iter().any(|own| own == topic))
     }
 
     /// Checks whether [`open`](Self::open) would open a message. The message does not count as
@@ -377,6 +408,8 @@ impl Guard {
         let Some(one) = self.groups.iter_mut().find_map(|one| one.covers(topic).then_some(one)) else {
             return Ok(());
         };
+        let named = one.file.sealed_name(topic);
+        let topic = &*named;
         let mut payload = Vec::new();
         let lowest = lowest(self.store.as_ref(), &one.epoch_keys, topic);
         let opened = one.group.peek_from(topic, message, &mut payload, lowest)?;
@@ -427,8 +460,9 @@ impl Guard {
         let (Some(one), Some(store)) = (self.groups.get(at), self.store.clone()) else { return };
         let group = one.file.group.clone();
         let Some(message) = store.rotation(&group) else { return };
-        let Verdict::Rotated { epoch, .. } = self.rotate(at, &message) else { return };
-        let grace = self.read(at, &message).map_or(0, |rotation| rotation.grace);
+        let Verdict::Rotated { epoch, .. } = self.rotate(at, "", &message) else { return };
+        let (grace, first) =
+            self.read(at, &message).map_or((0, epoch), |rotation| (rotation.grace, rotation.first()));
         let former = store.former_rotation(&group);
         let former = former.and_then(|(message, ago)| Some((self.read(at, &message).ok()?, ago)));
         let Some(one) = self.groups.get_mut(at) else { return };
@@ -438,7 +472,7 @@ impl Guard {
             let left = Duration::from_secs(if next { grace.into() } else { 0 }).saturating_sub(ago);
             one.group.install(former.epoch, &former.secret);
             one.derive_epoch_keys();
-            one.retire.push((Moment::now() + left, epoch));
+            one.retire.push((Moment::now() + left, first));
             // A crash may have prevented it.
             self.forget_numbers(at);
             // The grace may be over already.
@@ -457,18 +491,30 @@ impl Guard {
         if rotation.algorithm == one.file.algorithm { Ok(rotation) } else { Err(RotationError::Format) }
     }
 
-    fn rotate(&mut self, at: usize, message: &[u8]) -> Verdict {
+    /// Follows a rotation message of a topic.
+    fn rotate(&mut self, at: usize, topic: &str, message: &[u8]) -> Verdict {
         let opened = self.read(at, message);
         let Some(one) = self.groups.get_mut(at) else { return Verdict::Plain };
         let Some(manager) = one.file.manager else { return Verdict::Plain };
         let rotation = match opened {
             Ok(rotation) => rotation,
+            // On the topic for all it says that each member has a message of its own, whose topic is the
+            // other one.
+            Err(RotationError::PerMember) if one.rotations.first().is_some_and(|all| all == topic) => {
+                let newest = one.group.newest().unwrap_or_default();
+                return Verdict::Known { group: one.file.group.clone(), epoch: newest, newest };
+            }
+            Err(RotationError::PerMember) => {
+                one.left_out = true;
+                return Verdict::NoRotation(RotationError::NotMember);
+            }
             Err(refusal) => {
-                one.left_out |= refusal == RotationError::NotMember;
+                // With its name and another key the device was replaced.
+                one.left_out |= matches!(refusal, RotationError::NotMember | RotationError::Unauthentic);
                 return Verdict::NoRotation(refusal);
             }
         };
-        let (group, epoch) = (one.file.group.clone(), rotation.epoch);
+        let (group, epoch, first) = (one.file.group.clone(), rotation.epoch, rotation.first());
         // An older rotation from the broker would bring a revoked member back.
         let seen = self.store.as_ref().map_or(0, |store| store.epoch(&group, &manager));
         let before = one.group.newest();
@@ -499,7 +545,7 @@ impl Guard {
         self.forget_numbers(at);
         let Some(one) = self.groups.get_mut(at) else { return Verdict::Plain };
         if before.is_some() {
-            one.retire.push((Moment::now() + Duration::from_secs(grace.into()), epoch));
+            one.retire.push((Moment::now() + Duration::from_secs(grace.into()), first));
         }
         self.retire();
         Verdict::Rotated { group, epoch }
@@ -543,6 +589,11 @@ impl Guard {
                 let _ = store.forget(over.iter().chain(epoch_keys.values()));
             }
         }
+    }
+
+    /// The groups with their newest epochs, of those that have a key.
+    pub fn epochs(&self) -> impl Iterator<Item = (&str, u32)> {
+        self.groups.iter().filter_map(|one| Some((one.file.group.as_str(), one.group.newest()?)))
     }
 
     /// Whether there is a publisher's name.

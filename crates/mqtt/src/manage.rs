@@ -1,14 +1,15 @@
-//! The manager's tasks: make a group, rotate its key, revoke members.
+//! The manager's tasks: make a group, rotate its key, admit, replace and remove members.
 
 use std::path::Path;
 
 use antedate_channel::mqtt::Algorithm;
-use antedate_channel::mqtt::rotation::{self, Rotation};
+use antedate_channel::mqtt::enrol::{Code, Request};
+use antedate_channel::mqtt::rotation::{self, Recipient, Rotation};
 use antedate_host::fault::{Fault, Faults};
 use antedate_host::replace::Held;
 use zeroize::Zeroizing;
 
-use crate::file::{GroupFile, Key, Member, Secret};
+use crate::file::{GroupFile, Key, MEMBERS_MAX, Member, NAME_RULE, ONE_MESSAGE_MAX, Secret, is_name};
 
 /// The default grace in seconds, during which members still read the previous epoch.
 pub const GRACE: u32 = 60;
@@ -41,7 +42,19 @@ pub fn new_group(
     topics: Vec<String>,
     members: Vec<Member>,
 ) -> Result<GroupFile, Fault> {
-    let signing = if members.iter().any(|member| member.public.is_some()) { Some(random()?) } else { None };
+    let managed = members.iter().any(|member| member.public.is_some());
+    let mut group = GroupFile { members, ..new_managed_group(name, algorithm, topics)? };
+    group.per_member = is_per_member(&group);
+    Ok(if managed { group } else { GroupFile { signing: None, manager: None, ..group } })
+}
+
+/// A new group with a manager, a key for epoch 1 and no members, who are [admitted](Manager::admit)
+/// later.
+///
+/// # Errors
+/// When the system has no random numbers.
+pub fn new_managed_group(name: &str, algorithm: Algorithm, topics: Vec<String>) -> Result<GroupFile, Fault> {
+    let signing = Some(random()?);
     Ok(GroupFile {
         file: std::path::PathBuf::new(),
         group: name.to_owned(),
@@ -52,13 +65,26 @@ pub fn new_group(
         rotation_topic: format!("antedate/keys/{name}"),
         manager: signing.as_ref().map(|secret| rotation::manager_public(secret)),
         signing,
-        keys: vec![Key { epoch: 1, secret: random()?, grace: None }],
-        members,
+        keys: vec![Key { epoch: 1, secret: random()?, grace: None, without: Vec::new() }],
+        members: Vec::new(),
+        per_member: false,
+        past_epochs: 0,
+        topic_maps: Vec::new(),
+        used_codes: Vec::new(),
     })
 }
 
-/// The rotation message with the newest key for all members.
-fn announce(group: &GroupFile) -> Result<Vec<u8>, Fault> {
+/// A message on a topic, retained by the broker.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Announcement {
+    /// The topic.
+    pub topic: String,
+    /// The rotation message.
+    pub message: Vec<u8>,
+}
+
+/// The rotation message with the newest key for some members.
+fn announce(group: &GroupFile, recipients: &[Recipient<'_>]) -> Result<Vec<u8>, Fault> {
     let fault = |what: String, remedy: &str| Fault::of_file(&group.file, what, remedy);
     let signing = group.signing.as_ref().ok_or_else(|| match group.manager {
         Some(_) => fault(
@@ -73,9 +99,20 @@ fn announce(group: &GroupFile) -> Result<Vec<u8>, Fault> {
         algorithm: group.algorithm,
         secret: key.secret.clone(),
         grace: key.grace.unwrap_or(GRACE),
+        past: past(group),
     };
-    let sealed = rotation::seal(&group.group, &rotation, signing, &group.recipients(), getrandom::fill);
+    let sealed = rotation::seal(&group.group, &rotation, signing, recipients, getrandom::fill);
     sealed.map_err(|error| fault(error.to_string(), "correct the [[member]] entries"))
+}
+
+/// The keys before the newest one that rotations bring. The file has none from before a revocation, so
+/// nobody who was revoked has one of them.
+fn past(group: &GroupFile) -> Vec<Secret> {
+    let before = group.keys.iter().rev().skip(1).zip(1..=group.past_epochs);
+    let near = before.take_while(|(key, back)| key.epoch.checked_add(*back) == Some(group.epoch()));
+    let mut past: Vec<Secret> = near.map(|(key, _)| key.secret.clone()).collect();
+    past.reverse();
+    past
 }
 
 /// A group file, locked against other rotations until this is dropped, after the rotation is
@@ -101,7 +138,7 @@ impl Manager {
         // A member's file is refused before anything changes. Without a manager each file may
         // rotate.
         if group.manager.is_some() {
-            announce(&group)?;
+            announce(&group, &[])?;
         }
         Ok(Self { held, group })
     }
@@ -122,34 +159,190 @@ impl Manager {
         let Self { held, group } = self;
         for name in revoked {
             if !group.members.iter().any(|member| member.name == *name) {
-                let known: Vec<&str> = group.members.iter().map(|member| member.name.as_str()).collect();
-                let what = format!("has no member {name:?}");
-                return Err(
-                    Fault::of_file(&group.file, what, format!("members: {}", known.join(", "))).into()
-                );
+                return Err(unknown(group, name).into());
             }
         }
+        // Kept from here on: what the broker retains for each member would be old otherwise.
+        group.per_member |= is_per_member(group);
         group.members.retain(|member| !revoked.contains(&member.name));
-        let newest = group.keys.last().map_or(0, |key| key.epoch);
-        let epoch = newest
-            .checked_add(1)
-            .ok_or_else(|| Fault::of_file(&group.file, "has no epoch left", "make a new group"))?;
         let grace = if revoked.is_empty() { grace } else { 0 };
-        let told = group.signing.is_some().then_some(grace);
-        group.keys.push(Key { epoch, secret: random()?, grace: told });
-        let surplus = group.keys.len().saturating_sub(if grace == 0 { 1 } else { 2 });
-        group.keys.drain(..surplus);
+        next_key(group, grace, revoked)?;
         held.replace(&group.to_checked_text(false)?)?;
-        Ok(epoch)
+        Ok(group.epoch())
     }
 
-    /// The rotation message with the newest key and its grace for all members.
+    /// Adds a device that asked with a code, and writes the file. No new epoch is needed. A second call
+    /// with the same request changes nothing.
+    ///
+    /// # Errors
+    /// When the group has no manager, the code was used by another device, the name is taken or none, or
+    /// the file cannot be written.
+    pub fn admit(&mut self, request: &Request, code: &Code, publish: bool) -> Result<(), Faults> {
+        let Self { held, group } = self;
+        if admissible(group, request, code)? {
+            return Ok(());
+        }
+        if group.members.iter().any(|member| member.name == request.name) {
+            let what = format!("has a member {:?} with another key", request.name);
+            let remedy = "if the device was replaced or has new keys: antedate mqtt replace; otherwise give it another name";
+            return Err(Fault::of_file(&group.file, what, remedy).into());
+        }
+        if group.members.len() >= MEMBERS_MAX {
+            let what = format!("has {MEMBERS_MAX} members, the most of a group");
+            return Err(Fault::of_file(&group.file, what, "make several groups").into());
+        }
+        group.members.push(Member {
+            name: request.name.clone(),
+            public: Some(request.public),
+            publish,
+            verify: Some(request.verify),
+        });
+        group.used_codes.push(code.mark());
+        group.per_member |= is_per_member(group);
+        held.replace(&group.to_checked_text(false)?)?;
+        Ok(())
+    }
+
+    /// Gives a member the keys of another device, adds the key of the next epoch, which the former
+    /// device does not get, and writes the file. The previous epoch ends at once. A second call with the
+    /// same code changes nothing. Returns whether there is a new epoch.
+    ///
+    /// # Errors
+    /// As [`admit`](Self::admit), or when there is no such member.
+    pub fn replace(&mut self, device: &Request, code: Option<&Code>) -> Result<bool, Faults> {
+        let Self { held, group } = self;
+        if let Some(code) = code
+            && admissible(group, device, code)?
+        {
+            return Ok(false);
+        }
+        manager_only(group)?;
+        let Some(member) = group.members.iter_mut().find(|member| member.name == device.name) else {
+            return Err(unknown(group, &device.name).into());
+        };
+        member.public = Some(device.public);
+        // A group with signed topics keeps its files only with the new key.
+        member.verify = Some(device.verify).filter(|key| *key != [0; 32]);
+        group.used_codes.extend(code.map(Code::mark));
+        group.per_member |= is_per_member(group);
+        next_key(group, 0, &[])?;
+        held.replace(&group.to_checked_text(false)?)?;
+        Ok(true)
+    }
+
+    /// The rotation message with the newest key and its grace for all members at once.
     ///
     /// # Errors
     /// When there is no manager, or a member's public key is invalid.
     pub fn announce(&self) -> Result<Vec<u8>, Fault> {
-        announce(&self.group)
+        announce(&self.group, &self.group.recipients())
     }
+
+    /// What the broker must retain so that all members get the newest key: one message, or one for each
+    /// member, for those that the newest key was made without, and a notice where the one for all was.
+    ///
+    /// # Errors
+    /// As [`announce`](Self::announce), for each message.
+    pub fn announcements(&self) -> impl Iterator<Item = Result<Announcement, Fault>> {
+        let group = &self.group;
+        let each = is_per_member(group);
+        let of = move |member: Option<&str>, recipients: &[Recipient<'_>]| {
+            let message = announce(group, recipients)?;
+            Ok(Announcement { topic: group.rotation_topic_here(member), message })
+        };
+        let members = group.members.iter().filter(move |_| each).filter_map(|member| {
+            let one = Recipient { name: member.name.as_bytes(), public: member.public? };
+            Some((member.name.as_str(), one))
+        });
+        let without = group.keys.last().filter(|_| each).into_iter().flat_map(|key| &key.without);
+        let all = std::iter::once_with(move || match each {
+            true => of(None, &[]),
+            false => of(None, &group.recipients()),
+        });
+        members
+            .map(move |(name, one)| of(Some(name), &[one]))
+            .chain(without.map(move |name| of(Some(name), &[])))
+            .chain(all)
+    }
+
+    /// What the broker must retain so that one member gets the newest key.
+    ///
+    /// # Errors
+    /// As [`announce`](Self::announce), or when there is no such member with a public key.
+    pub fn announcement_for(&self, member: &str) -> Result<Announcement, Fault> {
+        let group = &self.group;
+        if !is_per_member(group) {
+            return Ok(Announcement { topic: group.rotation_topic_here(None), message: self.announce()? });
+        }
+        let named = group.members.iter().find(|one| one.name == member);
+        let public = named.and_then(|one| one.public).ok_or_else(|| unknown(group, member))?;
+        let message = announce(group, &[Recipient { name: member.as_bytes(), public }])?;
+        Ok(Announcement { topic: group.rotation_topic_here(Some(member)), message })
+    }
+}
+
+/// Whether a rotation has a message for each member.
+fn is_per_member(group: &GroupFile) -> bool {
+    group.per_member
+        || group.members.iter().filter(|member| member.public.is_some()).count() > ONE_MESSAGE_MAX
+}
+
+/// Adds the key of the next epoch. With a grace the keys before stay for readers, and for rotations with
+/// past epochs.
+fn next_key(group: &mut GroupFile, grace: u32, without: &[String]) -> Result<(), Fault> {
+    let epoch = group
+        .epoch()
+        .checked_add(1)
+        .ok_or_else(|| Fault::of_file(&group.file, "has no epoch left", "make a new group"))?;
+    let managed = group.signing.is_some();
+    let told = managed.then_some(grace);
+    let without = if managed { without.to_vec() } else { Vec::new() };
+    group.keys.push(Key { epoch, secret: random()?, grace: told, without });
+    let before = usize::try_from(group.past_epochs).unwrap_or(usize::MAX).max(1);
+    let surplus = group.keys.len().saturating_sub(if grace == 0 { 1 } else { before + 1 });
+    group.keys.drain(..surplus);
+    Ok(())
+}
+
+/// Whether a request was admitted before. An error says why it cannot be.
+fn admissible(group: &GroupFile, request: &Request, code: &Code) -> Result<bool, Fault> {
+    manager_only(group)?;
+    if !is_name(&request.name) {
+        let what = format!("the device calls itself {:?}, which is no name", request.name);
+        return Err(Fault::of_file(&group.file, what, NAME_RULE));
+    }
+    if !group.used_codes.contains(&code.mark()) {
+        return Ok(false);
+    }
+    let same = |member: &Member| {
+        member.name == request.name
+            && member.public == Some(request.public)
+            && member.verify == Some(request.verify)
+    };
+    if group.members.iter().any(same) {
+        return Ok(true);
+    }
+    let remedy = "let the device ask again (antedate mqtt enrol), and take the code that it shows then";
+    Err(Fault::of_file(&group.file, "knows this code: it was used before", remedy))
+}
+
+/// A fault for a file that is not a manager's.
+fn manager_only(group: &GroupFile) -> Result<(), Fault> {
+    if group.signing.is_some() {
+        return Ok(());
+    }
+    let what = "has no manager, so each member has the keys in its file";
+    let remedy = "make a group with one: antedate keygen mqtt --group NAME --managed";
+    Err(Fault::of_file(&group.file, what, remedy))
+}
+
+fn unknown(group: &GroupFile, name: &str) -> Fault {
+    const SHOWN: usize = 20;
+    let mut known: Vec<&str> = group.members.iter().map(|one| one.name.as_str()).take(SHOWN).collect();
+    if group.members.len() > SHOWN {
+        known.push("..");
+    }
+    Fault::of_file(&group.file, format!("has no member {name:?}"), format!("members: {}", known.join(", ")))
 }
 
 #[cfg(test)]

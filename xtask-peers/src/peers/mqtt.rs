@@ -42,6 +42,7 @@ fn python() -> Result<PathBuf, String> {
             "aiomqtt==2.5.1",
             "cbor2==6.2.1",
             "cryptography==50.0.2",
+            "gmqtt==0.8.0",
             "maturin==1.16.0",
             "mypy==2.4.1",
             "paho-mqtt==2.2.0",
@@ -75,13 +76,16 @@ pub(crate) fn run() -> StepResult {
     let chapter = root().join("docs/src/mqtt-applications.md");
     judge("applications", &[chapter.as_ref()], 120)?;
     judge("options", &[], 60)?;
+    judge("keys", &[], 300)?;
+    judge("asynchronous", &[], 60)?;
+    judge("cluster", &["/usr/sbin/nats-server".as_ref()], 180)?;
     judge("proxy", &[], 120)?;
     judge_in(&sparkplug()?, "sparkplug", &[], 60)?;
     judge("backlog", &["2000".as_ref()], 120)?;
     let others = brokers::all()?;
     judge("brokers", &others.iter().map(OsStr::new).collect::<Vec<_>>(), 120)?;
     let done = format!(
-        "Mosquitto and {} other brokers, paho-mqtt over 3.1.1 and 5, pycose both ways; kills of all three; the Python package; the proxy with paho-mqtt and pysparkplug",
+        "Mosquitto and {} other brokers, a NATS cluster, paho-mqtt and gmqtt over 3.1.1 and 5, pycose both ways; kills of all three; the Python package; the proxy with paho-mqtt and pysparkplug",
         others.len()
     );
     let mut missing = brokers::missing(&others);

@@ -23,11 +23,12 @@ const MOTES: &str = "usr/share/antedate";
 const SIZE_MAX: u64 = 9_000_000;
 
 /// The units, which `docs/examples` has.
-const UNITS: [&str; 5] = [
+const UNITS: [&str; 6] = [
     "antedate-gateway.service",
     "antedate-overlay.service",
     "antedate-dtls-connect.service",
     "antedate-dtls-listen.service",
+    "antedate-mqtt-proxy.service",
     "antedate-mqtt-sub.service",
 ];
 

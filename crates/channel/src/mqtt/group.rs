@@ -154,6 +154,9 @@ impl Group {
         if self.newest.is_some_and(|newest| rotation.epoch <= newest) {
             return false;
         }
+        for (epoch, secret) in rotation.past() {
+            self.install(epoch, secret);
+        }
         self.install(rotation.epoch, &rotation.secret);
         true
     }

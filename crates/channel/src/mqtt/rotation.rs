@@ -6,8 +6,13 @@
 //!   COSE_Encrypt (section 5.1), A256GCM, with for each member a recipient
 //!     ECDH-ES + A256KW over X25519 (RFC 9053 section 6.4): an ephemeral key, the member's name as
 //!     kid, the wrapped key
-//!   of << [group, epoch, algorithm, secret, seconds that the previous epoch stays readable] >>
+//!   of << [group, epoch, algorithm, secret, seconds that the previous epoch stays readable,
+//!          ? [+ secret of an epoch before, the oldest first]] >>
 //! ```
+//!
+//! A message for all members grows with the group. So large groups have one message for each member,
+//! under a topic of its own, with the same form and one recipient. A message without recipients says
+//! so where the one for all would be.
 //!
 //! A member is revoked by leaving it out: it cannot open the message. The signature is necessary
 //! because otherwise anyone with the members' public keys could rotate. A replayed message is
@@ -29,8 +34,11 @@ use zeroize::Zeroizing;
 
 use super::{Algorithm, PUBLISHER_MAX, SECRET_LEN};
 
-/// The most members of a group.
+/// The most members of a message.
 pub const MEMBERS_MAX: usize = 4096;
+
+/// The most epochs before the new one that a message brings.
+pub const PAST_MAX: usize = 32;
 
 /// The protected header {1: -8}, EdDSA.
 const EDDSA: &[u8] = &[0xa1, 0x01, 0x27];
@@ -53,6 +61,23 @@ pub struct Rotation {
     /// Seconds during which members still read messages of the previous epoch, 0 after a
     /// revocation.
     pub grace: u32,
+    /// The secrets of the epochs directly before, the oldest first, which stay readable. At most
+    /// [`PAST_MAX`].
+    pub past: Vec<Zeroizing<[u8; SECRET_LEN]>>,
+}
+
+impl Rotation {
+    /// The first epoch that stays readable, after the grace too.
+    #[must_use]
+    pub fn first(&self) -> u32 {
+        // `rotation` and `seal` refuse more than there are.
+        self.epoch.saturating_sub(u32::try_from(self.past.len()).unwrap_or(u32::MAX))
+    }
+
+    /// The readable epochs before the new one, with their secrets.
+    pub fn past(&self) -> impl Iterator<Item = (u32, &Zeroizing<[u8; SECRET_LEN]>)> {
+        (self.first()..).zip(&self.past)
+    }
 }
 
 impl fmt::Debug for Rotation {
@@ -79,6 +104,8 @@ pub enum RotationError {
     Signature,
     /// It is not sealed for this member: it was left out, or revoked.
     NotMember,
+    /// It is sealed for no member: each member has a message under its own topic.
+    PerMember,
     /// The part sealed for this member cannot be opened with its key.
     Unauthentic,
     /// It has another key for the epoch in use.
@@ -91,6 +118,7 @@ impl fmt::Display for RotationError {
             Self::Format => "is no rotation message",
             Self::Signature => "is not signed by the group's manager",
             Self::NotMember => "is not sealed for this device, which is no member any more or was never one",
+            Self::PerMember => "is sealed for no member here: each has a message under its own topic",
             Self::Unauthentic => "is sealed for this device's name, but for another key than it has",
             Self::OtherKey => {
                 "brings another key for the epoch that is in use, as after the manager's file came back from a backup: rotate once more"
@@ -122,6 +150,8 @@ pub enum SealError<E> {
     },
     /// There are more members than [`MEMBERS_MAX`].
     TooMany,
+    /// There are more past epochs than [`PAST_MAX`], or than there were.
+    Past,
     /// The random number generator failed.
     Random(E),
 }
@@ -133,7 +163,10 @@ impl<E: fmt::Display> fmt::Display for SealError<E> {
             Self::Name { member } => {
                 write!(f, "the name of member {member} is empty or longer than {PUBLISHER_MAX} bytes")
             }
-            Self::TooMany => write!(f, "a group has {MEMBERS_MAX} members at most"),
+            Self::TooMany => write!(f, "a rotation message has {MEMBERS_MAX} members at most"),
+            Self::Past => {
+                write!(f, "a rotation brings {PAST_MAX} past epochs at most, and none before the first")
+            }
             Self::Random(error) => write!(f, "the system gives no random numbers: {error}"),
         }
     }
@@ -238,14 +271,27 @@ pub fn seal<E>(
     if members.len() > MEMBERS_MAX {
         return Err(SealError::TooMany);
     }
-    let mut plain = Zeroizing::new(Vec::with_capacity(128 + group.len()));
-    let _ = Encoder::new(&mut *plain)
-        .array(5)
+    let before = usize::try_from(rotation.epoch).unwrap_or(usize::MAX);
+    if rotation.past.len() > PAST_MAX.min(before) {
+        return Err(SealError::Past);
+    }
+    // Full capacity at once: a growing vector leaves copies of the secrets behind.
+    let mut plain = Zeroizing::new(Vec::with_capacity(128 + group.len() + 34 * rotation.past.len()));
+    let mut encoder = Encoder::new(&mut *plain);
+    let past = !rotation.past.is_empty();
+    let _ = encoder
+        .array(if past { 6 } else { 5 })
         .and_then(|e| e.str(group))
         .and_then(|e| e.u32(rotation.epoch))
         .and_then(|e| e.i64(rotation.algorithm.number()))
         .and_then(|e| e.bytes(&*rotation.secret))
         .and_then(|e| e.u32(rotation.grace));
+    if past {
+        let _ = encoder.array(rotation.past.len() as u64);
+        for secret in &rotation.past {
+            let _ = encoder.bytes(&**secret);
+        }
+    }
     let (mut key, mut nonce) = (Zeroizing::new([0; 32]), [0; 12]);
     random(&mut *key).map_err(SealError::Random)?;
     random(&mut nonce).map_err(SealError::Random)?;
@@ -314,7 +360,7 @@ pub fn open(
     member: &[u8],
     secret: &[u8; 32],
 ) -> Result<Rotation, RotationError> {
-    use RotationError::{Format, NotMember, Unauthentic};
+    use RotationError::{Format, NotMember, PerMember, Unauthentic};
     let payload = verified(group, message, manager)?;
     let mut decoder = Decoder::new(payload);
     if decoder.tag()?.as_u64() != 96 || decoder.array()? != Some(4) || decoder.bytes()? != A256GCM {
@@ -326,6 +372,9 @@ pub fn open(
     let nonce: [u8; 12] = decoder.bytes()?.try_into().map_err(|_| Format)?;
     let sealed = decoder.bytes()?;
     let members = decoder.array()?.ok_or(Format)?;
+    if members == 0 {
+        return Err(PerMember);
+    }
     for _ in 0..members {
         let (name, ephemeral, wrapped) = recipient(&mut decoder)?;
         if name != member {
@@ -393,17 +442,29 @@ fn recipient<'a>(decoder: &mut Decoder<'a>) -> Result<RecipientRead<'a>, Rotatio
 fn rotation(group: &str, plain: &[u8]) -> Result<Rotation, RotationError> {
     use RotationError::Format;
     let mut decoder = Decoder::new(plain);
-    if decoder.array()? != Some(5) || decoder.str()? != group {
+    let fields = decoder.array()?;
+    if !matches!(fields, Some(5 | 6)) || decoder.str()? != group {
         return Err(Format);
     }
     let epoch = decoder.u32()?;
     let algorithm = Algorithm::of_number(decoder.i64()?).ok_or(Format)?;
     let secret = decoder.bytes()?.try_into().map_err(|_| Format)?;
     let grace = decoder.u32()?;
+    let mut past = Vec::new();
+    if fields == Some(6) {
+        let count = decoder.array()?.ok_or(Format)?;
+        let most = u64::from(epoch).min(PAST_MAX as u64);
+        if !(1..=most).contains(&count) {
+            return Err(Format);
+        }
+        for _ in 0..count {
+            past.push(Zeroizing::new(decoder.bytes()?.try_into().map_err(|_| Format)?));
+        }
+    }
     if decoder.position() != plain.len() {
         return Err(Format);
     }
-    Ok(Rotation { epoch, algorithm, secret: Zeroizing::new(secret), grace })
+    Ok(Rotation { epoch, algorithm, secret: Zeroizing::new(secret), grace, past })
 }
 
 /// The members of a signed rotation message, in its order.

@@ -357,6 +357,12 @@ impl Link {
     }
 
     fn arrived(&mut self, message: Message) -> Arrival {
+        if message.payload.is_empty() && self.guard.covers(&message.topic) {
+            // Brokers clear what they retain by an empty message, which anybody may send.
+            let text = "the retained message was cleared, and nobody of the group signed for it".to_owned();
+            let remedy = "clear with antedate mqtt pub -n -r; or look who may publish there";
+            return Arrival::Refused(message, Why { kind: "cleared".into(), text, remedy });
+        }
         let mut payload = Vec::new();
         match self.guard.open(&message.topic, &message.payload, &mut payload) {
             Verdict::Opened(opened) => Arrival::Payload(message, payload, opened),

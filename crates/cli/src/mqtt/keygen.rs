@@ -18,6 +18,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
   antedate keygen mqtt --group line4 --topic 'plant/line4/#' --out line4.toml
   antedate keygen mqtt --device press7 --out press7.device
   antedate keygen mqtt --group line4 --topic 'plant/line4/#' --member press7=PUBLIC --reader scada=PUBLIC --out manager.toml
+  antedate keygen mqtt --group line4 --topic 'plant/line4/#' --managed --past-epochs 8 --out manager.toml
   antedate keygen mqtt --for-members manager.toml --out line4.toml";
 
 /// Keys for MQTT.
@@ -54,6 +55,13 @@ pub(crate) struct Keygen {
     /// A member that reads only
     #[arg(long = "reader", value_name = "NAME[=PUBLIC[:VERIFY]]", value_parser = reader, conflicts_with_all = ["device", "for_members"])]
     readers: Vec<Member>,
+    /// The group has a manager, who admits members later (antedate mqtt admit)
+    #[arg(long, conflicts_with_all = ["device", "for_members"])]
+    managed: bool,
+    /// Rotations bring the keys of so many epochs before, so that retained payloads stay readable, for
+    /// newcomers too; never those of epochs before a member was removed
+    #[arg(long, value_name = "COUNT", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=32), conflicts_with_all = ["device", "for_members"])]
+    past_epochs: u32,
     /// The file to create, readable by its owner only. An existing one is not overwritten. Without
     /// it, standard output.
     #[arg(long, value_name = "FILE")]
@@ -62,8 +70,8 @@ pub(crate) struct Keygen {
 
 impl Keygen {
     pub(crate) fn run(self) -> Done {
-        let Self { group, device, for_members, topics, max_ages, signed, algorithm, members, readers, out } =
-            self;
+        let Self { group, device, for_members, topics, max_ages, signed, algorithm, .. } = self;
+        let Self { members, readers, managed, past_epochs, out, .. } = self;
         let (text, said) = if let Some(name) = device {
             let device = Device { name, secret: manage::random()? };
             // Scripts take the public key from the end.
@@ -86,8 +94,16 @@ impl Keygen {
                 }
             }
             let count = members.len();
-            let group = manage::new_group(&group.unwrap_or_default(), algorithm, topics, members)?;
-            let group = GroupFile { max_ages, signed, ..group };
+            let name = group.unwrap_or_default();
+            let group = match managed {
+                true if members.is_empty() => manage::new_managed_group(&name, algorithm, topics)?,
+                _ => manage::new_group(&name, algorithm, topics, members)?,
+            };
+            if group.manager.is_none() && (managed || past_epochs > 0) {
+                let what = "--managed and --past-epochs are for rotations, and no member has a public key";
+                return Err(Failure::usage(what, "give --member NAME=PUBLIC, or --managed without members"));
+            }
+            let group = GroupFile { max_ages, signed, past_epochs, ..group };
             (
                 group.to_checked_text(false)?,
                 format!("group {} with {count} members, {algorithm}", group.group),
@@ -101,6 +117,14 @@ impl Keygen {
             None => output::print(&text),
         }
     }
+}
+
+/// Reads PUBLIC[:VERIFY].
+pub(super) fn keys(text: &str) -> Result<([u8; 32], Option<[u8; 32]>), ValueError> {
+    let (public, verify) =
+        text.split_once(':').map_or((text, None), |(public, verify)| (public, Some(verify)));
+    let verify = verify.map(|verify| key(verify, is_verifying_key)).transpose()?;
+    Ok((key(public, is_device_public)?, verify))
 }
 
 pub(super) fn name(text: &str) -> Result<String, ValueError> {

@@ -34,7 +34,8 @@ impl Form {
                     put_visible(message.topic.as_bytes(), out);
                     out.push(b' ');
                 }
-                put_visible(payload, out);
+                // As mosquitto_sub shows a retained message that was cleared.
+                put_visible(if payload.is_empty() { &b"(null)"[..] } else { payload }, out);
             }
             Self::Format(format) => format.put(message, payload, opened, out),
             Self::Json => put_json(message, payload, opened, out),

@@ -1,8 +1,7 @@
-//! `antedate mqtt init`, `rotate`, `revoke` and `acl`.
+//! `antedate mqtt init`, `rotate`, `revoke`, `remove` and `acl`.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use antedate_host::fault::Fault;
 use antedate_host::replace::replace;
@@ -15,6 +14,7 @@ use antedate_mqtt_client::Qos;
 use clap::Args;
 
 use super::connection::{Link, block_on};
+use super::enrol::{publish, unpublished};
 use super::options::Broker;
 use crate::failure::{Done, Failure};
 use crate::output;
@@ -65,13 +65,17 @@ impl Manager {
         // Held to the end: two rotations at once would publish one epoch with two secrets.
         let mut manager = manage::Manager::open(&self.group)?;
         let guard = Guard::new(Vec::new(), None, None, None);
+        if !fresh && manager.group().signing.is_none() {
+            // The fault that there is nothing to publish, before a connection.
+            manager.announce()?;
+        }
         // Faults of the options are found before there is a new key.
         let mut link = Link::new(&settings, guard, Vec::new(), Qos::AtLeastOnce, false)?;
         if fresh {
             manager.rotate(revoked, grace)?;
         }
         let group = manager.group();
-        let epoch = group.keys.last().map_or(0, |key| key.epoch);
+        let epoch = group.epoch();
         if fresh && group.manager.is_none() {
             return output::print(&format!(
                 "group {}: epoch {epoch} is in {}. The group has no manager, so nothing is published: copy the file to all members again, to those that subscribe first\n",
@@ -79,30 +83,22 @@ impl Manager {
                 self.group.display()
             ));
         }
-        let message = manager.announce()?;
-        let again = format!("antedate mqtt rotate --again --group {} publishes it", self.group.display());
-        block_on(async {
+        let (count, longest) = block_on(async {
             link.settle().await?;
-            link.send(&group.rotation_topic, message, Qos::AtLeastOnce, true);
-            while link.waiting() > 0 && !link.stop.load(Ordering::Relaxed) {
-                link.turn(Duration::from_millis(200)).await?;
-            }
-            let waiting = link.waiting();
+            let published = publish(&mut link, manager.announcements()).await?;
             link.finish().await?;
-            if waiting > 0 {
-                return Err(Failure::Verdict("stopped before the broker had confirmed it".into()));
-            }
-            Ok(())
+            Ok(published)
         })
-        .map_err(|failure| match failure {
-            Failure::Verdict(why) => Failure::Verdict(format!("{why}; the new key is in the file: {again}")),
-            other => other,
-        })?;
-        let count = group.recipients().len();
-        output::print(&format!(
-            "group {}: epoch {epoch} for {count} members on {}\n",
-            group.group, group.rotation_topic
-        ))
+        .map_err(|failure| unpublished(failure, &self.group))?;
+        let members = group.recipients().len();
+        let place = group.rotation_topic_here(None);
+        output::print(&match count {
+            1 => format!("group {}: epoch {epoch} for {members} members on {place}\n", group.group),
+            _ => format!(
+                "group {}: epoch {epoch} for {members} members, {count} messages of at most {longest} octets below {place}\n",
+                group.group
+            ),
+        })
     }
 }
 
@@ -143,6 +139,23 @@ impl Revoke {
     }
 }
 
+/// Remove.
+#[derive(Args)]
+pub(crate) struct Remove {
+    #[command(flatten)]
+    manager: Manager,
+    /// The members to remove
+    #[arg(value_name = "NAME", required = true)]
+    members: Vec<String>,
+}
+
+impl Remove {
+    pub(crate) fn run(self) -> Done {
+        let Self { manager, members } = self;
+        manager.rotate(&members, 0, true)
+    }
+}
+
 /// Access list and passwords.
 #[derive(Args)]
 pub(crate) struct Acl {
@@ -155,10 +168,19 @@ pub(crate) struct Acl {
     /// The access list to write (mosquitto.conf: acl_file)
     #[arg(long, value_name = "FILE")]
     acl: PathBuf,
-    /// The password file to write, with new random passwords (mosquitto.conf: password_file); they
-    /// are printed once
+    /// The password file to write (mosquitto.conf: password_file). Users that are in it keep their
+    /// passwords; those of others are random, and printed once
     #[arg(long, value_name = "FILE")]
     passwords: Option<PathBuf>,
+    /// A user that gets a new password, as for a replaced device; may be given more than once
+    #[arg(long = "renew", value_name = "NAME", requires = "passwords", conflicts_with = "renew_all")]
+    renew: Vec<String>,
+    /// All users get new passwords
+    #[arg(long, requires = "passwords")]
+    renew_all: bool,
+    /// A user that may ask to become a member (antedate mqtt enrol), and nothing else
+    #[arg(long, value_name = "NAME", value_parser = super::keygen::name)]
+    enrolment: Option<String>,
 }
 
 impl Acl {
@@ -168,21 +190,43 @@ impl Acl {
             return Err(Fault::of_file(&empty.file, "names no [[member]]", "give the manager's file").into());
         }
         let members = || groups.iter().flat_map(|group| &group.members);
-        if let Some(member) = members().find(|member| member.name == self.manager) {
-            let what = format!(
-                "--manager {0}: {0} is a member too, who would have the manager's rights",
-                member.name
-            );
-            return Err(Failure::usage(what, "give the manager another name with --manager"));
+        for (option, user) in [("manager", Some(&self.manager)), ("enrolment", self.enrolment.as_ref())] {
+            if let Some(member) = members().find(|member| Some(&member.name) == user) {
+                let what = format!(
+                    "--{option} {0}: {0} is a member too, who would have rights that are not its own",
+                    member.name
+                );
+                return Err(Failure::usage(what, format!("give another name with --{option}")));
+            }
         }
-        write(&self.acl, &acl::access_list(&groups, &self.manager)?)?;
+        if self.enrolment.as_ref() == Some(&self.manager) {
+            return Err(Failure::usage(
+                "--enrolment is the manager's name",
+                "give another name with --enrolment",
+            ));
+        }
+        let list = acl::access_list(&groups, &self.manager, self.enrolment.as_deref())?;
         let Some(file) = &self.passwords else {
+            write(&self.acl, &list)?;
             return output::print(&format!("{}: written\n", self.acl.display()));
         };
         let mut users: Vec<&str> = members().map(|one| one.name.as_str()).collect();
         users.push(&self.manager);
+        users.extend(self.enrolment.as_deref());
         users.sort_unstable();
         users.dedup();
+        if let Some(name) = self.renew.iter().find(|name| !users.contains(&name.as_str())) {
+            return Err(Failure::usage(
+                format!("--renew {name}: there is no such user"),
+                "name a member, or the manager",
+            ));
+        }
+        let before = if self.renew_all { String::new() } else { passwords(file)? };
+        let mut kept: BTreeMap<&str, &str> =
+            before.lines().filter_map(|line| Some((line.split_once(':')?.0, line))).collect();
+        kept.retain(|user, _| !self.renew.iter().any(|renewed| renewed == user));
+        let gone: Vec<&str> =
+            kept.keys().copied().filter(|user| users.binary_search(user).is_err()).collect();
         let no_random = |error| {
             Failure::usage(
                 format!("the system gives no random numbers: {error}"),
@@ -191,14 +235,43 @@ impl Acl {
         };
         let (mut lines, mut shown) = (String::new(), String::new());
         for user in users {
+            if let Some(line) = kept.get(user) {
+                lines.push_str(line);
+                lines.push('\n');
+                continue;
+            }
             let mut salt = [0; 12];
             getrandom::fill(&mut salt).map_err(no_random)?;
             let password = acl::password().map_err(no_random)?;
             lines.push_str(&acl::password_line(user, &password, &salt));
             shown.push_str(&format!("{user} {password}\n"));
         }
+        // The list last: it gives rights to users that have their passwords.
         write(file, &lines)?;
+        write(&self.acl, &list)?;
+        if !gone.is_empty() {
+            output::tell(format_args!(
+                "antedate: {}: without {} from now on",
+                file.display(),
+                gone.join(", ")
+            ));
+        }
         output::print(&shown)
+    }
+}
+
+/// The present password file, empty if there is none.
+fn passwords(file: &Path) -> Result<String, Failure> {
+    match std::fs::read_to_string(file) {
+        Ok(text) => Ok(text),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(String::new()),
+        Err(error) => Err(Fault::of_io(
+            file,
+            "read",
+            &error,
+            "run this as a user who can read it, or give another file",
+        )
+        .into()),
     }
 }
 

@@ -1,7 +1,7 @@
 //! `antedate mqtt proxy`.
 
 use std::net::{SocketAddr, ToSocketAddrs};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use antedate_channel::mqtt::topic;
 use antedate_hardening::confine::{self, Capability};
@@ -37,6 +37,9 @@ pub(crate) struct Proxy {
     /// The most connections of applications
     #[arg(long, value_name = "COUNT", default_value_t = 1000)]
     max_clients: usize,
+    /// The socket for `antedate mqtt status`
+    #[arg(long, value_name = "PATH")]
+    status: Option<PathBuf>,
     /// The log's level: error, warn, info, debug or trace
     #[arg(long, value_name = "LEVEL")]
     log: Option<String>,
@@ -84,15 +87,21 @@ impl Proxy {
         }
         let settings = self.broker.settings()?;
         let sockets = self.listen.iter().filter_map(|place| match place {
-            Listen::Unix(path) => path.parent().map(Path::to_owned),
+            Listen::Unix(path) => Some(path),
             Listen::Tcp(_) => None,
         });
-        self.protection.confine_more(&settings, sockets.collect(), vec![Capability::NetBindService]);
+        let folders = sockets.chain(&self.status).filter_map(|path| path.parent().map(Path::to_owned));
+        self.protection.confine_more(&settings, folders.collect(), vec![Capability::NetBindService]);
         let stop = signals::stop_flag()
             .map_err(|error| Failure::Verdict(format!("signals cannot be caught: {error}")))?;
         let to = format!("{}, port {}", settings.host, settings.port);
-        let options =
-            Options { listen: self.listen, broker: settings, plain: self.plain, clients: self.max_clients };
+        let options = Options {
+            listen: self.listen,
+            broker: settings,
+            plain: self.plain,
+            clients: self.max_clients,
+            status: self.status,
+        };
         let counters = antedate_mqtt_proxy::run(&options, guard, &stop, |places| {
             confine::keep_none();
             for place in places {

@@ -40,7 +40,8 @@ pub(crate) struct Pub {
     /// Each line of standard input is a payload; empty lines are skipped
     #[arg(short = 'l', long = "stdin-line")]
     lines: bool,
-    /// An empty payload (sealed: it clears no retained message)
+    /// An empty payload. With -r it clears the retained message for all members: the broker retains the
+    /// sealed empty one in its place
     #[arg(short = 'n', long)]
     null_message: bool,
     /// A payload with holes (runs of @), prepared before its values come; each line of standard

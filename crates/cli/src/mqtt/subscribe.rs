@@ -197,7 +197,8 @@ impl Sub {
         for (message, payload) in &batch.messages {
             let Some((payload, opened)) = payload else { continue };
             form.put(message, payload, opened, &mut text);
-            if !self.no_newline {
+            // As in mosquitto_sub, an empty payload alone is no line.
+            if !self.no_newline && !(payload.is_empty() && matches!(form, Form::Payload)) {
                 text.push(b'\n');
             }
         }
@@ -238,7 +239,10 @@ impl Batch {
         let mut arrival = first;
         loop {
             match arrival {
-                Arrival::Payload(message, ..) if self.no_retained && message.retain => {
+                // An empty payload that the broker retains says that there is none any more.
+                Arrival::Payload(message, payload, _)
+                    if message.retain && (self.no_retained || payload.is_empty()) =>
+                {
                     self.durable |= message.qos > 0;
                     self.messages.push((message, None));
                 }

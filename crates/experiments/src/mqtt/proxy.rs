@@ -105,6 +105,7 @@ fn proxy(
         broker: to.clone(),
         plain: Vec::new(),
         clients: 10,
+        status: None,
     };
     let (told, place) = mpsc::channel();
     let thread = thread::spawn(move || {

@@ -10,10 +10,11 @@ fn rotation_topic_is_outside_the_groups_topics() {
     let with = |topics: &str, more: &str| {
         format!(
             "group = \"line4\"\nalgorithm = \"aes-128-gcm\"\ntopics = [\"{topics}\"]\nmanager = \"{}\"\n{more}",
-            "7".repeat(64)
+            hex(&manager_public(&[7; 32]))
         )
     };
     let said = faults(&with("#", ""));
+    assert!(faults(&with("+/keys/+/press7", "")).contains("antedate/keys/line4"), "one member's");
     assert!(said.contains("antedate/keys/line4") && said.contains("rotation_topic"), "{said}");
     assert!(faults(&with("plant/#", "rotation_topic = \"plant/keys\"\n")).contains("plant/keys"));
     assert!(faults(&with("plant/#", "rotation_topic = \"plant/+\"\n")).contains("name of a topic"));
@@ -29,7 +30,7 @@ fn group() -> GroupFile {
         rotation_topic: "antedate/keys/line4".into(),
         manager: Some(manager_public(&[5; 32])),
         signing: Some(Zeroizing::new([5; 32])),
-        keys: vec![Key { epoch: 1, secret: Zeroizing::new([6; 32]), grace: Some(7) }],
+        keys: vec![Key { epoch: 1, secret: Zeroizing::new([6; 32]), grace: Some(7), without: Vec::new() }],
         max_ages: vec![("plant/line4/valve".into(), 5)],
         signed: vec!["plant/line4/valve".into()],
         members: vec![Member {
@@ -38,7 +39,60 @@ fn group() -> GroupFile {
             publish: true,
             verify: Some(manager_public(&[7; 32])),
         }],
+        per_member: false,
+        past_epochs: 0,
+        topic_maps: Vec::new(),
+        used_codes: Vec::new(),
     }
+}
+
+#[test]
+fn managing_reads_back() {
+    let managing = GroupFile {
+        per_member: true,
+        past_epochs: 8,
+        topic_maps: vec![TopicMap { here: "site2/".into(), sealed: String::new() }],
+        used_codes: vec![[1; 8], [0xfe; 8]],
+        keys: vec![Key { without: vec!["press8".into()], ..group().keys.remove(0) }],
+        ..group()
+    };
+    let text = managing.to_checked_text(false).expect("reads back");
+    assert!(text.len() < managing.capacity());
+    let read = GroupFile::parse(Path::new("g"), &text).expect("a group");
+    assert!(read.per_member && read.past_epochs == 8 && read.used_codes == managing.used_codes);
+    assert_eq!((&read.keys[0].without, &read.topic_maps), (&managing.keys[0].without, &managing.topic_maps));
+    // None of it is a member's matter.
+    let told = managing.to_text(true);
+    for word in ["past_epochs", "per-member", "used_codes", "topic_map", "without"] {
+        assert!(!told.contains(word), "{word}: {}", *told);
+    }
+    assert!(faults(&text.replace("past_epochs = 8", "past_epochs = 33")).contains("past_epochs"));
+    assert!(faults(&text.replace("fefefefefefefefe", "fe")).contains("mark of a code"));
+}
+
+#[test]
+fn bridged_topics_have_their_sealed_names() {
+    let with = |maps: &[(&str, &str)]| {
+        let maps =
+            maps.iter().map(|(here, sealed)| TopicMap { here: (*here).into(), sealed: (*sealed).into() });
+        GroupFile { topic_maps: maps.collect(), ..group() }
+    };
+    let far = with(&[("site2/", "")]);
+    assert!(far.covers("site2/plant/line4/a") && far.covers_filter("site2/plant/line4/+/force"));
+    assert_eq!(far.sealed_name("site2/plant/line4/a"), "plant/line4/a");
+    // The sealed name has one place here.
+    assert!(!far.covers("plant/line4/a") && !far.covers_filter("plant/line4/#"));
+    assert_eq!(far.rotation_topic_here(Some("press7")), "site2/antedate/keys/line4/press7");
+    let part = with(&[("far/line4/", "plant/line4/"), ("far/keys/", "antedate/keys/")]);
+    assert!(part.covers("far/line4/a") && !part.covers("plant/line4/a") && !part.covers("far/other"));
+    assert_eq!(part.rotation_topic_here(None), "far/keys/line4");
+    let added = with(&[("", "plant/")]);
+    assert!(added.covers("line4/a") && !added.covers("plant/line4/a"));
+    let refused = |maps: &[(&str, &str)]| with(maps).to_checked_text(false).expect_err("refused").to_string();
+    for two in [[("a/", "x/"), ("b/", "x/y/")], [("a/", "x/"), ("a/b/", "y/")], [("", "x/"), ("b/", "y/")]] {
+        assert!(refused(&two).contains("two names"), "{two:?}");
+    }
+    assert!(refused(&[("+/", "")]).contains("no beginning of a topic"));
 }
 
 #[test]
@@ -88,13 +142,9 @@ fn invalid_group_is_not_written() {
     let said =
         faults(GroupFile { topics: vec!["#".into()], max_ages: Vec::new(), signed: Vec::new(), ..group() });
     assert!(said.starts_with("the new group file: topics: \"#\" takes in the rotation topic"), "{said}");
-    let member = |i| Member {
-        name: format!("m{i}"),
-        public: Some([7; 32]),
-        publish: true,
-        verify: Some(manager_public(&[7; 32])),
-    };
-    let said = faults(GroupFile { members: (0..FILE_MAX).map(member).collect(), ..group() });
+    let verify = Some(manager_public(&[7; 32]));
+    let member = |i| Member { name: format!("m{i}"), public: Some([7; 32]), publish: true, verify };
+    let said = faults(GroupFile { members: (0..2 * MEMBERS_MAX).map(member).collect(), ..group() });
     assert!(said.contains("longer than") && said.contains("several groups"), "{said}");
 }
 
@@ -253,6 +303,15 @@ fn keys_of_small_order_are_refused() {
             let faults = GroupFile::parse(Path::new("g"), &text).expect_err("a weak key").to_string();
             assert!(faults.contains("small order"), "{field}: {faults}");
         }
+    }
+}
+
+#[test]
+fn managers_key_of_small_order_is_refused() {
+    let one = format!("01{}", "00".repeat(31));
+    for weak in ["00".repeat(32), one] {
+        let text = group().to_text(true).replace(&hex(&manager_public(&[5; 32])), &weak);
+        assert!(faults(&text).contains("small order"), "{weak}");
     }
 }
 

@@ -27,12 +27,14 @@ impl Guard {
         out.clear();
         self.retire();
         if let Some(at) = self.rotates(topic) {
-            return self.rotate(at, message);
+            return self.rotate(at, topic, message);
         }
         let Some(one) = self.groups.iter_mut().find_map(|one| one.covers(topic).then_some(one)) else {
             out.extend_from_slice(message);
             return Verdict::Plain;
         };
+        let named = one.file.sealed_name(topic);
+        let topic = &*named;
         let opened = one.group.authenticate(topic, message, out).and_then(|opened| {
             verified(&one.file, topic, &opened, out)?;
             fresh(one.file.max_age(topic), opened.time)?;

@@ -109,7 +109,9 @@ fn rotations_are_for_devices_of_a_manager() {
     let again = || Device { name: press7.name.clone(), secret: press7.secret.clone() };
     let managed = manager(directory.path(), &press7);
     let topics = |file: GroupFile, device| Guard::new(vec![file], device, None, None).rotation_topics();
-    assert_eq!(topics(of(&managed, true), Some(again())), [managed.group().rotation_topic.clone()]);
+    let all = managed.group().rotation_topic.clone();
+    let own = format!("{all}/press7");
+    assert_eq!(topics(of(&managed, true), Some(again())), [all, own]);
     assert!(topics(of(&managed, true), None).is_empty());
     assert!(topics(file(), Some(again())).is_empty());
 }
@@ -199,8 +201,8 @@ fn bounds_of_a_key_in_the_file_stay() {
     let (directory, place) = state();
     let press7 = device();
     let mut managed = manager(directory.path(), &press7);
-    let mut guard = guard(of(&managed, false), &place);
-    guard.device = Some(press7);
+    let store = Store::open(&place).expect("opened");
+    let mut guard = Guard::new(vec![of(&managed, false)], Some(press7), Some(store), None);
     let mut envelope = Vec::new();
     guard.seal(TOPIC, b"x", &mut envelope).expect("sealed");
     assert!(matches!(guard.open(TOPIC, &envelope, &mut Vec::new()), Verdict::Opened(_)));
@@ -410,4 +412,114 @@ fn member_cannot_sign_for_another() {
         let sealed = keyless.seal("plant/valve", b"x", &mut envelope);
         assert!(matches!(sealed, Err(SealError::NoSigner(topic)) if topic == "plant/valve"));
     }
+}
+
+#[test]
+fn member_follows_its_own_topic() {
+    let (directory, place) = state();
+    let press7 = device();
+    let mut managed = manager(directory.path(), &press7);
+    let text =
+        managed.group().to_text(false).replacen("algorithm", "rotation = \"per-member\"\nalgorithm", 1);
+    let path = directory.path().join("each.toml");
+    fs::write(&path, &*text).expect("written");
+    fs::set_permissions(&path, Permissions::from_mode(0o600)).expect("ours alone");
+    managed = Manager::open(&path).expect("a manager");
+    let again = || Device { name: press7.name.clone(), secret: press7.secret.clone() };
+    let member = || {
+        let store = Store::open(&place).expect("opened");
+        Guard::new(vec![of(&managed, true)], Some(again()), Some(store), None)
+    };
+    let mut guard = member();
+    let topics = guard.rotation_topics();
+    assert_eq!(topics[1], format!("{}/{}", topics[0], press7.name));
+    let messages: Vec<_> = managed.announcements().collect::<Result<_, _>>().expect("announced");
+    let open = |guard: &mut Guard, message: &[u8], topic: &str| guard.open(topic, message, &mut Vec::new());
+    // The notice is no refusal, before the key and after it.
+    assert!(matches!(open(&mut guard, &messages[1].message, &topics[0]), Verdict::Known { .. }));
+    assert!(matches!(open(&mut guard, &messages[0].message, &topics[1]), Verdict::Rotated { epoch: 1, .. }));
+    assert!(matches!(open(&mut guard, &messages[1].message, &topics[0]), Verdict::Known { epoch: 1, .. }));
+    assert!(guard.seal(TOPIC, b"x", &mut Vec::new()).is_ok());
+    guard.close().expect("closed");
+    // A message for nobody on the device's own topic leaves it out.
+    let mut guard = member();
+    assert!(guard.seal(TOPIC, b"x", &mut Vec::new()).is_ok(), "with the kept key");
+    let out = open(&mut guard, &messages[1].message, &topics[1]);
+    assert!(matches!(out, Verdict::NoRotation(RotationError::NotMember)), "{out:?}");
+    assert!(matches!(guard.seal(TOPIC, b"x", &mut Vec::new()), Err(SealError::NoKey(_))));
+}
+
+#[test]
+fn newcomer_reads_retained_payloads_of_past_epochs() {
+    let (directory, place) = state();
+    let press7 = device();
+    let text = manager(directory.path(), &press7).group().to_text(false);
+    let path = directory.path().join("past.toml");
+    fs::write(&path, text.replacen("algorithm", "past_epochs = 4\nalgorithm", 1)).expect("written");
+    fs::set_permissions(&path, Permissions::from_mode(0o600)).expect("ours alone");
+    let mut managed = Manager::open(&path).expect("a manager");
+    let again = || Device { name: press7.name.clone(), secret: press7.secret.clone() };
+    let member = |store| Guard::new(vec![of(&managed, true)], Some(again()), store, None);
+    let mut sender = member(Some(Store::open(&place).expect("opened")));
+    let (mut old, mut late) = (member(None), member(None));
+    let topic = sender.rotation_topics().remove(0);
+    let first = managed.announce().expect("announced");
+    for guard in [&mut sender, &mut old] {
+        assert!(matches!(guard.open(&topic, &first, &mut Vec::new()), Verdict::Rotated { epoch: 1, .. }));
+    }
+    let mut retained = Vec::new();
+    sender.seal(TOPIC, b"retained", &mut retained).expect("sealed");
+    let mut none = Vec::new();
+    managed.rotate(&[], 0).expect("without grace");
+    let second = managed.announce().expect("announced");
+    assert!(matches!(late.open(&topic, &second, &mut none), Verdict::Rotated { epoch: 2, .. }));
+    assert!(matches!(late.open(TOPIC, &retained, &mut none), Verdict::Refused(Dropped::OldEpoch { .. })));
+    drop((late, old));
+    // With a grace, the epoch stays among the past ones.
+    let mut retained = Vec::new();
+    assert!(matches!(sender.open(&topic, &second, &mut none), Verdict::Rotated { epoch: 2, .. }));
+    sender.seal(TOPIC, b"retained", &mut retained).expect("sealed");
+    managed.rotate(&[], 1).expect("rotated");
+    let third = managed.announce().expect("announced");
+    let file = || of(&managed, true);
+    let mut newcomer = Guard::new(vec![file()], Some(again()), None, None);
+    assert!(matches!(newcomer.open(&topic, &third, &mut none), Verdict::Rotated { epoch: 3, .. }));
+    let opened = newcomer.open(TOPIC, &retained, &mut none);
+    assert!(matches!(opened, Verdict::Opened(Opened { epoch: 2, .. })), "{opened:?}");
+    // Members keep it beyond the grace, until a revocation.
+    assert!(matches!(sender.open(&topic, &third, &mut none), Verdict::Rotated { epoch: 3, .. }));
+    std::thread::sleep(Duration::from_millis(1100));
+    let opened = sender.open(TOPIC, &retained, &mut none);
+    assert!(matches!(opened, Verdict::Opened(Opened { epoch: 2, .. })), "{opened:?}");
+}
+
+#[test]
+fn payloads_pass_a_bridge_with_a_prefix() {
+    let (_directory, place) = state();
+    let maps = vec![crate::file::TopicMap { here: "site2/".into(), sealed: String::new() }];
+    let text = file().to_text(false);
+    let file = || GroupFile::parse(Path::new("g"), &text).expect("a group");
+    let far = || GroupFile { topic_maps: maps.clone(), ..file() };
+    let mut home = guard(file(), &place);
+    let mut reader = Guard::new(vec![far()], None, None, None);
+    let (mut envelope, mut out) = (Vec::new(), Vec::new());
+    home.seal(TOPIC, b"81.5", &mut envelope).expect("sealed");
+    let there = format!("site2/{TOPIC}");
+    assert!(matches!(reader.open(TOPIC, &envelope, &mut out), Verdict::Plain), "no such topic here");
+    assert!(reader.check(&there, &envelope).is_ok());
+    assert!(matches!(reader.open(&there, &envelope, &mut out), Verdict::Opened(_)));
+    assert_eq!(out, b"81.5");
+    assert!(matches!(reader.open(&there, &envelope, &mut out), Verdict::Refused(Dropped::Repeated { .. })));
+    assert!(matches!(reader.authenticate(&there, &envelope, &mut out), Verdict::Opened(_)));
+    home.close().expect("closed");
+    // And back, prepared or not.
+    let mut sender = guard(far(), &place);
+    let template = PayloadTemplate::marked(&there, b"force=@@@@ kN").expect("a template");
+    sender.antedate(&template).expect("nothing to prepare");
+    let mut back = Vec::new();
+    sender.seal_values(&template, &[b"12.7"], &mut back).expect("sealed");
+    let mut reader = Guard::new(vec![file()], None, None, None);
+    assert!(matches!(reader.open(TOPIC, &back, &mut out), Verdict::Opened(_)));
+    assert_eq!(out, b"force=12.7 kN");
+    assert!(matches!(sender.seal(TOPIC, b"x", &mut back), Err(SealError::NoGroup(_))));
 }

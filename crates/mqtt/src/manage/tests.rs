@@ -131,3 +131,153 @@ fn members_file_is_not_rotated() {
     assert!(said.contains("not the manager's file") && said.contains("where the group was made"), "{said}");
     assert_eq!(fs::read_to_string(&members).expect("a file"), *text);
 }
+
+/// A manager's file with so many members, whose secrets are their numbers.
+fn many(directory: &Path, count: u8) -> PathBuf {
+    let names: Vec<String> = (1..=count).map(|at| format!("press{at}")).collect();
+    let members: Vec<(&str, [u8; 32])> =
+        names.iter().zip(1..).map(|(name, at)| (name.as_str(), rotation::device_public(&[at; 32]))).collect();
+    file(directory, &members)
+}
+
+fn all(manager: &Manager) -> Vec<Announcement> {
+    manager.announcements().collect::<Result<_, _>>().expect("announced")
+}
+
+#[test]
+fn large_group_has_a_message_for_each_member() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let small = many(directory.path(), 64);
+    assert_eq!(all(&Manager::open(&small).expect("held")).len(), 1, "one message for all");
+    std::fs::remove_file(&small).expect("removed");
+    let file = many(directory.path(), 65);
+    let mut manager = Manager::open(&file).expect("held");
+    let key = manager.group().manager.expect("a manager");
+    let read = |one: &Announcement, name: &str, secret: u8| {
+        rotation::open("line4", &one.message, &key, name.as_bytes(), &[secret; 32])
+            .map(|rotation| rotation.epoch)
+    };
+    let messages = all(&manager);
+    assert_eq!(messages.len(), 66);
+    for (message, at) in messages.iter().zip(1..=65) {
+        let name = format!("press{at}");
+        assert_eq!(message.topic, format!("antedate/keys/line4/{name}"));
+        assert_eq!(read(message, &name, at), Ok(1));
+        assert!(message.message.len() < 400, "{}", message.message.len());
+    }
+    // The topic for all has a notice.
+    assert_eq!(messages[65].topic, "antedate/keys/line4");
+    assert_eq!(read(&messages[65], "press1", 1), Err(rotation::RotationError::PerMember));
+    // A removed one is told so, again too, and the group keeps its way.
+    manager.rotate(&["press2".into(), "press3".into()], GRACE).expect("revoked");
+    drop(manager);
+    let manager = Manager::open(&file).expect("held");
+    let messages = all(&manager);
+    assert_eq!((messages.len(), manager.group().recipients().len()), (66, 63));
+    for (message, name) in messages[63..65].iter().zip(["press2", "press3"]) {
+        assert_eq!(message.topic, format!("antedate/keys/line4/{name}"));
+        assert_eq!(read(message, name, 2), Err(rotation::RotationError::PerMember));
+    }
+    let one = manager.announcement_for("press9").expect("a member");
+    assert_eq!((one.topic.as_str(), read(&one, "press9", 9)), ("antedate/keys/line4/press9", Ok(2)));
+    assert!(manager.announcement_for("press2").is_err());
+}
+
+#[test]
+fn past_epochs_end_with_a_revocation() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (secret, public) = device();
+    let file = file(directory.path(), &[("press7", public), ("press8", [3; 32])]);
+    let text =
+        fs::read_to_string(&file).expect("a file").replacen("algorithm", "past_epochs = 2\nalgorithm", 1);
+    fs::write(&file, text).expect("written");
+    let mut manager = Manager::open(&file).expect("held");
+    let key = manager.group().manager.expect("a manager");
+    let past = |manager: &Manager| {
+        let message = manager.announce().expect("a message");
+        let rotation = rotation::open("line4", &message, &key, b"press7", &secret).expect("for this device");
+        rotation.past().map(|(epoch, _)| epoch).collect::<Vec<_>>()
+    };
+    assert!(past(&manager).is_empty());
+    for (epoch, expected) in [(2, vec![1]), (3, vec![1, 2]), (4, vec![2, 3])] {
+        assert_eq!(manager.rotate(&[], GRACE).expect("rotated"), epoch);
+        assert_eq!(past(&manager), expected);
+    }
+    manager.rotate(&["press8".into()], GRACE).expect("revoked");
+    assert_eq!((past(&manager), epochs(&file)), (vec![], vec![5]));
+    manager.rotate(&[], GRACE).expect("rotated");
+    assert_eq!(past(&manager), [5]);
+    manager.rotate(&[], 0).expect("rotated");
+    assert!(past(&manager).is_empty(), "no grace, no past");
+}
+
+fn code(octet: u8) -> Code {
+    let fill = |out: &mut [u8]| {
+        out.fill(octet);
+        Ok::<_, ()>(())
+    };
+    Code::new(fill).expect("a code")
+}
+
+fn wish(name: &str, secret: u8) -> Request {
+    Request {
+        name: name.into(),
+        public: rotation::device_public(&[secret; 32]),
+        verify: rotation::manager_public(&[secret; 32]),
+    }
+}
+
+#[test]
+fn devices_are_admitted_once_by_a_code() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("manager.toml");
+    let group =
+        new_managed_group("line4", Algorithm::AesCcm16_64_128, vec!["plant/#".into()]).expect("a group");
+    create(&file, &group.to_text(false)).expect("written");
+    let mut manager = Manager::open(&file).expect("held");
+    manager.admit(&wish("press7", 9), &code(1), true).expect("admitted");
+    let (before, epoch) = (fs::read_to_string(&file).expect("a file"), manager.group().epoch());
+    manager.admit(&wish("press7", 9), &code(1), true).expect("the same again");
+    assert_eq!((fs::read_to_string(&file).expect("a file"), epoch), (before, 1));
+    let mut refused =
+        |request: &Request, code: &Code| manager.admit(request, code, true).expect_err("refused").to_string();
+    assert!(refused(&wish("press8", 8), &code(1)).contains("used before"));
+    assert!(refused(&wish("press7", 8), &code(2)).contains("antedate mqtt replace"));
+    assert!(refused(&wish("press 8", 8), &code(2)).contains("is no name"));
+    // The code of a removed member does not bring it back.
+    manager.rotate(&["press7".into()], 0).expect("removed");
+    drop(manager);
+    let mut manager = Manager::open(&file).expect("held");
+    let said = manager.admit(&wish("press7", 9), &code(1), true).expect_err("refused").to_string();
+    assert!(said.contains("used before") && said.contains("ask again"), "{said}");
+    manager.admit(&wish("press7", 9), &code(3), false).expect("asked again");
+    assert!(!manager.group().members[0].publish);
+}
+
+#[test]
+fn replaced_device_gets_no_new_key() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = file(directory.path(), &[("press7", device().1), ("press8", [3; 32])]);
+    let mut manager = Manager::open(&file).expect("held");
+    assert!(manager.replace(&wish("press9", 5), Some(&code(1))).is_err(), "no such member");
+    assert!(manager.replace(&wish("press7", 5), Some(&code(1))).expect("replaced"));
+    assert!(!manager.replace(&wish("press7", 5), Some(&code(1))).expect("the same again"));
+    assert_eq!((manager.group().epoch(), epochs(&file)), (2, vec![2]), "the old epoch is over");
+    let key = manager.group().manager.expect("a manager");
+    let message = manager.announce().expect("a message");
+    let read = |secret: u8| rotation::open("line4", &message, &key, b"press7", &[secret; 32]).map(drop);
+    assert_eq!((read(5), read(9)), (Ok(()), Err(rotation::RotationError::Unauthentic)));
+    let without = Request { verify: [0; 32], ..wish("press8", 6) };
+    assert!(manager.replace(&without, None).expect("replaced"));
+    assert_eq!(manager.group().members[1].verify, None);
+}
+
+#[test]
+fn group_without_a_manager_admits_nobody() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = file(directory.path(), &[]);
+    let mut manager = Manager::open(&file).expect("held");
+    let said = manager.admit(&wish("press7", 9), &code(1), true).expect_err("refused").to_string();
+    assert!(said.contains("no manager") && said.contains("--managed"), "{said}");
+    assert!(manager.replace(&wish("press7", 9), None).is_err());
+}

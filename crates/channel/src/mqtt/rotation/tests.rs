@@ -9,7 +9,7 @@ const DEVICE: [u8; 32] = [1; 32];
 
 fn next() -> Rotation {
     let secret = Zeroizing::new([0x77; SECRET_LEN]);
-    Rotation { epoch: 2, algorithm: Algorithm::A128Gcm, secret, grace: 60 }
+    Rotation { epoch: 2, algorithm: Algorithm::A128Gcm, secret, grace: 60, past: Vec::new() }
 }
 
 fn random(out: &mut [u8]) -> Result<(), ()> {

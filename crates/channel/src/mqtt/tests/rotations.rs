@@ -1,19 +1,26 @@
 //! Rotation messages: their readers, and a stranger's possibilities.
 
 use std::string::ToString;
+use std::vec;
 use std::vec::Vec;
 
 use zeroize::Zeroizing;
 
 use super::setup::{TOPIC, group, publisher, sealed};
-use crate::mqtt::Algorithm;
 use crate::mqtt::rotation::{self, Recipient, Rotation, RotationError, SealError};
+use crate::mqtt::{Algorithm, Group};
 
 const MANAGER: [u8; 32] = [0x11; 32];
 const MEMBERS: [(&[u8], [u8; 32]); 3] = [(b"press 7", [1; 32]), (b"press 8", [2; 32]), (b"scada", [3; 32])];
 
 fn next(epoch: u32) -> Rotation {
-    Rotation { epoch, algorithm: Algorithm::A128Gcm, secret: Zeroizing::new([0x77; 32]), grace: 60 }
+    Rotation {
+        epoch,
+        algorithm: Algorithm::A128Gcm,
+        secret: Zeroizing::new([0x77; 32]),
+        grace: 60,
+        past: Vec::new(),
+    }
 }
 
 fn message(rotation: &Rotation, members: &[(&[u8], [u8; 32])]) -> Vec<u8> {
@@ -88,6 +95,46 @@ fn old_epoch_is_read_until_ended() {
     let why = reader.open(TOPIC, &sealed(&mut old, TOPIC, b"old"), &mut out).expect_err("over");
     assert_eq!(why.to_string(), "epoch 1 is over, 2 is in use");
     assert!(reader.open(TOPIC, &sealed(&mut new, TOPIC, b"new"), &mut out).is_ok());
+}
+
+#[test]
+fn past_epochs_come_with_a_rotation() {
+    let mut old = group(Algorithm::A128Gcm);
+    let mut sender = publisher(&old, b"a");
+    let retained = sealed(&mut sender, TOPIC, b"retained");
+    assert!(old.open(TOPIC, &retained, &mut Vec::new()).is_ok());
+    let past = vec![Zeroizing::new([0x42; 32])];
+    let with = Rotation { past, ..next(2) };
+    let opened = open(&message(&with, &MEMBERS), MEMBERS[0]).expect("a member");
+    assert_eq!((opened.first(), opened.past().count()), (1, 1));
+    let mut newcomer = Group::new("line 4", Algorithm::A128Gcm);
+    assert!(newcomer.rotate(&opened));
+    assert_eq!((newcomer.newest(), newcomer.epochs().collect::<Vec<_>>()), (Some(2), vec![1, 2]));
+    assert!(newcomer.has(1, &[0x42; 32]) && next(2).first() == 2);
+}
+
+#[test]
+fn impossible_past_epochs_are_refused() {
+    let random = |out: &mut [u8]| {
+        out.fill(1);
+        Ok::<_, NoRandom>(())
+    };
+    let many = |epoch, count| Rotation { past: vec![Zeroizing::new([1; 32]); count], ..next(epoch) };
+    for (epoch, count) in [(2, 3), (99, rotation::PAST_MAX + 1)] {
+        let refused = rotation::seal("g", &many(epoch, count), &MANAGER, &[], random);
+        assert_eq!(refused, Err(SealError::Past));
+    }
+    let all = open(&message(&many(99, rotation::PAST_MAX), &MEMBERS), MEMBERS[0]).expect("a member");
+    assert_eq!(all.first(), 99 - 32);
+}
+
+#[test]
+fn message_for_nobody_tells_of_others() {
+    let notice = message(&next(2), &[]);
+    assert_eq!(open(&notice, MEMBERS[0]).map(drop), Err(RotationError::PerMember));
+    let one = message(&next(2), &MEMBERS[..1]);
+    assert!(open(&one, MEMBERS[0]).is_ok());
+    assert_eq!(open(&one, MEMBERS[1]).map(drop), Err(RotationError::NotMember));
 }
 
 #[test]
