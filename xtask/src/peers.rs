@@ -7,13 +7,14 @@ use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 
 /// The peers that `cargo xtask test` runs, quick ones first.
-pub const TESTED: [&str; 19] = [
+pub const TESTED: [&str; 20] = [
     "scapy",
     "scapy-wpan",
     "ppmp",
     "dtls",
     "dtls-partners",
     "goose",
+    "fleet",
     "iperf3",
     "mqtt",
     "prometheus",

@@ -1,6 +1,14 @@
 //! Rotation messages with one fault each, signed by the manager.
 
+use alloc::vec;
+
+use aes_kw::{KeyInit, KwAes256};
+use ed25519_dalek::{Signer, SigningKey};
+use minicbor::data::Tag;
+use x25519_dalek::{PublicKey, StaticSecret};
+
 use super::*;
+use crate::sealed::{EDDSA, SMALL_ORDER, verified, wrapping_key};
 
 const MANAGER: [u8; 32] = [0x11; 32];
 const GROUP: &str = "line 4";
@@ -24,7 +32,7 @@ fn message() -> Vec<u8> {
 
 /// A message of any signed payload.
 fn signed(payload: &[u8]) -> Vec<u8> {
-    let signature = SigningKey::from_bytes(&MANAGER).sign(&to_be_signed(GROUP, payload)).to_bytes();
+    let signature = SigningKey::from_bytes(&MANAGER).sign(&heading(GROUP).to_be_signed(payload)).to_bytes();
     let mut message = Vec::new();
     Encoder::new(&mut message)
         .tag(Tag::new(18))
@@ -39,7 +47,7 @@ fn opened(message: &[u8]) -> Result<u32, RotationError> {
 
 fn payload() -> Vec<u8> {
     let message = message();
-    verified(GROUP, &message, &manager_public(&MANAGER)).unwrap().to_vec()
+    verified(heading(GROUP), &message, &manager_public(&MANAGER)).unwrap().to_vec()
 }
 
 /// The place of some octets.
