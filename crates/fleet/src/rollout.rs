@@ -31,7 +31,7 @@ const AT_ONCE: usize = 64;
 pub enum RolloutError {
     /// A file of the operator's directory.
     #[error("{0:#}")]
-    Fault(#[from] Fault),
+    Fault(Fault),
     /// NATS.
     #[error(transparent)]
     Engine(#[from] EngineError),
@@ -57,6 +57,12 @@ pub enum RolloutError {
         /// Names and reasons.
         missing: Vec<String>,
     },
+}
+
+impl From<Fault> for RolloutError {
+    fn from(fault: Fault) -> Self {
+        Self::Fault(fault)
+    }
 }
 
 /// A device whose settings would change.
@@ -430,9 +436,9 @@ impl Rollout<'_> {
         let token = login::account(self.signing, &self.home.fleet.name, now(), &revoked);
         Engine::connect(&self.home.system_access(self.signing)).await?.set_account(token).await?;
         let confirmed = if silent.is_empty() { "confirmed that its keys are gone" } else { "did not answer" };
+        let name = self.name(id);
         (self.say)(format!(
-            "{} {confirmed}; NATS does not admit it any more, {:.1} s",
-            self.name(id),
+            "{name} {confirmed}; NATS does not admit it any more, {:.1} s",
             begin.elapsed().as_secs_f64()
         ));
         Ok(())

@@ -61,7 +61,7 @@ pub struct Kept {
     /// Whether the device was revoked.
     #[serde(default)]
     pub revoked: bool,
-    message: String,
+    pub(super) message: String,
 }
 
 impl Kept {
