@@ -1,5 +1,6 @@
 //! The connection to NATS. Nothing here is trusted with content.
 
+use std::future::{Future, IntoFuture};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -139,6 +140,10 @@ fn options(access: &Access, complaint: Arc<Mutex<String>>, changes: Option<Unbou
     options
 }
 
+fn is_violation(complaint: &str) -> bool {
+    complaint.to_lowercase().contains("permissions violation")
+}
+
 /// The pause before a try: doubled each time, with a part that differs from device to device, so
 /// that a thousand do not come at once.
 fn pause(attempt: usize, spread: u64) -> Duration {
@@ -191,11 +196,31 @@ impl Engine {
     fn failed(&self, error: impl std::fmt::Display) -> EngineError {
         let mut complaint = self.complaint.lock().unwrap_or_else(PoisonError::into_inner);
         let said = std::mem::take(&mut *complaint);
-        if said.to_lowercase().contains("permissions violation") {
+        if is_violation(&said) {
             return EngineError::Forbidden(said);
         }
         let text = error.to_string();
         EngineError::Failed(if said.is_empty() { text } else { format!("{text} ({said})") })
+    }
+
+    /// Waits for an answer, or for a server's complaint, which comes instead of one.
+    async fn answer<T, E: std::fmt::Display>(
+        &self,
+        answer: impl Future<Output = Result<T, E>>,
+    ) -> Result<T, EngineError> {
+        let forbidden = async {
+            loop {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+                let said = self.complaint.lock().unwrap_or_else(PoisonError::into_inner);
+                if is_violation(&said) {
+                    return;
+                }
+            }
+        };
+        tokio::select! {
+            answer = answer => answer.map_err(|error| self.failed(error)),
+            () = forbidden => Err(self.failed("forbidden")),
+        }
     }
 
     /// Makes the streams, or sets them right. `replicas` is 1 for a single server.
@@ -233,8 +258,8 @@ impl Engine {
     /// When NATS forbids it, or does not store it in time.
     pub async fn put(&self, stream: &Stream, id: &str, payload: Vec<u8>) -> Result<(), EngineError> {
         let sent = self.context.publish(stream.subject(id), payload.into()).await;
-        let stored = sent.map_err(|error| self.failed(error))?.await;
-        stored.map(drop).map_err(|error| self.failed(error))
+        let stored = sent.map_err(|error| self.failed(error))?;
+        self.answer(stored.into_future()).await.map(drop)
     }
 
     /// Sends a message of a device without waiting. The next one replaces it anyway.
@@ -250,8 +275,7 @@ impl Engine {
     /// # Errors
     /// When NATS forbids it, or does not answer in time.
     pub async fn last(&self, stream: &Stream, id: &str) -> Result<Option<Bytes>, EngineError> {
-        let answer = self.client.request(stream.last(id), Bytes::new()).await;
-        let answer = answer.map_err(|error| self.failed(error))?;
+        let answer = self.answer(self.client.request(stream.last(id), Bytes::new())).await?;
         match answer.status.map(|status| status.as_u16()) {
             None | Some(200) => Ok(Some(answer.payload)),
             Some(404) => Ok(None),
@@ -327,13 +351,28 @@ impl Engine {
         Err(EngineError::Failed(format!("the account is not changed: {text}")))
     }
 
-    /// Publishes and asks for anything, to try what is forbidden.
+    /// Asks on any subject, to try what is forbidden.
     ///
     /// # Errors
     /// When NATS forbids it, or nobody answers.
     pub async fn try_request(&self, subject: String, payload: Vec<u8>) -> Result<Bytes, EngineError> {
-        let answer = self.client.request(subject, payload.into()).await.map_err(|error| self.failed(error))?;
-        Ok(answer.payload)
+        self.answer(self.client.request(subject, payload.into())).await.map(|answer| answer.payload)
+    }
+
+    /// Listens to any subject for a moment, to try what is forbidden.
+    ///
+    /// # Errors
+    /// When NATS forbids it.
+    pub async fn try_hear(&self, subject: String) -> Result<(), EngineError> {
+        let heard = self.hear(subject).await?;
+        self.flush().await?;
+        let moment = async {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            Ok::<(), EngineError>(())
+        };
+        let tried = self.answer(moment).await;
+        drop(heard);
+        tried
     }
 
     /// Waits until all that was published is with a server.

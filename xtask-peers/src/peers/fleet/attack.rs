@@ -75,7 +75,7 @@ pub(super) fn read_all(home: &Home, secrets: &[&str]) -> Result<usize, String> {
 }
 
 /// Subjects that a user must not use, and one that it must.
-async fn forbidden(access: &Access, allowed: &str, subjects: &[String]) -> Result<usize, String> {
+async fn forbidden(access: &Access, allowed: &str, subjects: &[String], unheard: &[String]) -> Result<usize, String> {
     let engine = Engine::connect(access).await.map_err(text)?;
     engine.try_request(allowed.to_owned(), Vec::new()).await.map_err(|e| format!("{allowed}: {e}"))?;
     for subject in subjects {
@@ -84,7 +84,13 @@ async fn forbidden(access: &Access, allowed: &str, subjects: &[String]) -> Resul
             other => return Err(format!("{access:?} is not stopped at {subject}: {other:?}")),
         }
     }
-    Ok(subjects.len())
+    for subject in unheard {
+        match engine.try_hear(subject.clone()).await {
+            Err(EngineError::Forbidden(_)) => {}
+            other => return Err(format!("{access:?} may listen to {subject}: {other:?}")),
+        }
+    }
+    Ok(subjects.len() + unheard.len())
 }
 
 /// Tries with a stolen device, an invitation and the operator's pass. Returns how many tries failed.
@@ -123,10 +129,11 @@ pub(super) fn permissions(home: &Home, device: &Path, other: &str, invitation: &
     let operator = home.access().map_err(text)?;
     // It may delete streams. It must not admit anybody.
     let claims = ["$SYS.REQ.CLAIMS.UPDATE".to_owned(), "$SYS.REQ.SERVER.PING".to_owned()];
+    let all = ["fleet.>".to_owned(), DOCUMENTS.subject(other), "_INBOX.>".to_owned(), "_INBOX_operator.>".to_owned()];
     block_on(async {
-        let tried = forbidden(&access, &DOCUMENTS.last(&own), &stolen).await?
-            + forbidden(&invited, &WELCOMES.last(other), &asked).await?
-            + forbidden(&operator, "$JS.API.STREAM.NAMES", &claims).await?;
+        let tried = forbidden(&access, &DOCUMENTS.last(&own), &stolen, &all).await?
+            + forbidden(&invited, &WELCOMES.last(other), &asked, &all).await?
+            + forbidden(&operator, "$JS.API.STREAM.NAMES", &claims, &["$SYS.>".to_owned()]).await?;
         Ok(tried)
     })
 }
