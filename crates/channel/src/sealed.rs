@@ -323,7 +323,11 @@ pub fn open(
 }
 
 /// The signed payload.
-pub(crate) fn verified<'a>(heading: Heading<'_>, message: &'a [u8], author: &[u8; 32]) -> Result<&'a [u8], OpenError> {
+pub(crate) fn verified<'a>(
+    heading: Heading<'_>,
+    message: &'a [u8],
+    author: &[u8; 32],
+) -> Result<&'a [u8], OpenError> {
     use OpenError::{Format, Signature as NotSigned};
     let mut decoder = Decoder::new(message);
     if decoder.tag()?.as_u64() != 18 || decoder.array()? != Some(4) || decoder.bytes()? != EDDSA {
@@ -402,9 +406,7 @@ mod tests {
         let (message, author) = (message(), author_public(&AUTHOR));
         let read = |heading, name, secret| open(heading, &message, &author, name, secret);
         assert_eq!(&**read(HEADING, b"press", &READER).expect("for this reader"), b"content");
-        for heading in
-            [Heading { purpose: "another", ..HEADING }, Heading { subject: "hall", ..HEADING }]
-        {
+        for heading in [Heading { purpose: "another", ..HEADING }, Heading { subject: "hall", ..HEADING }] {
             assert_eq!(read(heading, b"press", &READER), Err(OpenError::Signature));
         }
         assert_eq!(read(HEADING, b"hall", &READER), Err(OpenError::NotReader));

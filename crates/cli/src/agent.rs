@@ -94,7 +94,9 @@ impl Enrol {
         let state = State::of(&self.place.state);
         if let Some(member) = state.membership()? {
             let what = format!("this device is a member of \"{}\" already, as {}", member.fleet, member.name);
-            return Err(Fault::of_file(state.directory(), what, "remove the directory to enrol it anew").into());
+            return Err(
+                Fault::of_file(state.directory(), what, "remove the directory to enrol it anew").into()
+            );
         }
         let invitation = Invitation::load(&self.invitation)?;
         let Some(authority) = invitation.authority() else { return Ok(()) };
@@ -112,7 +114,8 @@ impl Enrol {
             let engine = Engine::connect(&access).await?;
             let version = env!("CARGO_PKG_VERSION");
             join::ask(&engine, &identity, &name, version, self.token.as_ref()).await?;
-            let waiting = if self.token.is_some() { "with its token" } else { "the operator compares the code" };
+            let waiting =
+                if self.token.is_some() { "with its token" } else { "the operator compares the code" };
             output::tell(format_args!("asked for membership: {waiting}"));
             let end = Instant::now() + Duration::from_secs(self.wait);
             let mut said = String::new();
@@ -174,13 +177,22 @@ pub(crate) struct Run {
 impl Run {
     pub(crate) fn run(self) -> Done {
         // The library of NATS has a line for each try.
-        log(self.log.clone().or_else(|| std::env::var("RUST_LOG").ok()).or_else(|| Some("info,async_nats=error".into())))?;
+        log(self
+            .log
+            .clone()
+            .or_else(|| std::env::var("RUST_LOG").ok())
+            .or_else(|| Some("info,async_nats=error".into())))?;
         hardened::close_memory_of_daemon();
         let state = State::of(&self.place.state);
         let identity = state.identity(false)?;
         let Some(member) = state.membership()? else {
             let remedy = "call `antedate agent enrol` first";
-            return Err(Fault::of_file(state.directory(), "the operator has not approved this device yet", remedy).into());
+            return Err(Fault::of_file(
+                state.directory(),
+                "the operator has not approved this device yet",
+                remedy,
+            )
+            .into());
         };
         let authority = state.authority(&member)?;
         let access = state.access(&member, &identity)?;
@@ -225,7 +237,10 @@ impl Show {
         match state.membership()? {
             None => text.push_str("the operator has not approved this device yet\n"),
             Some(member) => {
-                text.push_str(&format!("fleet        {}, as {}, role {}\n", member.fleet, member.name, member.role));
+                text.push_str(&format!(
+                    "fleet        {}, as {}, role {}\n",
+                    member.fleet, member.name, member.role
+                ));
                 text.push_str(&format!("authority    {}\n", state.authority(&member)?.fingerprint()));
                 let kept = state.kept()?;
                 text.push_str(&format!("settings     {}, newest taken {}\n", kept.settings, kept.taken));
@@ -287,7 +302,8 @@ fn of(status: &Status) -> Health {
     let caks = agreement.map_or(&[][..], |agreement| &agreement.caks);
     let ckn = caks.iter().find(|cak| cak.carries).map(|cak| cak.ckn.clone()).unwrap_or_default();
     let resting = caks.iter().filter(|cak| !cak.carries).map(|cak| cak.ckn.clone()).collect();
-    let members = agreement.map_or(0, |agreement| agreement.members.iter().filter(|member| member.live).count());
+    let members =
+        agreement.map_or(0, |agreement| agreement.members.iter().filter(|member| member.live).count());
     Health {
         level,
         what,

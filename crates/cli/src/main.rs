@@ -84,10 +84,7 @@ enum Verb {
     Keygen(keygen::Verb),
     #[cfg(feature = "fleet")]
     /// Enrol, configure, re-key and watch many devices over NATS, which is trusted with nothing.
-    #[command(
-        subcommand,
-        after_help = "Examples:\n  antedate fleet init --try\n  antedate fleet status"
-    )]
+    #[command(subcommand, after_help = "Examples:\n  antedate fleet init --try\n  antedate fleet status")]
     Fleet(Box<fleet::Verb>),
     #[cfg(feature = "fleet")]
     /// Be a device of a fleet: ask for membership, take settings, report.

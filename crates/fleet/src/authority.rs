@@ -175,8 +175,10 @@ impl Written {
     #[must_use]
     pub fn read(&self) -> Option<Authority> {
         let mut keys = Authority { documents: [0; 32], reports: [0; 32] };
-        let read = parse_hex(&self.documents, &mut keys.documents) && parse_hex(&self.reports, &mut keys.reports);
-        let verifies = ed25519_dalek::VerifyingKey::from_bytes(&keys.documents).is_ok_and(|key| !key.is_weak());
+        let read =
+            parse_hex(&self.documents, &mut keys.documents) && parse_hex(&self.reports, &mut keys.reports);
+        let verifies =
+            ed25519_dalek::VerifyingKey::from_bytes(&keys.documents).is_ok_and(|key| !key.is_weak());
         (read && verifies && is_device_public(&keys.reports)).then_some(keys)
     }
 }
@@ -188,8 +190,13 @@ mod tests {
     #[test]
     fn each_use_has_its_key() {
         let signing = Signing::of(Seed::of([1; 32]));
-        let keys =
-            [signing.documents(), signing.operator(), signing.account(), signing.system(), signing.system_user()];
+        let keys = [
+            signing.documents(),
+            signing.operator(),
+            signing.account(),
+            signing.system(),
+            signing.system_user(),
+        ];
         for (index, key) in keys.iter().enumerate() {
             assert!(keys.iter().skip(index + 1).all(|other| **other != **key));
         }

@@ -117,7 +117,9 @@ pub enum DocumentError {
     #[error("it is not encrypted to this device's key")]
     NotForUs,
     /// It is older than one that the device has taken.
-    #[error("it has version {version}, and this device has taken version {taken}: somebody brings back an old one, or the engine came back from a backup; `antedate fleet apply` makes a newer one")]
+    #[error(
+        "it has version {version}, and this device has taken version {taken}: somebody brings back an old one, or the engine came back from a backup; `antedate fleet apply` makes a newer one"
+    )]
     Old {
         /// Its version.
         version: u64,
@@ -131,7 +133,9 @@ pub enum DocumentError {
         version: u64,
     },
     /// Its time is over.
-    #[error("it has expired at {expires}, and this device's clock shows {now} (seconds since 1970): apply a newer one, or correct the clock")]
+    #[error(
+        "it has expired at {expires}, and this device's clock shows {now} (seconds since 1970): apply a newer one, or correct the clock"
+    )]
     Expired {
         /// The end of its time.
         expires: u64,
@@ -139,7 +143,9 @@ pub enum DocumentError {
         now: u64,
     },
     /// Its time has not come.
-    #[error("it is valid from {not_before} on, and this device's clock shows {now} (seconds since 1970): correct the clock")]
+    #[error(
+        "it is valid from {not_before} on, and this device's clock shows {now} (seconds since 1970): correct the clock"
+    )]
     Future {
         /// The begin of its time.
         not_before: u64,
@@ -207,13 +213,22 @@ impl Document {
     ///
     /// # Errors
     /// [`DocumentError`].
-    pub fn open_kept(message: &[u8], authority: &Authority, identity: &Identity) -> Result<Self, DocumentError> {
+    pub fn open_kept(
+        message: &[u8],
+        authority: &Authority,
+        identity: &Identity,
+    ) -> Result<Self, DocumentError> {
         if message.len() > MAX_LEN {
             return Err(DocumentError::Format);
         }
         let device = identity.public().id();
-        let plain =
-            sealed::open(heading(&device), message, &authority.documents, device.as_bytes(), &identity.reading())?;
+        let plain = sealed::open(
+            heading(&device),
+            message,
+            &authority.documents,
+            device.as_bytes(),
+            &identity.reading(),
+        )?;
         let paper: Paper = serde_json::from_slice(&plain).map_err(|_| DocumentError::Format)?;
         if paper.format != FORMAT {
             return Err(DocumentError::UnknownFormat(paper.format));
@@ -338,7 +353,10 @@ mod tests {
             let mut changed = right.clone();
             changed[at] ^= 1;
             assert!(open(&changed, NOW, 0).is_err(), "octet {at}");
-            assert!(matches!(open(&right[..at], NOW, 0), Err(DocumentError::Format | DocumentError::Signature)));
+            assert!(matches!(
+                open(&right[..at], NOW, 0),
+                Err(DocumentError::Format | DocumentError::Signature)
+            ));
         }
         assert_eq!(open(&[], NOW, 0), Err(DocumentError::Format));
         assert_eq!(open(&vec![0; MAX_LEN + 1], NOW, 0), Err(DocumentError::Format));
@@ -380,7 +398,15 @@ mod tests {
         let paper = |format, kind: &str| {
             let body = serde_json::json!({ "files": {} });
             let device = device(1).public().id();
-            let paper = Paper { format, kind: kind.into(), device, version: 1, not_before: 0, expires: u64::MAX, body };
+            let paper = Paper {
+                format,
+                kind: kind.into(),
+                device,
+                version: 1,
+                not_before: 0,
+                expires: u64::MAX,
+                body,
+            };
             seal_paper(&paper, &signing(9), &self::device(1).public()).unwrap()
         };
         assert_eq!(open(&paper(2, "settings"), NOW, 0), Err(DocumentError::UnknownFormat(2)));

@@ -3,7 +3,7 @@
 use std::future::{Future, IntoFuture};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, pull};
 use async_nats::jetstream::context::Context;
@@ -19,6 +19,8 @@ use crate::subjects::{self, Stream};
 
 /// The time for one request.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// The time for which a cluster may elect a leader.
+const ELECTION: Duration = Duration::from_secs(20);
 /// The longest pause between two tries to connect.
 const PAUSE_MAX: Duration = Duration::from_secs(60);
 
@@ -55,7 +57,9 @@ pub enum EngineError {
         why: String,
     },
     /// A server does not accept the pass.
-    #[error("the NATS server at {0} does not accept this pass: it belongs to another fleet, is revoked, or has expired")]
+    #[error(
+        "the NATS server at {0} does not accept this pass: it belongs to another fleet, is revoked, or has expired"
+    )]
     NotAdmitted(String),
     /// The user may not do this.
     #[error("NATS forbids it: {0}")]
@@ -101,7 +105,11 @@ pub struct Stored {
     pub time: u64,
 }
 
-fn options(access: &Access, complaint: Arc<Mutex<String>>, changes: Option<UnboundedSender<Change>>) -> ConnectOptions {
+fn options(
+    access: &Access,
+    complaint: Arc<Mutex<String>>,
+    changes: Option<UnboundedSender<Change>>,
+) -> ConnectOptions {
     let (pass, secret) = (access.pass.clone(), access.secret.clone());
     let mut options = ConnectOptions::with_auth_callback(move |nonce| {
         let (pass, secret) = (pass.clone(), secret.clone());
@@ -138,6 +146,12 @@ fn options(access: &Access, complaint: Arc<Mutex<String>>, changes: Option<Unbou
         options = options.add_root_certificates(file.clone());
     }
     options
+}
+
+/// The pause before the next try.
+async fn again(why: &str) {
+    tracing::debug!(why, "tried again");
+    tokio::time::sleep(Duration::from_millis(500)).await;
 }
 
 fn is_violation(complaint: &str) -> bool {
@@ -252,12 +266,23 @@ impl Engine {
         Ok(())
     }
 
-    /// Stores a message of a device, and waits until it is stored.
+    /// Stores a message of a device, and waits until it is stored. Tries again while a cluster elects
+    /// another leader, as after the loss of a server.
     ///
     /// # Errors
     /// When NATS forbids it, or does not store it in time.
     pub async fn put(&self, stream: &Stream, id: &str, payload: Vec<u8>) -> Result<(), EngineError> {
-        let sent = self.context.publish(stream.subject(id), payload.into()).await;
+        let (payload, end) = (Bytes::from(payload), Instant::now() + ELECTION);
+        loop {
+            match self.put_once(stream, id, payload.clone()).await {
+                Err(EngineError::Failed(why)) if Instant::now() < end => again(&why).await,
+                other => return other,
+            }
+        }
+    }
+
+    async fn put_once(&self, stream: &Stream, id: &str, payload: Bytes) -> Result<(), EngineError> {
+        let sent = self.context.publish(stream.subject(id), payload).await;
         let stored = sent.map_err(|error| self.failed(error))?;
         self.answer(stored.into_future()).await.map(drop)
     }
@@ -288,8 +313,20 @@ impl Engine {
     /// # Errors
     /// When NATS forbids it, or does not answer in time.
     pub async fn all(&self, stream: &Stream, history: bool) -> Result<Vec<Stored>, EngineError> {
+        let end = Instant::now() + ELECTION;
+        loop {
+            match self.read_all(stream, history).await {
+                Err(EngineError::Failed(why)) if Instant::now() < end => again(&why).await,
+                other => return other,
+            }
+        }
+    }
+
+    async fn read_all(&self, stream: &Stream, history: bool) -> Result<Vec<Stored>, EngineError> {
         let found = self.context.get_stream(stream.name).await;
-        let found = found.map_err(|error| self.failed(format!("{error}: is this server set up by `antedate fleet init`?")))?;
+        let found = found.map_err(|error| {
+            self.failed(format!("{error}: is this server set up by `antedate fleet init`?"))
+        })?;
         let config = pull::Config {
             deliver_policy: if history { DeliverPolicy::All } else { DeliverPolicy::LastPerSubject },
             ack_policy: AckPolicy::None,

@@ -229,7 +229,10 @@ mod tests {
             let mut changed = octets.clone();
             changed[at] ^= 1;
             // Digits may be written in capitals.
-            assert!(Request::read(&id, &changed).is_err_and(|error| error != RequestError::Token), "octet {at}");
+            assert!(
+                Request::read(&id, &changed).is_err_and(|error| error != RequestError::Token),
+                "octet {at}"
+            );
         }
         let text = String::from_utf8(octets).unwrap().replace("press", "hall5");
         assert_eq!(Request::read(&id, text.as_bytes()), Err(RequestError::Signature));

@@ -84,10 +84,13 @@ impl Invitation {
     /// When the file cannot be read, or has another form.
     pub fn load(file: &Path) -> Result<Self, Fault> {
         let remedy = "give the invitation.json that `antedate fleet init` made";
-        let text = fs::read(file).map_err(|error| Fault::of_io(file, "read the invitation", &error, remedy))?;
+        let text =
+            fs::read(file).map_err(|error| Fault::of_io(file, "read the invitation", &error, remedy))?;
         let invitation: Self = serde_json::from_slice(&text)
             .map_err(|error| Fault::of_file(file, format!("is no invitation: {error}"), remedy))?;
-        invitation.authority().ok_or_else(|| Fault::of_file(file, "its authority has no sound keys", remedy))?;
+        invitation
+            .authority()
+            .ok_or_else(|| Fault::of_file(file, "its authority has no sound keys", remedy))?;
         Ok(invitation)
     }
 
@@ -244,14 +247,17 @@ fn read<T: DeserializeOwned>(file: &Path) -> Result<T, Fault> {
     let length = fs::metadata(file).map_or(0, |about| usize::try_from(about.len()).unwrap_or(MAX_LEN));
     let mut text = Zeroizing::new(vec![0; length.min(MAX_LEN) + 2]);
     let length = private_file::read(file, process::user(), &mut text)?;
-    serde_json::from_slice(text.get(..length).unwrap_or_default())
-        .map_err(|error| Fault::of_file(file, format!("has another form: {error}"), "bring it back: `antedate fleet restore`"))
+    serde_json::from_slice(text.get(..length).unwrap_or_default()).map_err(|error| {
+        Fault::of_file(file, format!("has another form: {error}"), "bring it back: `antedate fleet restore`")
+    })
 }
 
 fn lock(directory: &Path) -> Result<File, Fault> {
     let file = directory.join("lock");
-    let cannot = |error: &std::io::Error| Fault::of_io(&file, "lock the fleet", error, "run as the directory's owner");
-    let open = File::options().create(true).truncate(false).write(true).open(&file).map_err(|e| cannot(&e))?;
+    let cannot =
+        |error: &std::io::Error| Fault::of_io(&file, "lock the fleet", error, "run as the directory's owner");
+    let open =
+        File::options().create(true).truncate(false).write(true).open(&file).map_err(|e| cannot(&e))?;
     match open.try_lock() {
         Ok(()) => Ok(open),
         Err(fs::TryLockError::WouldBlock) => {
@@ -267,7 +273,13 @@ impl Home {
     ///
     /// # Errors
     /// When there is one already, or the directory cannot be written.
-    pub fn create(directory: &Path, name: &str, servers: &[String], replicas: usize, pem: &str) -> Result<Self, Fault> {
+    pub fn create(
+        directory: &Path,
+        name: &str,
+        servers: &[String],
+        replicas: usize,
+        pem: &str,
+    ) -> Result<Self, Fault> {
         if !is_name(name) {
             let remedy = "use 1 to 64 letters, digits and - _ .";
             return Err(Fault::of_file(directory, format!("\"{name}\" is not the name of a fleet"), remedy));
@@ -305,8 +317,13 @@ impl Home {
             authority,
             certificates: pem.to_owned(),
         };
-        let home =
-            Self { directory: directory.to_owned(), _lock: lock, fleet, devices: BTreeMap::new(), tokens: Vec::new() };
+        let home = Self {
+            directory: directory.to_owned(),
+            _lock: lock,
+            fleet,
+            devices: BTreeMap::new(),
+            tokens: Vec::new(),
+        };
         home.save()?;
         // The last one: without it there is no fleet.
         write(&directory.join(FLEET), &home.fleet)?;
@@ -350,7 +367,11 @@ impl Home {
     /// When the file holds none.
     pub fn authority(&self) -> Result<Authority, Fault> {
         self.fleet.authority.read().ok_or_else(|| {
-            Fault::of_file(&self.directory.join(FLEET), "its authority has no sound keys", "bring the file back")
+            Fault::of_file(
+                &self.directory.join(FLEET),
+                "its authority has no sound keys",
+                "bring the file back",
+            )
         })
     }
 
@@ -412,7 +433,11 @@ impl Home {
         let by_name = self.devices.iter().find(|(_, member)| member.name == who).map(|(id, _)| id.clone());
         let by_code = || id_of_code(who).filter(|id| self.devices.contains_key(id));
         by_name.or_else(by_code).ok_or_else(|| {
-            Fault::of_file(&self.directory, format!("there is no device \"{who}\""), "see `antedate fleet devices`")
+            Fault::of_file(
+                &self.directory,
+                format!("there is no device \"{who}\""),
+                "see `antedate fleet devices`",
+            )
         })
     }
 
@@ -583,7 +608,11 @@ impl Home {
         }
         let Backup { files, .. } = read(file)?;
         let damaged = |name: &str| {
-            Fault::of_file(file, format!("is damaged, or not of this program: \"{name}\""), "give another backup")
+            Fault::of_file(
+                file,
+                format!("is damaged, or not of this program: \"{name}\""),
+                "give another backup",
+            )
         };
         let mut unpacked = Vec::new();
         for (name, content) in &files {
@@ -679,7 +708,10 @@ mod tests {
         let (a, b) = (join(&mut home, "press", 1), join(&mut home, "hall", 2));
         let (a, b) = (home.wanted(&a).unwrap(), home.wanted(&b).unwrap());
         assert_eq!(a.files["cak"], b.files["cak"]);
-        assert_eq!((a.files["gateway.toml"].as_str(), b.files["gateway.toml"].as_str()), ("# press\n", "# hall\n"));
+        assert_eq!(
+            (a.files["gateway.toml"].as_str(), b.files["gateway.toml"].as_str()),
+            ("# press\n", "# hall\n")
+        );
         assert!(home.set_role("../x", "a", "").is_err() && home.set_role("x", "a/b", "").is_err());
     }
 

@@ -60,7 +60,11 @@ impl Seed {
         let digits = text.get(..length).and_then(|text| std::str::from_utf8(text).ok()).unwrap_or_default();
         let mut secret = Zeroizing::new([0; 32]);
         if !parse_hex(digits.trim(), &mut *secret) {
-            return Err(Fault::of_file(file, "does not hold a secret of 64 hexadecimal digits", "restore it from its backup"));
+            return Err(Fault::of_file(
+                file,
+                "does not hold a secret of 64 hexadecimal digits",
+                "restore it from its backup",
+            ));
         }
         Ok(Self(secret))
     }
@@ -78,7 +82,8 @@ impl Seed {
     pub fn derive(&self, purpose: &str) -> Zeroizing<[u8; 32]> {
         let mut key = Zeroizing::new([0; 32]);
         // So short an expansion cannot fail.
-        let _ = Hkdf::<Sha256>::new(None, &*self.0).expand(format!("antedate-fleet {purpose}").as_bytes(), &mut *key);
+        let _ = Hkdf::<Sha256>::new(None, &*self.0)
+            .expand(format!("antedate-fleet {purpose}").as_bytes(), &mut *key);
         key
     }
 }
@@ -188,7 +193,8 @@ pub fn code(id: &str) -> String {
 /// The identifier of a code, as people type it.
 #[must_use]
 pub fn id_of_code(code: &str) -> Option<String> {
-    let id: String = code.chars().filter(|c| !matches!(c, '-' | ' ')).collect::<String>().to_ascii_lowercase();
+    let id: String =
+        code.chars().filter(|c| !matches!(c, '-' | ' ')).collect::<String>().to_ascii_lowercase();
     is_id(&id).then_some(id)
 }
 
@@ -259,9 +265,11 @@ mod tests {
     fn every_key_is_part_of_the_fingerprint() {
         let keys = identity(1).public();
         let other = identity(2).public();
-        for changed in
-            [Public { sign: other.sign, ..keys }, Public { read: other.read, ..keys }, Public { login: other.login, ..keys }]
-        {
+        for changed in [
+            Public { sign: other.sign, ..keys },
+            Public { read: other.read, ..keys },
+            Public { login: other.login, ..keys },
+        ] {
             assert_ne!(changed.fingerprint(), keys.fingerprint());
             assert_ne!(changed.id(), keys.id());
         }
@@ -273,7 +281,9 @@ mod tests {
         assert_eq!(Written::from(keys).read(), Some(keys));
         let mut one = [0; 32];
         one[0] = 1;
-        for weak in [Public { read: [0; 32], ..keys }, Public { sign: one, ..keys }, Public { login: one, ..keys }] {
+        for weak in
+            [Public { read: [0; 32], ..keys }, Public { sign: one, ..keys }, Public { login: one, ..keys }]
+        {
             assert_eq!(Written::from(weak).read(), None);
         }
     }

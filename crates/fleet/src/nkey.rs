@@ -75,9 +75,14 @@ mod tests {
 
     #[test]
     fn base32_matches_rfc_4648() {
-        for (octets, text) in
-            [("", ""), ("f", "MY"), ("fo", "MZXQ"), ("foo", "MZXW6"), ("foob", "MZXW6YQ"), ("foobar", "MZXW6YTBOI")]
-        {
+        for (octets, text) in [
+            ("", ""),
+            ("f", "MY"),
+            ("fo", "MZXQ"),
+            ("foo", "MZXW6"),
+            ("foob", "MZXW6YQ"),
+            ("foobar", "MZXW6YTBOI"),
+        ] {
             assert_eq!(base32(octets.as_bytes()), text);
         }
     }

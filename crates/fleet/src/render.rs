@@ -137,7 +137,11 @@ pub fn differences(before: &Settings, after: &Settings) -> Vec<Difference> {
             continue;
         }
         let (old, new) = (lines(before, file), lines(after, file));
-        found.push(Difference { file: file.clone(), added: missing(&new, &old), removed: missing(&old, &new) });
+        found.push(Difference {
+            file: file.clone(),
+            added: missing(&new, &old),
+            removed: missing(&old, &new),
+        });
     }
     found
 }

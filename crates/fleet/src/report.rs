@@ -139,7 +139,11 @@ const READER: &[u8] = b"authority";
 ///
 /// # Errors
 /// When the system gives no random numbers.
-pub fn seal<T: Message>(message: &T, identity: &Identity, authority: &Authority) -> Result<Vec<u8>, NoRandom> {
+pub fn seal<T: Message>(
+    message: &T,
+    identity: &Identity,
+    authority: &Authority,
+) -> Result<Vec<u8>, NoRandom> {
     let plain = serde_json::to_vec(message).unwrap_or_default();
     let id = identity.public().id();
     let readers = [Reader { name: READER, public: authority.reports }];

@@ -119,11 +119,17 @@ impl Known {
 ///
 /// # Errors
 /// When NATS does not answer.
-pub async fn reports(home: &Home, engine: &Engine, reading: &Reading) -> Result<BTreeMap<String, Known>, EngineError> {
+pub async fn reports(
+    home: &Home,
+    engine: &Engine,
+    reading: &Reading,
+) -> Result<BTreeMap<String, Known>, EngineError> {
     let mut known = BTreeMap::new();
     for stored in engine.all(&STATUS, false).await? {
         let keys = home.devices.get(&stored.id).and_then(Member::keys);
-        if let Some(report) = keys.and_then(|keys| report::open::<Report>(&stored.payload, &keys, reading).ok()) {
+        if let Some(report) =
+            keys.and_then(|keys| report::open::<Report>(&stored.payload, &keys, reading).ok())
+        {
             known.insert(stored.id, Known { report, time: stored.time });
         }
     }
@@ -175,7 +181,11 @@ type Batch = Vec<(String, Body)>;
 
 impl Rollout<'_> {
     /// Signs documents with versions above all that are known, and publishes them.
-    async fn send(&mut self, batch: Batch, known: &BTreeMap<String, Known>) -> Result<Versions, RolloutError> {
+    async fn send(
+        &mut self,
+        batch: Batch,
+        known: &BTreeMap<String, Known>,
+    ) -> Result<Versions, RolloutError> {
         let mut versions = Versions::new();
         let mut sealed = Vec::new();
         let time = now();
@@ -193,14 +203,16 @@ impl Rollout<'_> {
                 body,
             };
             let message = document.seal(self.signing, &keys);
-            let message = message.map_err(|error| RolloutError::Seal { device: member.name.clone(), error })?;
+            let message =
+                message.map_err(|error| RolloutError::Seal { device: member.name.clone(), error })?;
             versions.insert(id.clone(), member.version);
             sealed.push((id, message));
         }
         // Before they are used, so that no version comes twice.
         self.home.save()?;
         let engine = self.engine;
-        let puts = sealed.into_iter().map(|(id, message)| async move { engine.put(&DOCUMENTS, &id, message).await });
+        let puts =
+            sealed.into_iter().map(|(id, message)| async move { engine.put(&DOCUMENTS, &id, message).await });
         let mut puts = stream::iter(puts).buffer_unordered(AT_ONCE);
         while let Some(put) = puts.next().await {
             put?;
@@ -247,7 +259,8 @@ impl Rollout<'_> {
                 Ok(Some(message)) => {
                     let Some(id) = STATUS.id(message.subject.as_str()) else { continue };
                     let keys = self.home.devices.get(id).and_then(Member::keys);
-                    let report = keys.map(|keys| report::open::<Report>(&message.payload, &keys, self.reading));
+                    let report =
+                        keys.map(|keys| report::open::<Report>(&message.payload, &keys, self.reading));
                     if let Some(Ok(report)) = report {
                         judge(id, &report, &mut open);
                     }
@@ -286,7 +299,8 @@ impl Rollout<'_> {
             let (wave, others) = rest.split_at(at);
             (rest, size) = (others, waves.size);
             before.extend(wave.iter().map(|one| (one.id.clone(), self.home.published(&one.id))));
-            let batch = wave.iter().map(|one| (one.id.clone(), Body::Settings(one.settings.clone()))).collect();
+            let batch =
+                wave.iter().map(|one| (one.id.clone(), Body::Settings(one.settings.clone()))).collect();
             let begin = Instant::now();
             let versions = self.send(batch, &known).await?;
             let reached: BTreeSet<String> = versions.keys().filter(|id| !silent(id)).cloned().collect();
@@ -294,7 +308,10 @@ impl Rollout<'_> {
                 known.iter().map(|(id, known)| (id.as_str(), known.report.health.level)).collect();
             let verdict = |id: &str, report: &Report| {
                 let version = versions.get(id).copied().unwrap_or_default();
-                let level = levels.get(id).copied().unwrap_or_default();
+                // A gateway starts after its first files, and is compared from then on.
+                let is_first = wave.iter().any(|one| one.id == id && one.first);
+                let level =
+                    if is_first { Level::Absent } else { levels.get(id).copied().unwrap_or_default() };
                 Verdict::of_settings(report, version, level)
             };
             let bad = self.wait(&reached, waves.patience, verdict).await?;
@@ -365,7 +382,8 @@ impl Rollout<'_> {
     async fn step(&mut self, cell: &str, patience: Duration, ckn: &str) -> Result<usize, RolloutError> {
         let known = reports(self.home, self.engine, self.reading).await?;
         let planned = self.of_cell(cell)?;
-        let batch = planned.iter().map(|one| (one.id.clone(), Body::Settings(one.settings.clone()))).collect();
+        let batch =
+            planned.iter().map(|one| (one.id.clone(), Body::Settings(one.settings.clone()))).collect();
         let versions = self.send(batch, &known).await?;
         let ids: BTreeSet<String> = versions.keys().cloned().collect();
         let verdict = |id: &str, report: &Report| {
@@ -382,7 +400,11 @@ impl Rollout<'_> {
         for one in &planned {
             self.home.set_published(&one.id, &one.settings)?;
         }
-        if missing.is_empty() { Ok(ids.len()) } else { Err(RolloutError::Waits { missing: self.names(&missing) }) }
+        if missing.is_empty() {
+            Ok(ids.len())
+        } else {
+            Err(RolloutError::Waits { missing: self.names(&missing) })
+        }
     }
 
     /// Puts a device out: it is told to forget its keys, its pass becomes void, and its cell gets
@@ -406,7 +428,8 @@ impl Rollout<'_> {
             self.home.set_cell(&cell, &keys)?;
             let known = reports(self.home, self.engine, self.reading).await?;
             let planned = self.of_cell(&cell)?;
-            let batch = planned.iter().map(|one| (one.id.clone(), Body::Settings(one.settings.clone()))).collect();
+            let batch =
+                planned.iter().map(|one| (one.id.clone(), Body::Settings(one.settings.clone()))).collect();
             let others = self.send(batch, &known).await?;
             for one in &planned {
                 self.home.set_published(&one.id, &one.settings)?;
@@ -431,8 +454,13 @@ impl Rollout<'_> {
             if report.revoked { Verdict::Good } else { Verdict::NotYet("has not confirmed".into()) }
         };
         let silent = self.wait(&ids, Duration::from_secs(2), verdict).await?;
-        let revoked: Vec<String> = self.home.devices.values().filter(|member| member.revoked != 0)
-            .filter_map(|member| Some(member.keys()?.user())).collect();
+        let revoked: Vec<String> = self
+            .home
+            .devices
+            .values()
+            .filter(|member| member.revoked != 0)
+            .filter_map(|member| Some(member.keys()?.user()))
+            .collect();
         let token = login::account(self.signing, &self.home.fleet.name, now(), &revoked);
         Engine::connect(&self.home.system_access(self.signing)).await?.set_account(token).await?;
         let confirmed = if silent.is_empty() { "confirmed that its keys are gone" } else { "did not answer" };
@@ -458,7 +486,10 @@ impl Rollout<'_> {
     ///
     /// # Errors
     /// [`RolloutError`].
-    pub async fn admit(&mut self, all: Vec<(Request, String, String, String)>) -> Result<usize, RolloutError> {
+    pub async fn admit(
+        &mut self,
+        all: Vec<(Request, String, String, String)>,
+    ) -> Result<usize, RolloutError> {
         let time = now();
         let mut welcomes = Vec::new();
         for (request, name, role, cell) in all {
@@ -503,7 +534,8 @@ impl Rollout<'_> {
     /// [`RolloutError`].
     pub async fn admit_by_token(&mut self) -> Result<usize, RolloutError> {
         let mut all = Vec::new();
-        let mut names: BTreeSet<String> = self.home.devices.values().map(|member| member.name.clone()).collect();
+        let mut names: BTreeSet<String> =
+            self.home.devices.values().map(|member| member.name.clone()).collect();
         for request in Self::pending(self.home, self.engine).await? {
             let Some(proof) = &request.proof else { continue };
             let time = now();

@@ -55,7 +55,8 @@ pub fn configuration(fleet: &str, trust: &Trust, node: &Node, directory: &Path) 
         node.name, node.listen, trust.operator, system.0, system.0, system.1, account.0, account.1
     );
     if !node.cluster.is_empty() {
-        let routes: Vec<String> = node.routes.iter().map(|route| format!("\"nats-route://{route}\"")).collect();
+        let routes: Vec<String> =
+            node.routes.iter().map(|route| format!("\"nats-route://{route}\"")).collect();
         // Writing to a string cannot fail.
         let _ = writeln!(
             text,

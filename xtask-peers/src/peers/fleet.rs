@@ -171,7 +171,12 @@ pub(crate) fn run() -> StepResult {
 }
 
 /// What somebody with a stolen pass or an old copy tries.
-fn attacks(dir: &Path, places: &[PathBuf; 2], invitation: &Path, note: &mut dyn FnMut(String)) -> Result<(), String> {
+fn attacks(
+    dir: &Path,
+    places: &[PathBuf; 2],
+    invitation: &Path,
+    note: &mut dyn FnMut(String),
+) -> Result<(), String> {
     let text = |error: antedate_host::fault::Fault| error.to_string();
     let home = Home::open(&dir.join("fleet")).map_err(text)?;
     let [press, hall] = ["press", "hall"].map(|name| home.find(name));
@@ -182,7 +187,9 @@ fn attacks(dir: &Path, places: &[PathBuf; 2], invitation: &Path, note: &mut dyn 
     let messages = attack::read_all(&home, &["mka_cak", &digits, "interface", "press", "hall", "line4"])?;
     note(format!("the operator's pass reads no key and no name in {messages} messages"));
     let tried = attack::permissions(&home, &places[0], &hall, invitation)?;
-    note(format!("{tried} tries of a stolen device, an invitation and the operator's pass are forbidden by NATS"));
+    note(format!(
+        "{tried} tries of a stolen device, an invitation and the operator's pass are forbidden by NATS"
+    ));
     let forged = attack::forged(&home, &press, u64::MAX)?;
     attack::put(&home, &press, forged)?;
     drop(home);
@@ -279,22 +286,27 @@ fn revoke(
     if gateways.iter().any(|gateway| gateway.output().contains("panicked")) {
         return Err("a gateway panicked".into());
     }
-    note(format!("a revoked gateway is out of its cell and of NATS in {took:.1} s, and its traffic ends after {ended:.1} s"));
+    note(format!(
+        "a revoked gateway is out of its cell and of NATS in {took:.1} s, and its traffic ends after {ended:.1} s"
+    ));
     Ok(())
 }
 
 /// Enrols a gateway by its code.
 fn enrol(dir: &Path, place: &Path, name: &str, invitation: &Path) -> Result<(), String> {
     let mut command = program(antedate());
-    command.args(["agent", "enrol", "--name", name, "--state"]).arg(place).arg("--invitation").arg(invitation);
+    command
+        .args(["agent", "enrol", "--name", name, "--state"])
+        .arg(place)
+        .arg("--invitation")
+        .arg(invitation);
     let device = command.background(&dir.join(format!("{name}.enrol")))?;
     let code = until("a code", 20.0, || {
         let text = device.output();
         text.lines().find_map(|line| line.strip_prefix("code ")).map(|code| code.trim().to_owned())
     })?;
-    let listed = until("the request", 20.0, || {
-        fleet(dir, &["enrol"]).ok().filter(|text| text.contains(&code))
-    })?;
+    let listed =
+        until("the request", 20.0, || fleet(dir, &["enrol"]).ok().filter(|text| text.contains(&code)))?;
     if !listed.contains(&format!("proposes \"{name}\"")) {
         return Err(format!("the request has another name:\n{listed}"));
     }

@@ -20,8 +20,8 @@ use zeroize::Zeroizing;
 use super::{Algorithm, SECRET_LEN};
 use crate::sealed::{self, Heading, OpenError};
 pub use crate::sealed::{
-    READERS_MAX as MEMBERS_MAX, Reader as Recipient, SealError, author_public as manager_public, device_public,
-    is_device_public,
+    READERS_MAX as MEMBERS_MAX, Reader as Recipient, SealError, author_public as manager_public,
+    device_public, is_device_public,
 };
 
 fn heading(group: &str) -> Heading<'_> {

@@ -64,7 +64,12 @@ fn node(text: &str) -> Result<Address, ValueError> {
     if !is_legal(name) || !is_legal(host) {
         return Err(form());
     }
-    Ok(Address { name: name.to_owned(), host: host.to_owned(), port: number(port)?, cluster: number(cluster)? })
+    Ok(Address {
+        name: name.to_owned(),
+        host: host.to_owned(),
+        port: number(port)?,
+        cluster: number(cluster)?,
+    })
 }
 
 impl Init {
@@ -80,7 +85,12 @@ impl Init {
             })?,
         };
         if self.nodes.is_empty() {
-            self.nodes.push(Address { name: "n1".into(), host: "127.0.0.1".into(), port: 4222, cluster: 6222 });
+            self.nodes.push(Address {
+                name: "n1".into(),
+                host: "127.0.0.1".into(),
+                port: 4222,
+                cluster: 6222,
+            });
         }
         let scheme = if pem.is_empty() { "nats" } else { "tls" };
         let servers: Vec<String> =
@@ -109,7 +119,12 @@ impl Init {
         ))
     }
 
-    fn write_servers(&self, directory: &Path, signing: &Signing, data: &Path) -> Result<Vec<String>, Failure> {
+    fn write_servers(
+        &self,
+        directory: &Path,
+        signing: &Signing,
+        data: &Path,
+    ) -> Result<Vec<String>, Failure> {
         let trust = Trust::of(signing, &self.name, now());
         let place = directory.join("nats");
         make_directory(&place)?;
@@ -126,14 +141,18 @@ impl Init {
             let data = if is_cluster { data.join(&node.name) } else { data.to_owned() };
             let file = place.join(format!("{}.conf", node.name));
             replace(&file, configuration(&self.name, &trust, &server, &data).as_bytes())?;
-            files.push(format!("nats/{}.conf     for the NATS server {} at {}", node.name, node.name, server.listen));
+            files.push(format!(
+                "nats/{}.conf     for the NATS server {} at {}",
+                node.name, node.name, server.listen
+            ));
         }
         Ok(files)
     }
 }
 
 fn absolute(path: &Path) -> Result<PathBuf, Failure> {
-    Ok(fs::canonicalize(path).map_err(|error| Fault::of_io(path, "find the directory", &error, "give another"))?)
+    Ok(fs::canonicalize(path)
+        .map_err(|error| Fault::of_io(path, "find the directory", &error, "give another"))?)
 }
 
 /// A started server, which ends with this value.
@@ -148,9 +167,9 @@ impl Drop for Server {
 
 /// Starts the server of a first look, and waits for its end.
 fn run_server(directory: &Path) -> Done {
-    let program = ["/usr/sbin/nats-server", "nats-server"].into_iter().find(|program| {
-        !program.starts_with('/') || Path::new(program).exists()
-    });
+    let program = ["/usr/sbin/nats-server", "nats-server"]
+        .into_iter()
+        .find(|program| !program.starts_with('/') || Path::new(program).exists());
     let program = program.unwrap_or("nats-server");
     let log = directory.join("nats/log");
     let started = Command::new(program)
@@ -191,7 +210,10 @@ fn run_server(directory: &Path) -> Done {
         log.display()
     ))?;
     let status = server.0.wait();
-    output::tell(format_args!("nats-server ended: {}", status.map_or_else(|e| e.to_string(), |s| s.to_string())));
+    output::tell(format_args!(
+        "nats-server ended: {}",
+        status.map_or_else(|e| e.to_string(), |s| s.to_string())
+    ));
     Ok(())
 }
 
@@ -221,7 +243,8 @@ mod tests {
 
     #[test]
     fn server_has_two_ports() {
-        let address = |host: &str, port, cluster| Address { name: "n1".into(), host: host.into(), port, cluster };
+        let address =
+            |host: &str, port, cluster| Address { name: "n1".into(), host: host.into(), port, cluster };
         assert_eq!(node("n1=10.0.0.1"), Ok(address("10.0.0.1", 4222, 6222)));
         assert_eq!(node("n1=a.example:4333"), Ok(address("a.example", 4333, 6222)));
         assert_eq!(node("n1=127.0.0.1:4333/6333"), Ok(address("127.0.0.1", 4333, 6333)));

@@ -19,7 +19,11 @@ use crate::failure::{Done, Failure, ValueError};
 use crate::output;
 
 fn name(text: &str) -> Result<String, ValueError> {
-    if is_name(text) { Ok(text.to_owned()) } else { Err(ValueError::new("use 1 to 64 letters, digits and - _ .")) }
+    if is_name(text) {
+        Ok(text.to_owned())
+    } else {
+        Err(ValueError::new("use 1 to 64 letters, digits and - _ ."))
+    }
 }
 
 #[derive(Args)]
@@ -75,8 +79,13 @@ impl Enrol {
         block_on(async {
             let engine = connect(&home).await?;
             let mut say = |line: String| output::tell(line);
-            let mut rollout =
-                Rollout { home: &mut home, engine: &engine, signing: &signing, reading: &reading, say: &mut say };
+            let mut rollout = Rollout {
+                home: &mut home,
+                engine: &engine,
+                signing: &signing,
+                reading: &reading,
+                say: &mut say,
+            };
             if self.tokens {
                 let end = Instant::now() + Duration::from_secs(self.watch);
                 loop {
@@ -111,11 +120,16 @@ impl Enrol {
             return Err(Failure::usage("the device proposes no name", "give it one with --name"));
         }
         if rollout.home.devices.values().any(|member| member.name == name) {
-            return Err(Failure::usage(format!("there is a device \"{name}\" already"), "give it another --name"));
+            return Err(Failure::usage(
+                format!("there is a device \"{name}\" already"),
+                "give it another --name",
+            ));
         }
         let role = self.role.clone().unwrap_or_default();
         let fingerprint = request.keys.fingerprint();
-        rollout.admit(vec![(request, name.clone(), role.clone(), self.cell.clone().unwrap_or_default())]).await?;
+        rollout
+            .admit(vec![(request, name.clone(), role.clone(), self.cell.clone().unwrap_or_default())])
+            .await?;
         output::print(&format!("{name} is a member with the role {role}\n    {fingerprint}\n"))
     }
 }
@@ -141,7 +155,8 @@ pub(crate) struct Issue {
 impl Issue {
     pub(crate) fn run(self) -> Done {
         let mut home = self.place.open()?;
-        let tokens = home.issue(&self.role, self.cell.as_deref().unwrap_or_default(), self.count as usize, self.days)?;
+        let tokens =
+            home.issue(&self.role, self.cell.as_deref().unwrap_or_default(), self.count as usize, self.days)?;
         home.save()?;
         output::print(&tokens.iter().map(|token| format!("{token}\n")).collect::<String>())
     }
@@ -219,7 +234,10 @@ impl SetDevice {
             }
             match key {
                 "name" | "id" => {
-                    return Err(Failure::usage(format!("`{key}` is not a value that can be set"), "use another key"));
+                    return Err(Failure::usage(
+                        format!("`{key}` is not a value that can be set"),
+                        "use another key",
+                    ));
                 }
                 "role" if is_name(value) => member.role = value.to_owned(),
                 "cell" if value.is_empty() || is_name(value) => member.cell = value.to_owned(),

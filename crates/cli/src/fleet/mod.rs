@@ -37,7 +37,9 @@ pub(crate) enum Verb {
     )]
     Enrol(manage::Enrol),
     /// Print one-time tokens, each for one device, which nobody needs to approve then.
-    #[command(after_help = "Example:\n  antedate fleet token --role gateway --cell line4 --count 200 > tokens")]
+    #[command(
+        after_help = "Example:\n  antedate fleet token --role gateway --cell line4 --count 200 > tokens"
+    )]
     Token(manage::Issue),
     /// List the members.
     #[command(after_help = "Example:\n  antedate fleet devices")]
@@ -141,16 +143,18 @@ async fn connect(home: &Home) -> Result<Engine, Failure> {
 impl From<EngineError> for Failure {
     fn from(error: EngineError) -> Self {
         let (remedy, passing) = match &error {
-            EngineError::NoServer { .. } => {
-                ("start the NATS servers with the configurations of `antedate fleet init`, or see their logs", true)
-            }
+            EngineError::NoServer { .. } => (
+                "start the NATS servers with the configurations of `antedate fleet init`, or see their logs",
+                true,
+            ),
             EngineError::NotAdmitted(_) => {
                 ("give the directory of the fleet that these servers are for", false)
             }
             EngineError::Forbidden(_) => ("use the pass of the operator for this", false),
-            EngineError::Failed(_) => {
-                ("see the servers' logs; a cluster needs most of its servers, and `antedate fleet setup` once", true)
-            }
+            EngineError::Failed(_) => (
+                "see the servers' logs; a cluster needs most of its servers, and `antedate fleet setup` once",
+                true,
+            ),
         };
         Self::from(Fault { passing, ..Fault::of_file("NATS".as_ref(), error.to_string(), remedy) })
     }

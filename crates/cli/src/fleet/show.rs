@@ -40,7 +40,8 @@ impl Devices {
 /// Columns of their own width.
 fn table(rows: &[Vec<String>]) -> String {
     let columns = rows.first().map_or(0, Vec::len);
-    let width = |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max();
+    let width =
+        |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max();
     let widths: Vec<usize> = (0..columns).map(|column| width(column).unwrap_or(0)).collect();
     let mut text = String::new();
     for row in rows {
@@ -132,7 +133,8 @@ fn row(id: &str, member: &Member, known: Option<&Known>) -> Row {
     let report = &known.report;
     row.settings = report.settings;
     row.seconds = now().saturating_sub(known.time);
-    row.clock = i64::try_from(report.time).unwrap_or_default() - i64::try_from(known.time).unwrap_or_default();
+    row.clock =
+        i64::try_from(report.time).unwrap_or_default() - i64::try_from(known.time).unwrap_or_default();
     row.ckn.clone_from(&report.health.ckn);
     row.antedate.clone_from(&report.antedate);
     (row.state, row.what) = if known.is_silent() {
@@ -159,8 +161,9 @@ impl Status {
         if let Some(file) = &self.json {
             output::json(file, &rows)?;
         } else {
-            let mut all =
-                vec![["NAME", "ROLE", "CELL", "STATE", "SETTINGS", "AGE", "WHAT"].map(str::to_owned).to_vec()];
+            let mut all = vec![
+                ["NAME", "ROLE", "CELL", "STATE", "SETTINGS", "AGE", "WHAT"].map(str::to_owned).to_vec(),
+            ];
             for row in &rows {
                 all.push(vec![
                     row.name.clone(),
@@ -200,7 +203,8 @@ impl Events {
         for event in stored.iter().filter(|event| one.as_ref().is_none_or(|id| *id == event.id)) {
             let Some(member) = home.devices.get(&event.id) else { continue };
             // What its device has not signed is no event.
-            let read = member.keys().and_then(|keys| report::open::<Event>(&event.payload, &keys, &reading).ok());
+            let read =
+                member.keys().and_then(|keys| report::open::<Event>(&event.payload, &keys, &reading).ok());
             if let Some(read) = read {
                 text.push_str(&format!("{} {}: {}\n", event.time, member.name, read.what));
             }

@@ -126,7 +126,12 @@ impl Desk {
     ///
     /// # Errors
     /// When records or files cannot be written. Then nothing is in force that was not before.
-    pub fn consider(&mut self, message: &[u8], now: u64, gateway: &mut dyn Gateway) -> Result<Outcome, Fault> {
+    pub fn consider(
+        &mut self,
+        message: &[u8],
+        now: u64,
+        gateway: &mut dyn Gateway,
+    ) -> Result<Outcome, Fault> {
         if self.kept.message().as_deref() == Some(message) {
             return Ok(Outcome::Unchanged);
         }

@@ -29,7 +29,11 @@ pub struct Rhythm {
 
 impl Default for Rhythm {
     fn default() -> Self {
-        Self { report: Duration::from_secs(60), watch: Duration::from_secs(2), fetch: Duration::from_secs(600) }
+        Self {
+            report: Duration::from_secs(60),
+            watch: Duration::from_secs(2),
+            fetch: Duration::from_secs(600),
+        }
     }
 }
 
@@ -85,7 +89,8 @@ pub async fn run(
     })?;
     let id = desk.identity().public().id();
     let heard = engine.hear(DOCUMENTS.subject(&id)).await;
-    let mut heard = heard.map_err(|error| Fault::of_file(desk.directory(), error.to_string(), "start it again"))?;
+    let mut heard =
+        heard.map_err(|error| Fault::of_file(desk.directory(), error.to_string(), "start it again"))?;
     let mut agent = Agent {
         desk,
         gateway,

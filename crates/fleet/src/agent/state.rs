@@ -91,7 +91,8 @@ fn write<T: Serialize>(file: &Path, value: &T) -> Result<(), Fault> {
 
 fn read<T: DeserializeOwned>(file: &Path, remedy: &str) -> Result<T, Fault> {
     let text = fs::read(file).map_err(|error| Fault::of_io(file, "read the file", &error, remedy))?;
-    serde_json::from_slice(&text).map_err(|error| Fault::of_file(file, format!("has another form: {error}"), remedy))
+    serde_json::from_slice(&text)
+        .map_err(|error| Fault::of_file(file, format!("has another form: {error}"), remedy))
 }
 
 impl State {

@@ -52,6 +52,9 @@ pub(super) fn put(home: &Home, id: &str, document: Vec<u8>) -> Result<(), String
     })
 }
 
+/// How many of the secrets are keys. Names follow.
+const KEYS: usize = 2;
+
 /// Looks for secrets in everything that the operator's pass can read. Returns how many messages
 /// there were.
 pub(super) fn read_all(home: &Home, secrets: &[&str]) -> Result<usize, String> {
@@ -62,10 +65,16 @@ pub(super) fn read_all(home: &Home, secrets: &[&str]) -> Result<usize, String> {
         for stream in [DOCUMENTS, WELCOMES, STATUS, EVENTS, REQUESTS] {
             for message in engine.all(&stream, true).await.map_err(text)? {
                 count += 1;
+                // A request shows the name that its device proposes.
+                let secrets = if stream == REQUESTS { &secrets[..KEYS] } else { secrets };
                 for secret in secrets {
-                    let found = message.payload.windows(secret.len()).any(|window| window == secret.as_bytes());
+                    let found =
+                        message.payload.windows(secret.len()).any(|window| window == secret.as_bytes());
                     if found {
-                        return Err(format!("{} shows \"{secret}\" in the clear", stream.subject(&message.id)));
+                        return Err(format!(
+                            "{} shows \"{secret}\" in the clear",
+                            stream.subject(&message.id)
+                        ));
                     }
                 }
             }
@@ -75,7 +84,12 @@ pub(super) fn read_all(home: &Home, secrets: &[&str]) -> Result<usize, String> {
 }
 
 /// Subjects that a user must not use, and one that it must.
-async fn forbidden(access: &Access, allowed: &str, subjects: &[String], unheard: &[String]) -> Result<usize, String> {
+async fn forbidden(
+    access: &Access,
+    allowed: &str,
+    subjects: &[String],
+    unheard: &[String],
+) -> Result<usize, String> {
     let engine = Engine::connect(access).await.map_err(text)?;
     engine.try_request(allowed.to_owned(), Vec::new()).await.map_err(|e| format!("{allowed}: {e}"))?;
     for subject in subjects {
@@ -94,7 +108,12 @@ async fn forbidden(access: &Access, allowed: &str, subjects: &[String], unheard:
 }
 
 /// Tries with a stolen device, an invitation and the operator's pass. Returns how many tries failed.
-pub(super) fn permissions(home: &Home, device: &Path, other: &str, invitation: &Path) -> Result<usize, String> {
+pub(super) fn permissions(
+    home: &Home,
+    device: &Path,
+    other: &str,
+    invitation: &Path,
+) -> Result<usize, String> {
     let state = State::of(device);
     let identity = state.identity(false).map_err(text)?;
     let member = state.membership().map_err(text)?.ok_or("no member")?;
@@ -129,7 +148,12 @@ pub(super) fn permissions(home: &Home, device: &Path, other: &str, invitation: &
     let operator = home.access().map_err(text)?;
     // It may delete streams. It must not admit anybody.
     let claims = ["$SYS.REQ.CLAIMS.UPDATE".to_owned(), "$SYS.REQ.SERVER.PING".to_owned()];
-    let all = ["fleet.>".to_owned(), DOCUMENTS.subject(other), "_INBOX.>".to_owned(), "_INBOX_operator.>".to_owned()];
+    let all = [
+        "fleet.>".to_owned(),
+        DOCUMENTS.subject(other),
+        "_INBOX.>".to_owned(),
+        "_INBOX_operator.>".to_owned(),
+    ];
     block_on(async {
         let tried = forbidden(&access, &DOCUMENTS.last(&own), &stolen, &all).await?
             + forbidden(&invited, &WELCOMES.last(other), &asked, &all).await?

@@ -120,13 +120,19 @@ fn refused_files_are_taken_back() {
     let faulty = sealed(2, &[("gateway.toml", "faulty"), ("more", "b")], &signing(9));
     let Outcome::Failed { version: 2, why } = place.show(&faulty) else { panic!("not refused") };
     assert_eq!(why, "unknown key");
-    assert_eq!((place.file("gateway.toml").as_deref(), place.file("cak").as_deref()), (Some("one"), Some("a")));
+    assert_eq!(
+        (place.file("gateway.toml").as_deref(), place.file("cak").as_deref()),
+        (Some("one"), Some("a"))
+    );
     assert_eq!(place.file("more"), None);
     // It stays at NATS, and is not tried again.
     assert_eq!(place.show(&faulty), Outcome::Unchanged);
     let kept = place.desk.kept();
     assert_eq!((kept.taken, kept.settings, kept.failed), (2, 1, 2));
-    assert!(matches!(place.show(&sealed(3, &[("gateway.toml", "three")], &signing(9))), Outcome::Applied { .. }));
+    assert!(matches!(
+        place.show(&sealed(3, &[("gateway.toml", "three")], &signing(9))),
+        Outcome::Applied { .. }
+    ));
     assert_eq!(place.desk.kept().failed, 0);
     let name = sealed(4, &[("../evil", "x")], &signing(9));
     assert!(matches!(place.show(&name), Outcome::Failed { .. }));
