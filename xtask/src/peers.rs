@@ -14,6 +14,7 @@ pub const TESTED: [&str; 20] = [
     "dtls",
     "dtls-partners",
     "goose",
+    "fleet",
     "iperf3",
     "mqtt",
     "prometheus",

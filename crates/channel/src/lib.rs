@@ -13,6 +13,8 @@
 //! - `wireguard`: handshakes, sessions and cookies of WireGuard tunnels.
 //! - [`overlay`]: Ethernet frames in WireGuard tunnels: VXLAN, splitting and reassembly.
 //! - [`replay`]: the replay window of every channel with packet numbers.
+//! - `sealed`: messages that one author signs and named readers open: rotations, and documents of a
+//!   fleet.
 //! - `world` (for tests, feature `test-world`): a sender, a receiver and a wire that loses,
 //!   duplicates, reorders, corrupts, truncates, replays and injects, deterministically.
 //!
@@ -37,6 +39,8 @@ pub mod mka;
 pub mod mqtt;
 pub mod overlay;
 pub mod replay;
+#[cfg(feature = "mqtt")]
+pub mod sealed;
 mod secret;
 mod sequence;
 #[cfg(feature = "wireguard")]

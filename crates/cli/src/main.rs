@@ -3,12 +3,16 @@
 //! Exit status: 0 success, 1 a verdict that failed, 2 a usage or configuration error, 3 a machine
 //! that is not ready yet. Errors go to standard error with the fault, its place and its remedy.
 
+#[cfg(feature = "fleet")]
+mod agent;
 mod capture;
 mod demo;
 mod doctor;
 #[cfg(feature = "dtls")]
 mod dtls;
 mod failure;
+#[cfg(feature = "fleet")]
+mod fleet;
 mod gateway;
 mod goose;
 mod hardened;
@@ -17,7 +21,7 @@ mod inspect;
 mod keygen;
 #[cfg(feature = "lab")]
 mod lab;
-#[cfg(all(test, feature = "dtls", feature = "lab", feature = "mqtt", feature = "plan"))]
+#[cfg(all(test, feature = "dtls", feature = "fleet", feature = "lab", feature = "mqtt", feature = "plan"))]
 mod manual;
 #[cfg(feature = "mqtt")]
 mod mqtt;
@@ -80,6 +84,14 @@ enum Verb {
         after_help = "Examples:\n  antedate keygen macsec --cak --out cak\n  antedate keygen wireguard --out wg.key\n  antedate keygen dtls --identity turbine-3 --out psk"
     )]
     Keygen(keygen::Verb),
+    #[cfg(feature = "fleet")]
+    /// Enrol, configure, re-key and watch many devices over NATS, which is trusted with nothing.
+    #[command(subcommand, after_help = "Examples:\n  antedate fleet init --try\n  antedate fleet status")]
+    Fleet(Box<fleet::Verb>),
+    #[cfg(feature = "fleet")]
+    /// Be a device of a fleet: ask for membership, take settings, report.
+    #[command(subcommand, after_help = "Example:\n  antedate agent enrol --invitation invitation.json")]
+    Agent(agent::Verb),
     #[cfg(feature = "lab")]
     /// Reproduce a paper's measurement and compare Antedate with it.
     Lab(lab::Lab),
@@ -132,6 +144,10 @@ fn main() -> ExitCode {
         #[cfg(feature = "dtls")]
         Verb::Dtls(verb) => verb.run(),
         Verb::Keygen(verb) => verb.run(),
+        #[cfg(feature = "fleet")]
+        Verb::Fleet(verb) => verb.run(),
+        #[cfg(feature = "fleet")]
+        Verb::Agent(verb) => verb.run(),
         #[cfg(feature = "lab")]
         Verb::Lab(verb) => verb.run(),
         #[cfg(feature = "lab")]

@@ -16,6 +16,7 @@ use xtask::shell::{Run, build_antedate, cache, program};
 mod dot15d4;
 mod dtls;
 mod eap_tls;
+mod fleet;
 mod goose;
 mod io_device;
 mod iperf3;
@@ -97,6 +98,13 @@ pub(crate) const PEERS: [Peer; 24] = [
         limit: 240,
         prepare: goose::prepare,
         run: goose::run,
+    },
+    Peer {
+        name: "fleet",
+        about: "three servers of Debian's NATS: a crowd of agents, two gateways re-keyed under traffic, servers lost, attacks",
+        limit: 1500,
+        prepare: fleet::prepare,
+        run: fleet::run,
     },
     Peer {
         name: "iperf3",

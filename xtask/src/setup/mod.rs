@@ -195,7 +195,7 @@ const NEEDS: &[Need] = &[
     Need {
         sign: File("/usr/sbin/nats-server"),
         package: "nats-server",
-        why: "another MQTT broker",
+        why: "another MQTT broker, and the engine of a fleet",
         purposes: &[Test, Peers],
     },
     Need {

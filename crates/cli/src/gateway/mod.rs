@@ -3,7 +3,7 @@
 mod check;
 mod eap;
 mod events;
-mod health;
+pub(crate) mod health;
 mod init;
 mod key_status;
 mod observe;

@@ -1,6 +1,14 @@
 //! Rotation messages with one fault each, signed by the manager.
 
+use alloc::vec;
+
+use aes_kw::{KeyInit, KwAes256};
+use ed25519_dalek::{Signer, SigningKey};
+use minicbor::data::Tag;
+use x25519_dalek::{PublicKey, StaticSecret};
+
 use super::*;
+use crate::sealed::{EDDSA, SMALL_ORDER, SealError as Unsealed, verified, wrapping_key};
 
 const MANAGER: [u8; 32] = [0x11; 32];
 const GROUP: &str = "line 4";
@@ -24,7 +32,7 @@ fn message() -> Vec<u8> {
 
 /// A message of any signed payload.
 fn signed(payload: &[u8]) -> Vec<u8> {
-    let signature = SigningKey::from_bytes(&MANAGER).sign(&to_be_signed(GROUP, payload)).to_bytes();
+    let signature = SigningKey::from_bytes(&MANAGER).sign(&heading(GROUP).to_be_signed(payload)).to_bytes();
     let mut message = Vec::new();
     Encoder::new(&mut message)
         .tag(Tag::new(18))
@@ -39,7 +47,7 @@ fn opened(message: &[u8]) -> Result<u32, RotationError> {
 
 fn payload() -> Vec<u8> {
     let message = message();
-    verified(GROUP, &message, &manager_public(&MANAGER)).unwrap().to_vec()
+    verified(heading(GROUP), &message, &manager_public(&MANAGER)).unwrap().to_vec()
 }
 
 /// The place of some octets.
@@ -145,16 +153,16 @@ fn unsealable_rotation_names_its_member() {
     let try_seal = |members: &[Recipient<'_>]| seal(GROUP, &next(), &MANAGER, members, random).map(drop);
     assert_eq!(try_seal(&[good(), Recipient { name: &long[..64], ..good() }]), Ok(()));
     for (member, expected) in [
-        (Recipient { name: &long, ..good() }, SealError::Name { member: 1 }),
-        (Recipient { name: b"", ..good() }, SealError::Name { member: 1 }),
-        (Recipient { public: [0; 32], ..good() }, SealError::PublicKey { member: 1 }),
+        (Recipient { name: &long, ..good() }, Unsealed::Name { member: 1 }),
+        (Recipient { name: b"", ..good() }, Unsealed::Name { member: 1 }),
+        (Recipient { public: [0; 32], ..good() }, Unsealed::PublicKey { member: 1 }),
     ] {
-        assert_eq!(try_seal(&[good(), member]), Err(expected));
+        assert_eq!(try_seal(&[good(), member]), Err(expected.into()));
     }
     // The first name ends the attempt, unless there are too many at all.
     let nameless = vec![Recipient { name: b"", public: [9; 32] }; MEMBERS_MAX + 1];
-    assert_eq!(try_seal(&nameless), Err(SealError::TooMany));
-    assert_eq!(try_seal(&nameless[1..]), Err(SealError::Name { member: 0 }));
+    assert_eq!(try_seal(&nameless), Err(Unsealed::TooMany.into()));
+    assert_eq!(try_seal(&nameless[1..]), Err(Unsealed::Name { member: 0 }.into()));
     // Randomness fails for the key, the nonce, or a member.
     for left in 0..4 {
         let mut calls = 0;
@@ -164,7 +172,7 @@ fn unsealable_rotation_names_its_member() {
             if calls > left { Err("none") } else { Ok(()) }
         };
         let made = seal(GROUP, &next(), &MANAGER, &[good()], random).map(drop);
-        assert_eq!(made, if left < 3 { Err(SealError::Random("none")) } else { Ok(()) }, "{left}");
+        assert_eq!(made, if left < 3 { Err(Unsealed::Random("none").into()) } else { Ok(()) }, "{left}");
     }
 }
 

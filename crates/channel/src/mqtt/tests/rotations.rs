@@ -9,6 +9,7 @@ use zeroize::Zeroizing;
 use super::setup::{TOPIC, group, publisher, sealed};
 use crate::mqtt::rotation::{self, Recipient, Rotation, RotationError, SealError};
 use crate::mqtt::{Algorithm, Group};
+use crate::sealed::SealError as Unsealed;
 
 const MANAGER: [u8; 32] = [0x11; 32];
 const MEMBERS: [(&[u8], [u8; 32]); 3] = [(b"press 7", [1; 32]), (b"press 8", [2; 32]), (b"scada", [3; 32])];
@@ -142,12 +143,12 @@ fn unsealable_rotation_is_an_error() {
     let small = Recipient { name: b"bad", public: [0; 32] };
     let random = |_: &mut [u8]| Ok::<_, NoRandom>(());
     let cannot = rotation::seal("g", &next(2), &MANAGER, std::slice::from_ref(&small), random);
-    assert_eq!(cannot, Err(SealError::PublicKey { member: 0 }));
+    assert_eq!(cannot, Err(Unsealed::PublicKey { member: 0 }.into()));
     let nameless = Recipient { name: b"", public: [9; 32] };
     assert_eq!(
         rotation::seal("g", &next(2), &MANAGER, &[nameless], random),
-        Err(SealError::Name { member: 0 })
+        Err(Unsealed::Name { member: 0 }.into())
     );
     let none = rotation::seal("g", &next(2), &MANAGER, &[small], |_| Err(NoRandom));
-    assert_eq!(none, Err(SealError::Random(NoRandom)));
+    assert_eq!(none, Err(Unsealed::Random(NoRandom).into()));
 }

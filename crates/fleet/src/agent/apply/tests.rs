@@ -1,0 +1,169 @@
+//! A device and what somebody may show it.
+
+use super::*;
+use crate::authority::{Reading, Signing};
+use crate::identity::Seed;
+use crate::report::Health;
+
+const NOW: u64 = 1_800_000_000;
+
+/// A gateway that refuses files with the word "faulty".
+#[derive(Default)]
+struct Reader {
+    reloads: usize,
+}
+
+impl Gateway for Reader {
+    fn reload(&mut self, directory: &Path) -> Result<String, String> {
+        self.reloads += 1;
+        let text = fs::read_to_string(directory.join("gateway.toml")).unwrap_or_default();
+        if text.contains("faulty") { Err("unknown key".into()) } else { Ok("taken over".into()) }
+    }
+
+    fn health(&mut self) -> Health {
+        Health::default()
+    }
+}
+
+struct Place {
+    directory: tempfile::TempDir,
+    desk: Desk,
+    gateway: Reader,
+}
+
+fn signing(octet: u8) -> Signing {
+    Signing::of(Seed::of([octet; 32]))
+}
+
+fn place() -> Place {
+    let directory = tempfile::tempdir().unwrap();
+    let desk = open(directory.path());
+    Place { directory, desk, gateway: Reader::default() }
+}
+
+fn open(directory: &Path) -> Desk {
+    let authority = Authority::of(&signing(9), &Reading::of(Seed::of([8; 32])));
+    Desk::open(State::of(directory), Identity::of(Seed::of([1; 32])), authority).unwrap()
+}
+
+fn sealed(version: u64, files: &[(&str, &str)], signing: &Signing) -> Vec<u8> {
+    let files = files.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect();
+    of_body(version, Body::Settings(Settings { files }), signing)
+}
+
+fn of_body(version: u64, body: Body, signing: &Signing) -> Vec<u8> {
+    let keys = Identity::of(Seed::of([1; 32])).public();
+    let document = Document { device: keys.id(), version, not_before: NOW - 10, expires: NOW + 10, body };
+    document.seal(signing, &keys).unwrap()
+}
+
+impl Place {
+    fn show(&mut self, message: &[u8]) -> Outcome {
+        self.desk.consider(message, NOW, &mut self.gateway).unwrap()
+    }
+
+    fn file(&self, name: &str) -> Option<String> {
+        fs::read_to_string(self.directory.path().join("files").join(name)).ok()
+    }
+}
+
+#[test]
+fn files_come_change_and_go() {
+    let mut place = place();
+    let first = sealed(1, &[("gateway.toml", "one"), ("cak", "key")], &signing(9));
+    assert!(matches!(place.show(&first), Outcome::Applied { version: 1, .. }));
+    assert_eq!(place.show(&first), Outcome::Unchanged);
+    assert_eq!(place.gateway.reloads, 1);
+    let second = sealed(2, &[("gateway.toml", "two")], &signing(9));
+    assert!(matches!(place.show(&second), Outcome::Applied { version: 2, .. }));
+    assert_eq!((place.file("gateway.toml").as_deref(), place.file("cak")), (Some("two"), None));
+}
+
+#[test]
+fn stolen_password_changes_nothing() {
+    let mut place = place();
+    let right = sealed(5, &[("gateway.toml", "right")], &signing(9));
+    place.show(&right);
+    // Another key, an older version, another document with this version, a half.
+    let forged = sealed(6, &[("gateway.toml", "evil")], &signing(7));
+    assert_eq!(place.show(&forged), Outcome::Refused(DocumentError::Signature));
+    let old = sealed(4, &[("gateway.toml", "old")], &signing(9));
+    assert_eq!(place.show(&old), Outcome::Refused(DocumentError::Old { version: 4, taken: 5 }));
+    let other = sealed(5, &[("gateway.toml", "other")], &signing(9));
+    assert_eq!(place.show(&other), Outcome::Refused(DocumentError::Differs { version: 5 }));
+    assert_eq!(place.show(&right[..right.len() / 2]), Outcome::Refused(DocumentError::Format));
+    let welcome = crate::document::Welcome { name: "x".into(), role: "y".into(), pass: "z".into() };
+    let welcome = of_body(9, Body::Welcome(welcome), &signing(9));
+    assert!(matches!(place.show(&welcome), Outcome::Refused(DocumentError::UnknownKind(_))));
+    assert_eq!(place.file("gateway.toml").as_deref(), Some("right"));
+    assert_eq!((place.gateway.reloads, place.desk.kept().settings), (1, 5));
+}
+
+#[test]
+fn clock_in_1970_takes_nothing_new() {
+    let mut place = place();
+    let message = sealed(1, &[("gateway.toml", "one")], &signing(9));
+    let early = place.desk.consider(&message, 12, &mut place.gateway).unwrap();
+    assert!(matches!(&early, Outcome::Refused(DocumentError::Future { now: 12, .. })), "{early:?}");
+    place.show(&message);
+    // What is in force stays in force.
+    assert!(!place.desk.restore().unwrap());
+    let late = place.desk.consider(&sealed(2, &[], &signing(9)), NOW + 10, &mut place.gateway).unwrap();
+    assert!(matches!(late, Outcome::Refused(DocumentError::Expired { .. })));
+    assert_eq!(place.file("gateway.toml").as_deref(), Some("one"));
+}
+
+#[test]
+fn refused_files_are_taken_back() {
+    let mut place = place();
+    place.show(&sealed(1, &[("gateway.toml", "one"), ("cak", "a")], &signing(9)));
+    let faulty = sealed(2, &[("gateway.toml", "faulty"), ("more", "b")], &signing(9));
+    let Outcome::Failed { version: 2, why } = place.show(&faulty) else { panic!("not refused") };
+    assert_eq!(why, "unknown key");
+    assert_eq!(
+        (place.file("gateway.toml").as_deref(), place.file("cak").as_deref()),
+        (Some("one"), Some("a"))
+    );
+    assert_eq!(place.file("more"), None);
+    // It stays at NATS, and is not tried again.
+    assert_eq!(place.show(&faulty), Outcome::Unchanged);
+    let kept = place.desk.kept();
+    assert_eq!((kept.taken, kept.settings, kept.failed), (2, 1, 2));
+    assert!(matches!(
+        place.show(&sealed(3, &[("gateway.toml", "three")], &signing(9))),
+        Outcome::Applied { .. }
+    ));
+    assert_eq!(place.desk.kept().failed, 0);
+    let name = sealed(4, &[("../evil", "x")], &signing(9));
+    assert!(matches!(place.show(&name), Outcome::Failed { .. }));
+    assert!(!place.directory.path().join("evil").exists());
+}
+
+#[test]
+fn crash_between_files_is_mended() {
+    let mut place = place();
+    place.show(&sealed(1, &[("gateway.toml", "one"), ("cak", "a")], &signing(9)));
+    fs::write(place.directory.path().join("files/cak"), "half of ano").unwrap();
+    let desk = open(place.directory.path());
+    assert!(desk.restore().unwrap());
+    assert_eq!(place.file("cak").as_deref(), Some("a"));
+    assert!(!desk.restore().unwrap());
+    // The version survives the restart.
+    assert_eq!(desk.kept().taken, 1);
+}
+
+#[test]
+fn revoked_device_forgets_its_keys() {
+    let mut place = place();
+    place.show(&sealed(1, &[("gateway.toml", "one"), ("cak", "secret"), ("psk", "secret")], &signing(9)));
+    let revocation = of_body(2, Body::Revocation, &signing(9));
+    assert_eq!(place.show(&revocation), Outcome::Revoked);
+    assert_eq!(place.file("psk"), None);
+    assert!(place.file("cak").unwrap().starts_with("mka_cak="));
+    let kept = fs::read_to_string(place.directory.path().join("kept.json")).unwrap();
+    assert!(kept.contains("\"revoked\": true") && kept.contains("\"message\": \"\""), "{kept}");
+    // Its last settings do not come back.
+    let old = sealed(1, &[("cak", "secret")], &signing(9));
+    assert!(matches!(place.show(&old), Outcome::Refused(DocumentError::Old { .. })));
+    assert_eq!(place.show(&revocation), Outcome::Unchanged);
+}

@@ -1,0 +1,41 @@
+//! The device's side: holds the identity, takes documents, applies them, and reports.
+//!
+//! - [`state`]: the agent's directory
+//! - [`apply`]: from a document to files in force
+//! - [`run`]: the connection, and what to do when
+//! - [`join`]: the way to membership
+
+pub mod apply;
+pub mod join;
+pub mod run;
+pub mod state;
+
+use std::path::Path;
+
+use crate::report::Health;
+
+/// The gateway beside an agent.
+pub trait Gateway: Send {
+    /// Has it read its files again. The answer is a sentence about the result. A gateway that does
+    /// not run yet finds the files when it starts, which is no failure.
+    ///
+    /// # Errors
+    /// When it refuses them, with the reason. It goes on as before then.
+    fn reload(&mut self, directory: &Path) -> Result<String, String>;
+    /// Its health.
+    fn health(&mut self) -> Health;
+}
+
+/// A device without a gateway: its files are for other programs.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NoGateway;
+
+impl Gateway for NoGateway {
+    fn reload(&mut self, _directory: &Path) -> Result<String, String> {
+        Ok("files written".into())
+    }
+
+    fn health(&mut self) -> Health {
+        Health::default()
+    }
+}

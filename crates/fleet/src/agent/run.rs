@@ -1,0 +1,250 @@
+//! The connection, and what to do when.
+
+use std::future::Future;
+use std::pin::pin;
+use std::time::Duration;
+
+use antedate_host::fault::Fault;
+use futures_util::StreamExt;
+use tokio::sync::mpsc;
+use tokio::time::{Instant, MissedTickBehavior, interval};
+
+use super::Gateway;
+use super::apply::{Desk, Outcome};
+use crate::engine::{Access, Change, Engine};
+use crate::now;
+use crate::report::{self, Event, Health, Report};
+use crate::subjects::{DOCUMENTS, EVENTS, STATUS};
+
+/// How an agent runs.
+#[derive(Debug, Clone)]
+pub struct Rhythm {
+    /// The longest time between two reports.
+    pub report: Duration,
+    /// The time between two looks at the gateway.
+    pub watch: Duration,
+    /// The time between two questions for a document that was not heard.
+    pub fetch: Duration,
+}
+
+impl Default for Rhythm {
+    fn default() -> Self {
+        Self {
+            report: Duration::from_secs(60),
+            watch: Duration::from_secs(2),
+            fetch: Duration::from_secs(600),
+        }
+    }
+}
+
+/// What changed, for which a report does not wait.
+#[derive(PartialEq, Eq, Default)]
+struct Told {
+    settings: u64,
+    failed: u64,
+    refused: String,
+    revoked: bool,
+    health: (report::Level, String, Vec<String>),
+}
+
+struct Agent {
+    desk: Desk,
+    gateway: Box<dyn Gateway>,
+    engine: Engine,
+    id: String,
+    start: u64,
+    number: u64,
+    refused: String,
+    told: Told,
+    reported: Option<Instant>,
+    /// A document is wanted: after a connection, or after a question without an answer.
+    fetch: bool,
+    /// The connection is there.
+    up: bool,
+}
+
+/// Runs until `stop` completes. `start` is the number of this start.
+///
+/// # Errors
+/// When an address of NATS is none, or the files cannot be set right.
+pub async fn run(
+    desk: Desk,
+    access: &Access,
+    mut gateway: Box<dyn Gateway>,
+    rhythm: Rhythm,
+    start: u64,
+    stop: impl Future<Output = ()>,
+) -> Result<(), Fault> {
+    if desk.restore()? {
+        tracing::warn!("the files were not those of the document in force, as after a crash; they are again");
+        let directory = super::state::State::of(desk.directory()).files();
+        if let Err(why) = gateway.reload(&directory) {
+            tracing::warn!(why, "the gateway refuses them");
+        }
+    }
+    let (sender, mut changes) = mpsc::unbounded_channel();
+    let connected = Engine::stay(access, sender).await;
+    let engine = connected.map_err(|error| {
+        Fault::of_file(desk.directory(), error.to_string(), "correct `servers` in member.json")
+    })?;
+    let id = desk.identity().public().id();
+    let heard = engine.hear(DOCUMENTS.subject(&id)).await;
+    let mut heard =
+        heard.map_err(|error| Fault::of_file(desk.directory(), error.to_string(), "start it again"))?;
+    let mut agent = Agent {
+        desk,
+        gateway,
+        engine,
+        id,
+        start,
+        number: 0,
+        refused: String::new(),
+        told: Told::default(),
+        reported: None,
+        fetch: false,
+        up: false,
+    };
+    let mut stop = pin!(stop);
+    let (mut watch, mut fetch) = (interval(rhythm.watch), interval(rhythm.fetch));
+    watch.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    fetch.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut complaint = String::new();
+    loop {
+        tokio::select! {
+            () = &mut stop => return Ok(()),
+            Some(change) = changes.recv() => match change {
+                Change::Up => {
+                    tracing::info!("connected to NATS");
+                    complaint.clear();
+                    (agent.up, agent.fetch) = (true, true);
+                    agent.reported = None;
+                    agent.ask_for_document().await;
+                    agent.watch(rhythm.report).await;
+                }
+                Change::Down => {
+                    if std::mem::replace(&mut agent.up, false) {
+                        tracing::warn!("NATS is away: all goes on as it is, and the connection is tried again");
+                    }
+                }
+                Change::Refused(what) => {
+                    if what != complaint {
+                        tracing::warn!(what, "NATS refuses something");
+                        complaint = what;
+                    }
+                }
+            },
+            Some(message) = heard.next() => agent.consider(&message.payload).await,
+            _ = watch.tick() => {
+                if agent.fetch && agent.up {
+                    agent.ask_for_document().await;
+                }
+                agent.watch(rhythm.report).await;
+            }
+            _ = fetch.tick() => agent.fetch = true,
+        }
+    }
+}
+
+impl Agent {
+    async fn ask_for_document(&mut self) {
+        match self.engine.last(&DOCUMENTS, &self.id).await {
+            Ok(found) => {
+                self.fetch = false;
+                if let Some(message) = found {
+                    self.consider(&message).await;
+                }
+            }
+            Err(error) => tracing::debug!(%error, "no answer for the document; asked again"),
+        }
+    }
+
+    async fn consider(&mut self, message: &[u8]) {
+        let outcome = match self.desk.consider(message, now(), &mut *self.gateway) {
+            Ok(outcome) => outcome,
+            Err(fault) => {
+                let what = format!("{fault:#}");
+                if self.refused != what {
+                    tracing::error!("a document is not applied: {what}");
+                }
+                self.refused = what;
+                // As when a disk is full for a while.
+                self.fetch = true;
+                return;
+            }
+        };
+        let what = match outcome {
+            Outcome::Unchanged => return,
+            Outcome::Applied { version, said } => {
+                self.refused.clear();
+                tracing::info!(version, "settings are in force: {said}");
+                format!("settings {version} are in force: {said}")
+            }
+            Outcome::Failed { version, why } => {
+                tracing::error!(version, "settings are not in force, and the old ones stay: {why}");
+                self.refused = format!("settings {version}: {why}");
+                format!("settings {version} are not in force: {why}")
+            }
+            Outcome::Refused(error) => {
+                let why = error.to_string();
+                if self.refused == why {
+                    return;
+                }
+                tracing::warn!("a document is refused: {why}");
+                self.refused.clone_from(&why);
+                format!("a document is refused: {why}")
+            }
+            Outcome::Revoked => {
+                tracing::warn!("this device was revoked: its keys are gone");
+                "revoked: the keys are gone".to_owned()
+            }
+        };
+        let event = Event { time: now(), what };
+        if let Ok(sealed) = report::seal(&event, self.desk.identity(), self.desk.authority()) {
+            let _ = self.engine.tell(&EVENTS, &self.id, sealed).await;
+        }
+        self.watch(Duration::MAX).await;
+    }
+
+    /// Looks at the gateway, and reports what changed, or after `every`.
+    async fn watch(&mut self, every: Duration) {
+        let health = self.gateway.health();
+        let kept = self.desk.kept();
+        let told = Told {
+            settings: kept.settings,
+            failed: kept.failed,
+            refused: self.refused.clone(),
+            revoked: kept.revoked,
+            health: (health.level, health.ckn.clone(), health.resting.clone()),
+        };
+        let due = self.reported.is_none_or(|last| last.elapsed() >= every);
+        if !self.up || (told == self.told && !due) {
+            return;
+        }
+        self.number += 1;
+        let report = Report {
+            start: self.start,
+            number: self.number,
+            time: now(),
+            antedate: env!("CARGO_PKG_VERSION").to_owned(),
+            settings: kept.settings,
+            failed: kept.failed,
+            refused: cut(&self.refused, 1000),
+            revoked: kept.revoked,
+            health: Health { what: cut(&health.what, 1000), ..health },
+        };
+        match report::seal(&report, self.desk.identity(), self.desk.authority()) {
+            Ok(sealed) => {
+                if self.engine.tell(&STATUS, &self.id, sealed).await.is_ok() {
+                    self.told = told;
+                    self.reported = Some(Instant::now());
+                }
+            }
+            Err(error) => tracing::error!(%error, "no report"),
+        }
+    }
+}
+
+/// The begin of a text, so that a report has a bound.
+fn cut(text: &str, letters: usize) -> String {
+    text.chars().take(letters).collect()
+}

@@ -1,0 +1,451 @@
+//! The connection to NATS. Nothing here is trusted with content.
+
+use std::future::{Future, IntoFuture};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, pull};
+use async_nats::jetstream::context::Context;
+use async_nats::jetstream::stream::{self, DiscardPolicy, StorageType};
+use async_nats::{Auth, Client, ConnectErrorKind, ConnectOptions, Event, Subscriber};
+use bytes::Bytes;
+use futures_util::StreamExt;
+use tokio::sync::mpsc::UnboundedSender;
+use zeroize::Zeroizing;
+
+use crate::identity;
+use crate::subjects::{self, Stream};
+
+/// The time for one request.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// The time for which a cluster may elect a leader.
+const ELECTION: Duration = Duration::from_secs(20);
+/// The longest pause between two tries to connect.
+const PAUSE_MAX: Duration = Duration::from_secs(60);
+
+/// Who connects, and where to.
+#[derive(Clone)]
+pub struct Access {
+    /// Addresses, such as `nats://host:4222` or `tls://host:4222`.
+    pub servers: Vec<String>,
+    /// The user, of which its inbox has the name.
+    pub user: String,
+    /// Its pass.
+    pub pass: String,
+    /// The key of the pass.
+    pub secret: Zeroizing<[u8; 32]>,
+    /// A file with the certificates of authorities for TLS. `None` for those of the system.
+    pub certificates: Option<PathBuf>,
+}
+
+impl std::fmt::Debug for Access {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Access({} at {:?})", self.user, self.servers)
+    }
+}
+
+/// Why something at NATS failed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum EngineError {
+    /// No server answers.
+    #[error("no NATS server of {servers} answers: {why}")]
+    NoServer {
+        /// The addresses.
+        servers: String,
+        /// The reason.
+        why: String,
+    },
+    /// A server does not accept the pass.
+    #[error(
+        "the NATS server at {0} does not accept this pass: it belongs to another fleet, is revoked, or has expired"
+    )]
+    NotAdmitted(String),
+    /// The user may not do this.
+    #[error("NATS forbids it: {0}")]
+    Forbidden(String),
+    /// A server answers with an error, or not in time.
+    #[error("NATS: {0}")]
+    Failed(String),
+}
+
+/// A change of the connection.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Change {
+    /// It is there.
+    Up,
+    /// It is lost.
+    Down,
+    /// A server refuses something.
+    Refused(String),
+}
+
+/// A connection.
+#[derive(Clone)]
+pub struct Engine {
+    client: Client,
+    context: Context,
+    complaint: Arc<Mutex<String>>,
+}
+
+impl std::fmt::Debug for Engine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Engine")
+    }
+}
+
+/// A stored message.
+#[derive(Debug, Clone)]
+pub struct Stored {
+    /// The identifier in its subject.
+    pub id: String,
+    /// Its content.
+    pub payload: Bytes,
+    /// Seconds since 1970 by the server's clock.
+    pub time: u64,
+}
+
+fn options(
+    access: &Access,
+    complaint: Arc<Mutex<String>>,
+    changes: Option<UnboundedSender<Change>>,
+) -> ConnectOptions {
+    let (pass, secret) = (access.pass.clone(), access.secret.clone());
+    let mut options = ConnectOptions::with_auth_callback(move |nonce| {
+        let (pass, secret) = (pass.clone(), secret.clone());
+        async move {
+            let mut auth = Auth::new();
+            auth.jwt = Some(pass);
+            auth.signature = Some(identity::sign(&secret, &nonce).to_vec());
+            Ok(auth)
+        }
+    });
+    options = options
+        .name(format!("antedate {}", access.user))
+        .custom_inbox_prefix(subjects::inbox(&access.user))
+        .connection_timeout(PATIENCE)
+        .request_timeout(Some(PATIENCE))
+        .ping_interval(Duration::from_secs(20))
+        .event_callback(move |event| {
+            let change = match event {
+                Event::Connected => Some(Change::Up),
+                Event::Disconnected | Event::Closed => Some(Change::Down),
+                Event::ServerError(error) => Some(Change::Refused(error.to_string())),
+                Event::ClientError(error) => Some(Change::Refused(error.to_string())),
+                _ => None,
+            };
+            if let Some(Change::Refused(what)) = &change {
+                *complaint.lock().unwrap_or_else(PoisonError::into_inner) = what.clone();
+            }
+            if let (Some(changes), Some(change)) = (&changes, change) {
+                let _ = changes.send(change);
+            }
+            async {}
+        });
+    if let Some(file) = &access.certificates {
+        options = options.add_root_certificates(file.clone());
+    }
+    options
+}
+
+/// The pause before the next try.
+async fn again(why: &str) {
+    tracing::debug!(why, "tried again");
+    tokio::time::sleep(Duration::from_millis(500)).await;
+}
+
+fn is_violation(complaint: &str) -> bool {
+    complaint.to_lowercase().contains("permissions violation")
+}
+
+/// The pause before a try: doubled each time, with a part that differs from device to device, so
+/// that a thousand do not come at once.
+fn pause(attempt: usize, spread: u64) -> Duration {
+    let whole = Duration::from_millis(250).saturating_mul(1 << attempt.min(9)).min(PAUSE_MAX);
+    whole / 2 + whole.mul_f64((spread % 1000) as f64 / 2000.0)
+}
+
+impl Engine {
+    fn of(client: Client, complaint: Arc<Mutex<String>>) -> Self {
+        let mut context = async_nats::jetstream::new(client.clone());
+        context.set_timeout(PATIENCE);
+        Self { client, context, complaint }
+    }
+
+    /// Connects once.
+    ///
+    /// # Errors
+    /// When no server answers, or admits.
+    pub async fn connect(access: &Access) -> Result<Self, EngineError> {
+        let complaint = Arc::default();
+        let connect = options(access, Arc::clone(&complaint), None).max_reconnects(Some(3));
+        let servers = access.servers.join(", ");
+        let client = connect.connect(&access.servers[..]).await.map_err(|error| match error.kind() {
+            ConnectErrorKind::Authentication | ConnectErrorKind::AuthorizationViolation => {
+                EngineError::NotAdmitted(servers)
+            }
+            _ => EngineError::NoServer { servers, why: error.to_string() },
+        })?;
+        Ok(Self::of(client, complaint))
+    }
+
+    /// Connects, now or whenever a server answers, and again after each loss. `changes` hears of it.
+    ///
+    /// # Errors
+    /// When an address has another form.
+    pub async fn stay(access: &Access, changes: UnboundedSender<Change>) -> Result<Self, EngineError> {
+        let complaint = Arc::default();
+        let spread = access.secret.iter().fold(7u64, |sum, octet| sum.wrapping_mul(31) ^ u64::from(*octet));
+        let connect = options(access, Arc::clone(&complaint), Some(changes))
+            .max_reconnects(None)
+            .retry_on_initial_connect()
+            .reconnect_delay_callback(move |attempt| pause(attempt, spread));
+        let servers = access.servers.join(", ");
+        let client = connect.connect(&access.servers[..]).await;
+        let client = client.map_err(|error| EngineError::NoServer { servers, why: error.to_string() })?;
+        Ok(Self::of(client, complaint))
+    }
+
+    /// The error of a request: a server's complaint says more than a missing answer.
+    fn failed(&self, error: impl std::fmt::Display) -> EngineError {
+        let mut complaint = self.complaint.lock().unwrap_or_else(PoisonError::into_inner);
+        let said = std::mem::take(&mut *complaint);
+        if is_violation(&said) {
+            return EngineError::Forbidden(said);
+        }
+        let text = error.to_string();
+        EngineError::Failed(if said.is_empty() { text } else { format!("{text} ({said})") })
+    }
+
+    /// Waits for an answer, or for a server's complaint, which comes instead of one.
+    async fn answer<T, E: std::fmt::Display>(
+        &self,
+        answer: impl Future<Output = Result<T, E>>,
+    ) -> Result<T, EngineError> {
+        let forbidden = async {
+            loop {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+                let said = self.complaint.lock().unwrap_or_else(PoisonError::into_inner);
+                if is_violation(&said) {
+                    return;
+                }
+            }
+        };
+        tokio::select! {
+            answer = answer => answer.map_err(|error| self.failed(error)),
+            () = forbidden => Err(self.failed("forbidden")),
+        }
+    }
+
+    /// Makes the streams, or sets them right. `replicas` is 1 for a single server.
+    ///
+    /// # Errors
+    /// When NATS refuses.
+    pub async fn set_up(&self, replicas: usize) -> Result<(), EngineError> {
+        for one in subjects::ALL {
+            let Stream { name, per_subject, message, octets, days, refuses, .. } = one;
+            let config = stream::Config {
+                name: name.to_owned(),
+                subjects: vec![one.subject("*")],
+                max_messages_per_subject: per_subject,
+                max_message_size: i32::try_from(message).unwrap_or(i32::MAX),
+                max_bytes: octets,
+                max_age: Duration::from_secs(days * 86_400),
+                discard: if refuses { DiscardPolicy::New } else { DiscardPolicy::Old },
+                storage: StorageType::File,
+                num_replicas: replicas,
+                allow_direct: true,
+                ..stream::Config::default()
+            };
+            if self.context.get_stream(name).await.is_ok() {
+                self.context.update_stream(&config).await.map_err(|error| self.failed(error))?;
+            } else {
+                self.context.create_stream(config).await.map_err(|error| self.failed(error))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Stores a message of a device, and waits until it is stored. Tries again while a cluster elects
+    /// another leader, as after the loss of a server.
+    ///
+    /// # Errors
+    /// When NATS forbids it, or does not store it in time.
+    pub async fn put(&self, stream: &Stream, id: &str, payload: Vec<u8>) -> Result<(), EngineError> {
+        let (payload, end) = (Bytes::from(payload), Instant::now() + ELECTION);
+        loop {
+            match self.put_once(stream, id, payload.clone()).await {
+                Err(EngineError::Failed(why)) if Instant::now() < end => again(&why).await,
+                other => return other,
+            }
+        }
+    }
+
+    async fn put_once(&self, stream: &Stream, id: &str, payload: Bytes) -> Result<(), EngineError> {
+        let sent = self.context.publish(stream.subject(id), payload).await;
+        let stored = sent.map_err(|error| self.failed(error))?;
+        self.answer(stored.into_future()).await.map(drop)
+    }
+
+    /// Sends a message of a device without waiting. The next one replaces it anyway.
+    ///
+    /// # Errors
+    /// When the connection is closed.
+    pub async fn tell(&self, stream: &Stream, id: &str, payload: Vec<u8>) -> Result<(), EngineError> {
+        self.client.publish(stream.subject(id), payload.into()).await.map_err(|error| self.failed(error))
+    }
+
+    /// The last message of a device.
+    ///
+    /// # Errors
+    /// When NATS forbids it, or does not answer in time.
+    pub async fn last(&self, stream: &Stream, id: &str) -> Result<Option<Bytes>, EngineError> {
+        let answer = self.answer(self.client.request(stream.last(id), Bytes::new())).await?;
+        match answer.status.map(|status| status.as_u16()) {
+            None | Some(200) => Ok(Some(answer.payload)),
+            Some(404) => Ok(None),
+            Some(code) => Err(self.failed(format!("status {code}"))),
+        }
+    }
+
+    /// The last message of each device, or with `history` all messages.
+    ///
+    /// # Errors
+    /// When NATS forbids it, or does not answer in time.
+    pub async fn all(&self, stream: &Stream, history: bool) -> Result<Vec<Stored>, EngineError> {
+        let end = Instant::now() + ELECTION;
+        loop {
+            match self.read_all(stream, history).await {
+                Err(EngineError::Failed(why)) if Instant::now() < end => again(&why).await,
+                other => return other,
+            }
+        }
+    }
+
+    async fn read_all(&self, stream: &Stream, history: bool) -> Result<Vec<Stored>, EngineError> {
+        let found = self.context.get_stream(stream.name).await;
+        let found = found.map_err(|error| {
+            self.failed(format!("{error}: is this server set up by `antedate fleet init`?"))
+        })?;
+        let config = pull::Config {
+            deliver_policy: if history { DeliverPolicy::All } else { DeliverPolicy::LastPerSubject },
+            ack_policy: AckPolicy::None,
+            filter_subject: stream.subject("*"),
+            inactive_threshold: Duration::from_secs(30),
+            memory_storage: true,
+            num_replicas: 1,
+            ..pull::Config::default()
+        };
+        let consumer = found.create_consumer(config).await.map_err(|error| self.failed(error))?;
+        let mut all = Vec::new();
+        loop {
+            let batch = consumer.fetch().max_messages(1000).messages().await;
+            let mut batch = batch.map_err(|error| self.failed(error))?;
+            let mut pending = 0;
+            while let Some(message) = batch.next().await {
+                let message = message.map_err(|error| self.failed(error))?;
+                let info = message.info().map_err(|error| self.failed(error))?;
+                pending = info.pending;
+                let time = u64::try_from(info.published.unix_timestamp()).unwrap_or_default();
+                if let Some(id) = stream.id(message.subject.as_str()) {
+                    all.push(Stored { id: id.to_owned(), payload: message.payload.clone(), time });
+                }
+            }
+            if pending == 0 {
+                return Ok(all);
+            }
+        }
+    }
+
+    /// Hears messages of a subject as they are published.
+    ///
+    /// # Errors
+    /// When the connection is closed.
+    pub async fn hear(&self, subject: String) -> Result<Subscriber, EngineError> {
+        self.client.subscribe(subject).await.map_err(|error| self.failed(error))
+    }
+
+    /// Removes a device's messages from a stream.
+    ///
+    /// # Errors
+    /// When NATS refuses.
+    pub async fn forget(&self, stream: &Stream, id: &str) -> Result<(), EngineError> {
+        let found = self.context.get_stream(stream.name).await.map_err(|error| self.failed(error))?;
+        found.purge().filter(stream.subject(id)).await.map(drop).map_err(|error| self.failed(error))
+    }
+
+    /// Publishes the token of an account, as the system's user.
+    ///
+    /// # Errors
+    /// When no server takes it.
+    pub async fn set_account(&self, token: String) -> Result<(), EngineError> {
+        let answer = self.client.request("$SYS.REQ.CLAIMS.UPDATE", token.into()).await;
+        let answer = answer.map_err(|error| self.failed(error))?;
+        let text = String::from_utf8_lossy(&answer.payload);
+        if text.contains("\"code\":200") || text.contains("\"code\": 200") {
+            return Ok(());
+        }
+        Err(EngineError::Failed(format!("the account is not changed: {text}")))
+    }
+
+    /// Asks on any subject, to try what is forbidden.
+    ///
+    /// # Errors
+    /// When NATS forbids it, or nobody answers.
+    pub async fn try_request(&self, subject: String, payload: Vec<u8>) -> Result<Bytes, EngineError> {
+        self.answer(self.client.request(subject, payload.into())).await.map(|answer| answer.payload)
+    }
+
+    /// Listens to any subject for a moment, to try what is forbidden.
+    ///
+    /// # Errors
+    /// When NATS forbids it.
+    pub async fn try_hear(&self, subject: String) -> Result<(), EngineError> {
+        let heard = self.hear(subject).await?;
+        self.flush().await?;
+        let moment = async {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            Ok::<(), EngineError>(())
+        };
+        let tried = self.answer(moment).await;
+        drop(heard);
+        tried
+    }
+
+    /// Waits until all that was published is with a server.
+    ///
+    /// # Errors
+    /// When the connection is closed.
+    pub async fn flush(&self) -> Result<(), EngineError> {
+        self.client.flush().await.map_err(|error| self.failed(error))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_grow_and_differ() {
+        assert!(pause(0, 0) < pause(3, 0) && pause(3, 0) < pause(9, 0));
+        assert!(pause(usize::MAX, 999) <= PAUSE_MAX);
+        assert_ne!(pause(5, 1), pause(5, 500));
+    }
+
+    #[test]
+    fn silent_server_is_told_with_its_address() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        // A port that this test holds, and where nobody listens.
+        let held = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        let server = format!("nats://127.0.0.1:{}", held.local_addr().unwrap().port());
+        let access = Access {
+            servers: vec![server.clone()],
+            user: "operator".into(),
+            pass: "ey".into(),
+            secret: Zeroizing::new([1; 32]),
+            certificates: None,
+        };
+        let error = runtime.block_on(Engine::connect(&access)).unwrap_err();
+        assert!(matches!(&error, EngineError::NoServer { servers, .. } if *servers == server), "{error}");
+    }
+}

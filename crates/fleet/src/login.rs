@@ -1,0 +1,146 @@
+//! Passes of NATS: JSON web tokens that the fleet's keys sign (NATS's decentralised authentication).
+//!
+//! Servers know the operator's public key alone. So a new device needs no change of a server's
+//! configuration, and a server cannot admit anybody by itself.
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use antedate_channel::sealed::author_public;
+
+use crate::authority::Signing;
+use crate::identity::sign;
+use crate::nkey::{self, Kind, base32};
+use crate::subjects::{self, Permissions};
+
+/// Writes a token.
+fn token(issuer: Kind, secret: &[u8; 32], subject: &str, name: &str, now: u64, nats: Value) -> String {
+    let issuer = nkey::public(issuer, &author_public(secret));
+    let mut claims = json!({ "iat": now, "iss": issuer, "name": name, "sub": subject, "nats": nats });
+    let digest: [u8; 32] = Sha256::digest(claims.to_string().as_bytes()).into();
+    claims["jti"] = Value::String(base32(&digest));
+    let header = json!({ "typ": "JWT", "alg": "ed25519-nkey" });
+    let encode = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
+    let signed = format!("{}.{}", encode(&header), encode(&claims));
+    let signature = URL_SAFE_NO_PAD.encode(sign(secret, signed.as_bytes()));
+    format!("{signed}.{signature}")
+}
+
+/// The operator's token, which servers trust.
+#[must_use]
+pub fn operator(signing: &Signing, fleet: &str, now: u64) -> String {
+    let secret = signing.operator();
+    let subject = nkey::public(Kind::Operator, &author_public(&secret));
+    let system = system_account_name(signing);
+    let nats = json!({ "type": "operator", "version": 2, "system_account": system });
+    token(Kind::Operator, &secret, &subject, fleet, now, nats)
+}
+
+/// The name of the fleet's account.
+#[must_use]
+pub fn account_name(signing: &Signing) -> String {
+    nkey::public(Kind::Account, &author_public(&signing.account()))
+}
+
+/// The name of the system account.
+#[must_use]
+pub fn system_account_name(signing: &Signing) -> String {
+    nkey::public(Kind::Account, &author_public(&signing.system()))
+}
+
+fn limits(storage: i64) -> Value {
+    json!({
+        "subs": -1, "data": -1, "payload": -1, "imports": -1, "exports": -1, "wildcards": true, "conn": -1, "leaf": -1,
+        "mem_storage": storage, "disk_storage": storage, "streams": storage, "consumer": storage
+    })
+}
+
+/// The token of the fleet's account. `revoked` are users whose passes of before `now` are void.
+#[must_use]
+pub fn account(signing: &Signing, fleet: &str, now: u64, revoked: &[String]) -> String {
+    let revocations: serde_json::Map<String, Value> =
+        revoked.iter().map(|user| (user.clone(), json!(now))).collect();
+    let nats = json!({
+        "type": "account", "version": 2, "limits": limits(-1), "revocations": revocations,
+        "default_permissions": { "pub": {}, "sub": {} }
+    });
+    token(Kind::Operator, &signing.operator(), &account_name(signing), fleet, now, nats)
+}
+
+/// The token of the system account.
+#[must_use]
+pub fn system_account(signing: &Signing, now: u64) -> String {
+    let nats = json!({
+        "type": "account", "version": 2, "limits": limits(0), "default_permissions": { "pub": {}, "sub": {} }
+    });
+    token(Kind::Operator, &signing.operator(), &system_account_name(signing), "SYS", now, nats)
+}
+
+fn user(issuer: &[u8; 32], login: &[u8; 32], name: &str, now: u64, permissions: &Permissions) -> String {
+    let nats = json!({
+        "type": "user", "version": 2, "subs": -1, "data": -1, "payload": -1,
+        "pub": { "allow": permissions.publish }, "sub": { "allow": permissions.subscribe }
+    });
+    token(Kind::Account, issuer, &nkey::public(Kind::User, login), name, now, nats)
+}
+
+/// The pass of a member.
+#[must_use]
+pub fn device(signing: &Signing, id: &str, login: &[u8; 32], now: u64) -> String {
+    user(&signing.account(), login, id, now, &subjects::device(id))
+}
+
+/// The pass of invitations.
+#[must_use]
+pub fn invited(signing: &Signing, login: &[u8; 32], now: u64) -> String {
+    user(&signing.account(), login, "invited", now, &subjects::invited())
+}
+
+/// The pass of the operator.
+#[must_use]
+pub fn fleet_operator(signing: &Signing, login: &[u8; 32], now: u64) -> String {
+    user(&signing.account(), login, "operator", now, &subjects::operator())
+}
+
+/// The pass of the user who changes accounts, whose key is derived from the signing key.
+#[must_use]
+pub fn system_user(signing: &Signing, now: u64) -> String {
+    let permissions = Permissions {
+        publish: vec!["$SYS.REQ.CLAIMS.UPDATE".into()],
+        subscribe: vec![format!("{}.>", subjects::inbox("system"))],
+    };
+    user(&signing.system(), &author_public(&signing.system_user()), "system", now, &permissions)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::identity::Seed;
+
+    fn claims(token: &str) -> Value {
+        let parts: Vec<&str> = token.split('.').collect();
+        let [header, claims, signature] = parts[..] else { panic!("three parts: {token}") };
+        assert_eq!(URL_SAFE_NO_PAD.decode(signature).unwrap().len(), 64);
+        let header: Value = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(header).unwrap()).unwrap();
+        assert_eq!(header["alg"], "ed25519-nkey");
+        serde_json::from_slice(&URL_SAFE_NO_PAD.decode(claims).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn passes_name_their_issuers() {
+        let signing = Signing::of(Seed::of([1; 32]));
+        let operator = claims(&operator(&signing, "plant", 5));
+        assert_eq!(operator["iss"], operator["sub"]);
+        let account = claims(&account(&signing, "plant", 5, &["UX".into()]));
+        assert_eq!(account["iss"], operator["sub"]);
+        assert_eq!(account["nats"]["revocations"]["UX"], 5);
+        let device = claims(&device(&signing, "abcdefghijklmnop", &[7; 32], 5));
+        assert_eq!(device["iss"], account["sub"]);
+        assert_eq!(device["nats"]["sub"]["allow"][1], "fleet.document.abcdefghijklmnop");
+        let system = claims(&system_account(&signing, 5));
+        assert_eq!(system["nats"]["limits"]["disk_storage"], 0);
+        assert_eq!(claims(&system_user(&signing, 5))["iss"], system["sub"]);
+    }
+}

@@ -1,0 +1,370 @@
+//! A fleet on Debian's `nats-server`: three servers, two gateways with traffic, and a crowd of devices.
+//!
+//! With `ANTEDATE_FLEET=full` there are 1,000 devices, else 20.
+
+mod attack;
+mod cluster;
+mod crowd;
+
+use crate::net;
+use crate::place;
+use antedate_fleet::home::Home;
+use cluster::{Cluster, fleet};
+use crowd::Crowd;
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+use xtask::report::{StepResult, Stop};
+use xtask::shell::{Background, Run, antedate, program, tail, until};
+
+/// Pings while the CAK changes, one each 5 ms.
+const PINGS: u32 = 3000;
+/// The goals of the long form, in seconds.
+const ENROLLED: f64 = 300.0;
+const APPLIED: f64 = 30.0;
+const REVOKED: f64 = 10.0;
+
+/// The configuration of the two gateways.
+const GATEWAY: &str = "# ${name} of ${cell}\n[field]\ninterface = \"field\"\n[uplink]\ninterface = \"uplink\"\n\
+    [macsec]\ncak_file = \"cak\"\n[policy]\nallow = [\"arp\", \"ipv4\"]\n[run]\npoll = \"block\"\n\
+    [state]\ndirectory = \"state\"\n[control]\nsocket = \"s\"\n";
+
+/// Does nothing: packages suffice.
+pub(crate) fn prepare() -> Result<(), Stop> {
+    Ok(())
+}
+
+pub(crate) fn run() -> StepResult {
+    let count = if std::env::var("ANTEDATE_FLEET").is_ok_and(|form| form == "full") { 1000 } else { 20 };
+    let dir = place::run()?.join("plant");
+    let _ = fs::remove_dir_all(&dir);
+    fs::create_dir_all(&dir).map_err(|e| e.to_string())?;
+    let mut cluster = Cluster::start(&dir)?;
+    let invitation = dir.join("fleet/invitation.json");
+    let mut notes = Vec::new();
+    let mut note = |text: String| {
+        println!("   {text}");
+        notes.push(text);
+    };
+
+    // A crowd by tokens.
+    let tokens = fleet(&dir, &["token", "--role", "publisher", "--count", &count.to_string()])?;
+    let tokens: Vec<String> = tokens.lines().map(str::to_owned).collect();
+    let begin = Instant::now();
+    let crowd = Crowd::start(&dir.join("crowd"), &invitation, &tokens)?;
+    let enrolled = until("the crowd's enrolment", ENROLLED, || {
+        if let Err(error) = fleet(&dir, &["enrol", "--tokens"]) {
+            return Some(Err(error));
+        }
+        (crowd.members() == count).then_some(Ok(()))
+    });
+    enrolled??;
+    let took = begin.elapsed().as_secs_f64();
+    note(format!("{count} devices enrolled by tokens in {took:.1} s, {:.0} a second", count as f64 / took));
+
+    // Two gateways by their codes.
+    net::cell()?;
+    net::address("plc", "eth0", "10.7.0.1/24", None)?;
+    net::address("dev", "eth0", "10.7.0.2/24", None)?;
+    let template = dir.join("gateway.toml");
+    fs::write(&template, GATEWAY).map_err(|e| e.to_string())?;
+    fleet(&dir, &["set", "role", "gateway", &template.display().to_string()])?;
+    let places = [dir.join("press"), dir.join("hall")];
+    let mut agents = Vec::new();
+    for (place, name) in places.iter().zip(["press", "hall"]) {
+        enrol(&dir, place, name, &invitation)?;
+        agents.push(agent(place)?);
+    }
+    until("the agents' first reports", 20.0, || (silent(&dir).ok()? == 0).then_some(()))?;
+    let policy = dir.join("policy.json");
+    fs::write(&policy, "{ \"device\": \"${name}\", \"limit\": 1 }\n").map_err(|e| e.to_string())?;
+    fleet(&dir, &["set", "role", "publisher", &policy.display().to_string()])?;
+    let begin = Instant::now();
+    fleet(&dir, &["apply", "--canaries", "2", "--wave", "0"])?;
+    let took = begin.elapsed().as_secs_f64();
+    note(format!("first settings of {} devices after a wave of 2 canaries: {took:.1} s", count + 2));
+    let gateways = [gateway("gwa", &places[0])?, gateway("gwb", &places[1])?];
+    until("a ping", 30.0, || {
+        let mut ping = net::inside("plc", "ping");
+        ping.args(["-q", "-n", "-W", "1", "-c", "1", "10.7.0.2"]).read(5).is_ok().then_some(())
+    })?;
+
+    // A policy for all.
+    fs::write(&policy, "{ \"device\": \"${name}\", \"limit\": 2 }\n").map_err(|e| e.to_string())?;
+    fleet(&dir, &["set", "role", "publisher", &policy.display().to_string()])?;
+    let planned = fleet(&dir, &["plan"])?;
+    if !planned.contains(&format!("{count} of {} device(s) would change", count + 2)) {
+        return Err(format!("the plan is another one:\n{}", tail(&planned, 4)).into());
+    }
+    let begin = Instant::now();
+    fleet(&dir, &["apply", "--canaries", "0", "--wave", "0"])?;
+    let took = begin.elapsed().as_secs_f64();
+    if took > APPLIED {
+        return Err(format!("a policy for {count} devices took {took:.1} s (goal {APPLIED})").into());
+    }
+    note(format!("a policy for {count} devices in {took:.1} s"));
+
+    // Another CAK under traffic, while a server is away.
+    let before = carrier(&dir, "press")?;
+    cluster.kill(2);
+    let pings = traffic(&dir)?;
+    fleet(&dir, &["rotate", "line4"])?;
+    let after = carrier(&dir, "press")?;
+    if after == before || carrier(&dir, "hall")? != after {
+        return Err(format!("the CAK {before} did not change on both: {after}").into());
+    }
+    lossless(pings)?;
+    note(format!("another CAK with one of three servers killed: 0 of {PINGS} pings lost"));
+    cluster.revive(2)?;
+
+    // Two servers are lost, of which one is only cut off. Nothing is written, and traffic goes on.
+    until("three servers", 60.0, || fleet(&dir, &["setup"]).ok())?;
+    cluster.kill(0);
+    cluster.hold(1, true)?;
+    let pings = traffic(&dir)?;
+    let refused = program(antedate())
+        .args(["fleet", "apply", "--again", "--patience", "5", "--directory"])
+        .arg(dir.join("fleet"))
+        .read(90);
+    cluster.hold(1, false)?;
+    let Err(said) = refused else { return Err("settings were stored without a majority".into()) };
+    if !said.contains("remedy") {
+        return Err(format!("the fault has no remedy: {said}").into());
+    }
+    lossless(pings)?;
+    note(format!("two of three servers lost: nothing is written, and 0 of {PINGS} pings lost"));
+    cluster.revive(0)?;
+    until("settings after the outage", 120.0, || {
+        fleet(&dir, &["apply", "--again", "--canaries", "0", "--wave", "0"]).ok()
+    })?;
+
+    // Attacks.
+    attacks(&dir, &places, &invitation, &mut note)?;
+
+    // A return.
+    fs::write(&template, GATEWAY.replace("[run]", "[run]\nthreads = 2")).map_err(|e| e.to_string())?;
+    fleet(&dir, &["set", "role", "gateway", &template.display().to_string()])?;
+    let pings = traffic(&dir)?;
+    let Err(said) = fleet(&dir, &["apply", "--patience", "20"]) else {
+        return Err("settings that need a restart were taken".into());
+    };
+    if !said.contains("went back") || !said.contains("cannot change while") {
+        return Err(format!("the return says: {said}").into());
+    }
+    lossless(pings)?;
+    note("settings that a canary refuses go back by themselves, and 0 pings lost".into());
+    fs::write(&template, GATEWAY).map_err(|e| e.to_string())?;
+    fleet(&dir, &["set", "role", "gateway", &template.display().to_string()])?;
+
+    measure(&cluster, count, &mut note)?;
+    revoke(&dir, &places, &gateways, &mut note)?;
+
+    for agent in agents {
+        agent.stop(10)?;
+    }
+    for gateway in gateways {
+        gateway.stop(10)?;
+    }
+    crowd.finish()?;
+    Ok(notes.join("; "))
+}
+
+/// What somebody with a stolen pass or an old copy tries.
+fn attacks(
+    dir: &Path,
+    places: &[PathBuf; 2],
+    invitation: &Path,
+    note: &mut dyn FnMut(String),
+) -> Result<(), String> {
+    let text = |error: antedate_host::fault::Fault| error.to_string();
+    let home = Home::open(&dir.join("fleet")).map_err(text)?;
+    let [press, hall] = ["press", "hall"].map(|name| home.find(name));
+    let (press, hall) = (press.map_err(text)?, hall.map_err(text)?);
+    let old = attack::copy(&home, &press)?;
+    let cak = fs::read_to_string(places[0].join("files/cak")).map_err(|e| e.to_string())?;
+    let digits = cak.lines().find_map(|line| line.strip_prefix("mka_cak=")).ok_or("no CAK")?.to_owned();
+    let messages = attack::read_all(&home, &["mka_cak", &digits, "interface", "press", "hall", "line4"])?;
+    note(format!("the operator's pass reads no key and no name in {messages} messages"));
+    let tried = attack::permissions(&home, &places[0], &hall, invitation)?;
+    note(format!(
+        "{tried} tries of a stolen device, an invitation and the operator's pass are forbidden by NATS"
+    ));
+    let forged = attack::forged(&home, &press, u64::MAX)?;
+    attack::put(&home, &press, forged)?;
+    drop(home);
+    refused(dir, "has not signed it")?;
+    // A newer one, then the one before: as of a restored backup of NATS.
+    fleet(dir, &["apply", "--again", "--canaries", "0", "--wave", "0"])?;
+    let home = Home::open(&dir.join("fleet")).map_err(text)?;
+    let present = attack::copy(&home, &press)?;
+    attack::put(&home, &press, old)?;
+    drop(home);
+    refused(dir, "brings back an old one")?;
+    let home = Home::open(&dir.join("fleet")).map_err(text)?;
+    attack::put(&home, &press, present[..present.len() / 2].to_vec())?;
+    drop(home);
+    refused(dir, "half written")?;
+    let config = fs::read_to_string(places[0].join("files/gateway.toml")).map_err(|e| e.to_string())?;
+    if config.contains("forged") {
+        return Err("a forged document was applied".into());
+    }
+    note("a forged, an old and a half document are refused and told".into());
+    // A backup of the operator's directory that is older than the devices.
+    let backup = dir.join("backup.json");
+    fleet(dir, &["backup", &backup.display().to_string(), "--with-signing-key"])?;
+    for _ in 0..2 {
+        fleet(dir, &["apply", "--again", "--canaries", "0", "--wave", "0"])?;
+    }
+    fs::rename(dir.join("fleet"), dir.join("lost")).map_err(|e| e.to_string())?;
+    fleet(dir, &["restore", &backup.display().to_string()])?;
+    fs::rename(dir.join("lost/nats"), dir.join("fleet/nats")).ok();
+    fleet(dir, &["apply", "--again", "--canaries", "0", "--wave", "0"])?;
+    note("a restored backup of the operator's directory goes on above the devices' versions".into());
+    Ok(())
+}
+
+/// Waits until the press reports such a refusal.
+fn refused(dir: &Path, what: &str) -> Result<(), String> {
+    until("a refusal", 15.0, || {
+        let rows = status(dir).ok()?;
+        let row = rows.iter().find(|row| row["name"] == "press")?;
+        row["what"].as_str()?.contains(what).then_some(())
+    })
+    .map_err(|e| format!("{e} with \"{what}\": {:?}", status(dir).map(|rows| rows.first().cloned())))
+}
+
+/// Messages and octets of a quiet fleet.
+fn measure(cluster: &Cluster, count: usize, note: &mut dyn FnMut(String)) -> Result<(), String> {
+    let window = if count > 100 { 120 } else { 60 };
+    let keys = ["in_msgs", "in_bytes", "out_msgs", "out_bytes"];
+    let sums = || keys.map(|key| cluster.sum(key));
+    let before = sums();
+    std::thread::sleep(Duration::from_secs(window));
+    let after = sums();
+    let mut days = Vec::new();
+    for (key, (before, after)) in keys.iter().zip(before.into_iter().zip(after)) {
+        let day = (after? - before?) / window as f64 * 86_400.0 / (count + 2) as f64;
+        days.push(format!("{key} {day:.0}"));
+    }
+    note(format!(
+        "a quiet device and day, over all servers, replication included: {}; each server stores {:.1} MB",
+        days.join(", "),
+        cluster.stored()? / 1e6
+    ));
+    Ok(())
+}
+
+fn revoke(
+    dir: &Path,
+    places: &[PathBuf; 2],
+    gateways: &[Background; 2],
+    note: &mut dyn FnMut(String),
+) -> Result<(), String> {
+    let key = |place: &Path| fs::read_to_string(place.join("files/cak")).map_err(|e| e.to_string());
+    let before = key(&places[1])?;
+    let begin = Instant::now();
+    fleet(dir, &["revoke", "press"])?;
+    let took = begin.elapsed().as_secs_f64();
+    let [press, hall] = [key(&places[0])?, key(&places[1])?];
+    if hall == before || press == hall || press == before {
+        return Err("the revoked gateway has a key of the cell".into());
+    }
+    if attack::is_admitted(&places[0])? {
+        return Err("NATS still admits the revoked gateway".into());
+    }
+    if took > REVOKED {
+        return Err(format!("the revocation took {took:.1} s (goal {REVOKED})"));
+    }
+    let mut ping = net::inside("plc", "ping");
+    // The old CAK goes on for a minute at most where it carried.
+    let gone = until("the end of the revoked gateway's traffic", 75.0, || {
+        ping.args(["-q", "-n", "-W", "1", "-c", "1", "10.7.0.2"]).read(5).is_err().then_some(())
+    });
+    gone?;
+    let ended = begin.elapsed().as_secs_f64();
+    if gateways.iter().any(|gateway| gateway.output().contains("panicked")) {
+        return Err("a gateway panicked".into());
+    }
+    note(format!(
+        "a revoked gateway is out of its cell and of NATS in {took:.1} s, and its traffic ends after {ended:.1} s"
+    ));
+    Ok(())
+}
+
+/// Enrols a gateway by its code.
+fn enrol(dir: &Path, place: &Path, name: &str, invitation: &Path) -> Result<(), String> {
+    let mut command = program(antedate());
+    command
+        .args(["agent", "enrol", "--name", name, "--state"])
+        .arg(place)
+        .arg("--invitation")
+        .arg(invitation);
+    let device = command.background(&dir.join(format!("{name}.enrol")))?;
+    let code = until("a code", 20.0, || {
+        let text = device.output();
+        text.lines().find_map(|line| line.strip_prefix("code ")).map(|code| code.trim().to_owned())
+    })?;
+    let listed =
+        until("the request", 20.0, || fleet(dir, &["enrol"]).ok().filter(|text| text.contains(&code)))?;
+    if !listed.contains(&format!("proposes \"{name}\"")) {
+        return Err(format!("the request has another name:\n{listed}"));
+    }
+    fleet(dir, &["enrol", &code, "--role", "gateway", "--cell", "line4"])?;
+    device.finish(20).map(drop)
+}
+
+fn agent(place: &Path) -> Result<Background, String> {
+    let mut command = program(antedate());
+    command.args(["agent", "run", "--report", "5", "--state"]).arg(place);
+    command.arg("--socket").arg(place.join("files/s"));
+    command.background(&place.join("log"))
+}
+
+fn gateway(space: &str, place: &Path) -> Result<Background, String> {
+    let files = place.join("files");
+    fs::create_dir_all(files.join("state")).map_err(|e| e.to_string())?;
+    let mut command = net::inside(space, antedate());
+    command.args(["gateway", "run"]).arg(files.join("gateway.toml"));
+    let mut process = command.background(&place.join("gateway.log"))?;
+    until("the gateway's answer", 10.0, || match process.alive() {
+        Err(e) => Some(Err(e)),
+        Ok(()) => files.join("s").exists().then_some(Ok(())),
+    })??;
+    Ok(process)
+}
+
+/// Pings through both gateways, which go on while something else is done.
+fn traffic(dir: &Path) -> Result<Background, String> {
+    let mut flood = net::inside("plc", "ping");
+    flood.args(["-q", "-n", "-i", "0.005", "-W", "2", "-c", &PINGS.to_string(), "10.7.0.2"]);
+    flood.background(&dir.join("flood"))
+}
+
+fn lossless(pings: Background) -> Result<(), String> {
+    let said = pings.finish(120)?;
+    if said.contains(&format!("{PINGS} packets transmitted, {PINGS} received")) {
+        return Ok(());
+    }
+    Err(format!("pings were lost\n{}", tail(&said, 4)))
+}
+
+fn status(dir: &Path) -> Result<Vec<Value>, String> {
+    let text = fleet(dir, &["status", "--json"])?;
+    serde_json::from_str(&text).map_err(|e| format!("fleet status: {e}\n{text}"))
+}
+
+/// How many devices have not reported.
+fn silent(dir: &Path) -> Result<usize, String> {
+    let rows = status(dir)?;
+    Ok(rows.iter().filter(|row| row["state"] == "never" || row["state"] == "silent").count())
+}
+
+/// The name of the CAK that carries at a gateway, as its agent reports.
+fn carrier(dir: &Path, name: &str) -> Result<String, String> {
+    until("a report with a CAK", 20.0, || {
+        let rows = status(dir).ok()?;
+        let row = rows.iter().find(|row| row["name"] == name)?;
+        row["ckn"].as_str().filter(|ckn| !ckn.is_empty()).map(str::to_owned)
+    })
+}

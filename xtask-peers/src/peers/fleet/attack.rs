@@ -1,0 +1,178 @@
+//! What is forbidden, tried with the passes of each role.
+
+use antedate_fleet::agent::state::State;
+use antedate_fleet::authority::Signing;
+use antedate_fleet::document::{Body, Document, Settings};
+use antedate_fleet::engine::{Access, Engine, EngineError};
+use antedate_fleet::home::{Home, Invitation};
+use antedate_fleet::now;
+use antedate_fleet::subjects::{DOCUMENTS, EVENTS, REQUESTS, STATUS, WELCOMES};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+fn text(error: impl std::fmt::Display) -> String {
+    error.to_string()
+}
+
+fn block_on<T>(work: impl Future<Output = Result<T, String>>) -> Result<T, String> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(text)?;
+    runtime.block_on(work)
+}
+
+/// A document of somebody without the authority's key.
+pub(super) fn forged(home: &Home, id: &str, version: u64) -> Result<Vec<u8>, String> {
+    let files = BTreeMap::from([("gateway.toml".to_owned(), "# forged\n".to_owned())]);
+    let keys = home.devices.get(id).and_then(|member| member.keys()).ok_or("no such device")?;
+    let document = Document {
+        device: id.to_owned(),
+        version,
+        not_before: 0,
+        expires: now() + 1000,
+        body: Body::Settings(Settings { files }),
+    };
+    document.seal(&Signing::generate().map_err(text)?, &keys).map_err(text)
+}
+
+/// The present document of a device, as an operator of NATS can copy it.
+pub(super) fn copy(home: &Home, id: &str) -> Result<Vec<u8>, String> {
+    let access = home.access().map_err(text)?;
+    block_on(async {
+        let engine = Engine::connect(&access).await.map_err(text)?;
+        let found = engine.last(&DOCUMENTS, id).await.map_err(text)?;
+        found.map(|octets| octets.to_vec()).ok_or_else(|| "there is no document".to_owned())
+    })
+}
+
+/// Publishes as the operator, with a stolen pass.
+pub(super) fn put(home: &Home, id: &str, document: Vec<u8>) -> Result<(), String> {
+    let access = home.access().map_err(text)?;
+    block_on(async {
+        let engine = Engine::connect(&access).await.map_err(text)?;
+        engine.put(&DOCUMENTS, id, document).await.map_err(text)
+    })
+}
+
+/// How many of the secrets are keys. Names follow.
+const KEYS: usize = 2;
+
+/// Looks for secrets in everything that the operator's pass can read. Returns how many messages
+/// there were.
+pub(super) fn read_all(home: &Home, secrets: &[&str]) -> Result<usize, String> {
+    let access = home.access().map_err(text)?;
+    block_on(async {
+        let engine = Engine::connect(&access).await.map_err(text)?;
+        let mut count = 0;
+        for stream in [DOCUMENTS, WELCOMES, STATUS, EVENTS, REQUESTS] {
+            for message in engine.all(&stream, true).await.map_err(text)? {
+                count += 1;
+                // A request shows the name that its device proposes.
+                let secrets = if stream == REQUESTS { &secrets[..KEYS] } else { secrets };
+                for secret in secrets {
+                    let found =
+                        message.payload.windows(secret.len()).any(|window| window == secret.as_bytes());
+                    if found {
+                        return Err(format!(
+                            "{} shows \"{secret}\" in the clear",
+                            stream.subject(&message.id)
+                        ));
+                    }
+                }
+            }
+        }
+        Ok(count)
+    })
+}
+
+/// Subjects that a user must not use, and one that it must.
+async fn forbidden(
+    access: &Access,
+    allowed: &str,
+    subjects: &[String],
+    unheard: &[String],
+) -> Result<usize, String> {
+    let engine = Engine::connect(access).await.map_err(text)?;
+    engine.try_request(allowed.to_owned(), Vec::new()).await.map_err(|e| format!("{allowed}: {e}"))?;
+    for subject in subjects {
+        match engine.try_request(subject.clone(), b"{}".to_vec()).await {
+            Err(EngineError::Forbidden(_)) => {}
+            other => return Err(format!("{access:?} is not stopped at {subject}: {other:?}")),
+        }
+    }
+    for subject in unheard {
+        match engine.try_hear(subject.clone()).await {
+            Err(EngineError::Forbidden(_)) => {}
+            other => return Err(format!("{access:?} may listen to {subject}: {other:?}")),
+        }
+    }
+    Ok(subjects.len() + unheard.len())
+}
+
+/// Tries with a stolen device, an invitation and the operator's pass. Returns how many tries failed.
+pub(super) fn permissions(
+    home: &Home,
+    device: &Path,
+    other: &str,
+    invitation: &Path,
+) -> Result<usize, String> {
+    let state = State::of(device);
+    let identity = state.identity(false).map_err(text)?;
+    let member = state.membership().map_err(text)?.ok_or("no member")?;
+    let access = state.access(&member, &identity).map_err(text)?;
+    let own = identity.public().id();
+    let stolen = [
+        DOCUMENTS.subject(&own),
+        DOCUMENTS.subject(other),
+        DOCUMENTS.last(other),
+        STATUS.subject(other),
+        EVENTS.subject(other),
+        REQUESTS.subject(&own),
+        WELCOMES.last(other),
+        STATUS.last(other),
+        format!("$JS.API.STREAM.MSG.GET.{}", DOCUMENTS.name),
+        format!("$JS.API.CONSUMER.CREATE.{}", DOCUMENTS.name),
+        format!("$JS.API.CONSUMER.CREATE.{}.x.{}", DOCUMENTS.name, DOCUMENTS.subject(other)),
+        format!("$JS.API.STREAM.PURGE.{}", DOCUMENTS.name),
+        format!("$JS.API.STREAM.DELETE.{}", DOCUMENTS.name),
+        "$JS.API.STREAM.NAMES".to_owned(),
+        "$SYS.REQ.CLAIMS.UPDATE".to_owned(),
+    ];
+    let invited = Invitation::load(invitation).map_err(text)?.access(None);
+    let asked = [
+        DOCUMENTS.subject(other),
+        DOCUMENTS.last(other),
+        STATUS.last(other),
+        WELCOMES.subject(other),
+        format!("$JS.API.STREAM.DELETE.{}", REQUESTS.name),
+        "$JS.API.STREAM.NAMES".to_owned(),
+    ];
+    let operator = home.access().map_err(text)?;
+    // It may delete streams. It must not admit anybody.
+    let claims = ["$SYS.REQ.CLAIMS.UPDATE".to_owned(), "$SYS.REQ.SERVER.PING".to_owned()];
+    let all = [
+        "fleet.>".to_owned(),
+        DOCUMENTS.subject(other),
+        "_INBOX.>".to_owned(),
+        "_INBOX_operator.>".to_owned(),
+    ];
+    block_on(async {
+        let tried = forbidden(&access, &DOCUMENTS.last(&own), &stolen, &all).await?
+            + forbidden(&invited, &WELCOMES.last(other), &asked, &all).await?
+            + forbidden(&operator, "$JS.API.STREAM.NAMES", &claims, &["$SYS.>".to_owned()]).await?;
+        Ok(tried)
+    })
+}
+
+/// Whether NATS still admits a device.
+pub(super) fn is_admitted(device: &Path) -> Result<bool, String> {
+    let state = State::of(device);
+    let identity = state.identity(false).map_err(text)?;
+    let member = state.membership().map_err(text)?.ok_or("no member")?;
+    let access = state.access(&member, &identity).map_err(text)?;
+    block_on(async {
+        match Engine::connect(&access).await {
+            Ok(_) => Ok(true),
+            Err(EngineError::NotAdmitted(_)) => Ok(false),
+            Err(error) => Err(error.to_string()),
+        }
+    })
+}
