@@ -282,7 +282,7 @@ fn datagram(frame: &[u8]) -> Option<([SocketAddr; 2], &[u8])> {
     packet(frame.get(14..)?)
 }
 
-/// The same of an IP packet. `None`: it is another one, or a fragment.
+/// The same of an IP packet. `None`: it is another one, a fragment, or cut.
 fn packet(octets: &[u8]) -> Option<([SocketAddr; 2], &[u8])> {
     let (from, to, rest): (IpAddr, IpAddr, &[u8]) = match octets.first()? >> 4 {
         4 => {
@@ -290,8 +290,8 @@ fn packet(octets: &[u8]) -> Option<([SocketAddr; 2], &[u8])> {
             if packet.is_fragment() || packet.protocol() != Protocol::Udp {
                 return None;
             }
-            let end = usize::from(packet.total_len()).min(octets.len());
-            (packet.src_addr().into(), packet.dst_addr().into(), octets.get(packet.header_len()..end)?)
+            let content = octets.get(packet.header_len()..usize::from(packet.total_len()))?;
+            (packet.src_addr().into(), packet.dst_addr().into(), content)
         }
         6 => {
             let packet = ipv6::Packet::new_checked(octets).ok()?;
@@ -302,8 +302,7 @@ fn packet(octets: &[u8]) -> Option<([SocketAddr; 2], &[u8])> {
     };
     let datagram = udp::Datagram::new_checked(rest).ok()?;
     let ends = [(from, datagram.src_port()), (to, datagram.dst_port())].map(SocketAddr::from);
-    let end = usize::from(datagram.length()).min(rest.len());
-    Some((ends, rest.get(8..end)?))
+    Some((ends, rest.get(8..usize::from(datagram.length()))?))
 }
 
 /// The network and the frame of VXLAN in a packet of the tunnel.
@@ -375,10 +374,9 @@ mod tests {
             ("LOCAL_EPHEMERAL_PRIVATE_KEY", 5),
         ];
         let read = entries(&format!("# a comment\n\n{}", log(&whole))).unwrap();
-        let keys: Vec<_> = read
-            .iter()
-            .map(|e| (e.local_static[0], e.remote_static[0], e.local_ephemeral[0], e.preshared[0]));
-        let keys: Vec<_> = keys.into_iter().collect();
+        let first =
+            |e: &KeyLogEntry| (e.local_static[0], e.remote_static[0], e.local_ephemeral[0], e.preshared[0]);
+        let keys: Vec<_> = read.iter().map(first).collect();
         assert_eq!(keys, [(1, 2, 3, 4), (1, 2, 5, 0)]);
         for (text, line) in [
             (log(&whole[2..]), 1),
@@ -399,13 +397,12 @@ mod tests {
         let (ends, content) = datagram(&frame).unwrap();
         assert_eq!((ends[1].to_string(), content), ("192.0.2.2:51820".into(), &[1, 2, 3, 4][..]));
         for length in 0..frame.len() {
-            let _ = datagram(&frame[..length]);
-            assert!(length >= 46 || datagram(&frame[..length]).is_none(), "{length}");
+            assert!(datagram(&frame[..length]).is_none(), "{length}");
         }
         for (at, value) in [(14, 0x15), (14, 0x4f), (20, 0x20), (23, 6), (38, 0xff)] {
             let mut changed = frame.clone();
             changed[at] = value;
-            let _ = datagram(&changed);
+            assert!(datagram(&changed).is_none(), "{at}");
         }
         let mut reader = Reader::default();
         assert!(reader.see(&frame).is_none(), "no WireGuard");

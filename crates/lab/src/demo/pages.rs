@@ -1,6 +1,6 @@
 //! The pages of both gateways, served by this process. The gateways' own network has no browser.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::Path;
 
 use antedate_gateway::run::control::{Request, ask};
@@ -21,7 +21,7 @@ pub(super) fn open(at: SocketAddr) -> Result<[Listening; 2], DemoError> {
         port => port.checked_add(1).ok_or_else(|| usage(format!("there is no port behind {port}")))?,
     };
     let open = |at| listen(Path::new("--page"), "page", at).map_err(|fault| usage(fault.what));
-    Ok([open(at)?, open(SocketAddr::new(IpAddr::from(at.ip()), next))?])
+    Ok([open(at)?, open(SocketAddr::new(at.ip(), next))?])
 }
 
 /// Serves them, with the state that the gateways give, and says where.
