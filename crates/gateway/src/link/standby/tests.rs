@@ -260,10 +260,8 @@ fn lost_link_is_handed_over_at_once() {
             world.run(1000 + seed);
             let one = world.one();
             let gateway = &mut world.gateways[one];
-            [&mut gateway.field, &mut gateway.uplink, &mut gateway.far]
-                .into_iter()
-                .nth(cut)
-                .map(|up| *up = false);
+            let ways = [&mut gateway.field, &mut gateway.uplink, &mut gateway.far];
+            *ways.into_iter().nth(cut).expect("three ways") = false;
             let took = world.takeover(one);
             // Who hears nobody by an uplink with a link misses three hellos first.
             let bound = if cut == 2 { 5 * INTERVAL } else { INTERVAL + 5 };
