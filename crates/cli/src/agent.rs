@@ -9,7 +9,7 @@ use antedate_fleet::agent::apply::Desk;
 use antedate_fleet::agent::join;
 use antedate_fleet::agent::run::{self, Rhythm};
 use antedate_fleet::agent::state::{Membership, State};
-use antedate_fleet::agent::{Gateway, NoGateway};
+use antedate_fleet::agent::{Gateway, NoGateway, NotTaken};
 use antedate_fleet::engine::Engine;
 use antedate_fleet::enrol::Token;
 use antedate_fleet::home::Invitation;
@@ -262,7 +262,7 @@ struct Beside {
 const CONFIG: &str = "gateway.toml";
 
 impl Gateway for Beside {
-    fn reload(&mut self, directory: &Path) -> Result<String, String> {
+    fn reload(&mut self, directory: &Path) -> Result<String, NotTaken> {
         let file = directory.join(CONFIG);
         if !file.exists() {
             return Ok("files written".into());
@@ -270,12 +270,12 @@ impl Gateway for Beside {
         if self.socket.exists() {
             match ask(&self.socket, Request::Reload {}) {
                 Ok(reply) if reply.ok => return Ok(reply.message),
-                Ok(reply) => return Err(format!("{} ({})", reply.message, reply.remedy)),
+                Ok(reply) => return Err(NotTaken(format!("{} ({})", reply.message, reply.remedy))),
                 Err(fault) => tracing::debug!("{fault:#}"),
             }
         }
         // Faults of the text at least are found before a start.
-        Config::load(&file).map_err(|faults| format!("{faults:#}"))?;
+        Config::load(&file).map_err(|faults| NotTaken(format!("{faults:#}")))?;
         Ok("the gateway does not run, and reads them when it starts".into())
     }
 
@@ -326,7 +326,10 @@ mod tests {
         assert_eq!(beside.health(), Health::default());
         assert_eq!(beside.reload(path), Ok("files written".into()));
         std::fs::write(path.join(CONFIG), "[feld]\n").expect("written");
-        assert!(beside.reload(path).expect_err("a fault").contains("unknown"), "it names the fault");
+        assert!(
+            beside.reload(path).expect_err("a fault").to_string().contains("unknown"),
+            "it names the fault"
+        );
         assert_eq!(beside.health().level, Level::Absent);
     }
 

@@ -18,8 +18,8 @@ use antedate_host::fault::Fault;
 use antedate_host::hex::hex;
 use antedate_host::replace::replace;
 
-use super::Gateway;
 use super::state::{Kept, State};
+use super::{Gateway, NotTaken};
 use crate::authority::Authority;
 use crate::cell;
 use crate::document::{Body, Document, DocumentError, Settings};
@@ -177,7 +177,7 @@ impl Desk {
         let written = write(&directory, settings, before.as_ref());
         let taken = match written {
             Ok(()) => gateway.reload(&directory),
-            Err(fault) => Err(format!("{fault:#}")),
+            Err(fault) => Err(NotTaken(format!("{fault:#}"))),
         };
         match taken {
             Ok(said) => {
@@ -185,7 +185,7 @@ impl Desk {
                 self.take(kept.with_message(message))?;
                 Ok(Outcome::Applied { version, said })
             }
-            Err(why) => {
+            Err(NotTaken(why)) => {
                 if let Some(before) = before {
                     write(&directory, &before, Some(settings))?;
                     // The gateway goes on with what it has. This makes its files those again.

@@ -14,6 +14,11 @@ use std::path::Path;
 
 use crate::report::Health;
 
+/// Why a gateway does not take its files.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct NotTaken(pub String);
+
 /// The gateway beside an agent.
 pub trait Gateway: Send {
     /// Has it read its files again. The answer is a sentence about the result. A gateway that does
@@ -21,7 +26,7 @@ pub trait Gateway: Send {
     ///
     /// # Errors
     /// When it refuses them, with the reason. It goes on as before then.
-    fn reload(&mut self, directory: &Path) -> Result<String, String>;
+    fn reload(&mut self, directory: &Path) -> Result<String, NotTaken>;
     /// Its health.
     fn health(&mut self) -> Health;
 }
@@ -31,7 +36,7 @@ pub trait Gateway: Send {
 pub struct NoGateway;
 
 impl Gateway for NoGateway {
-    fn reload(&mut self, _directory: &Path) -> Result<String, String> {
+    fn reload(&mut self, _directory: &Path) -> Result<String, NotTaken> {
         Ok("files written".into())
     }
 

@@ -79,7 +79,7 @@ pub async fn run(
         tracing::warn!("the files were not those of the document in force, as after a crash; they are again");
         let directory = super::state::State::of(desk.directory()).files();
         if let Err(why) = gateway.reload(&directory) {
-            tracing::warn!(why, "the gateway refuses them");
+            tracing::warn!(%why, "the gateway refuses them");
         }
     }
     let (sender, mut changes) = mpsc::unbounded_channel();

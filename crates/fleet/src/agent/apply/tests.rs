@@ -14,10 +14,10 @@ struct Reader {
 }
 
 impl Gateway for Reader {
-    fn reload(&mut self, directory: &Path) -> Result<String, String> {
+    fn reload(&mut self, directory: &Path) -> Result<String, NotTaken> {
         self.reloads += 1;
         let text = fs::read_to_string(directory.join("gateway.toml")).unwrap_or_default();
-        if text.contains("faulty") { Err("unknown key".into()) } else { Ok("taken over".into()) }
+        if text.contains("faulty") { Err(NotTaken("unknown key".into())) } else { Ok("taken over".into()) }
     }
 
     fn health(&mut self) -> Health {
