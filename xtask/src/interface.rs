@@ -79,6 +79,7 @@ impl Library {
             capacity: None,
             out: None,
             profile: None,
+            mqtt: false,
         })?;
         let start = folder.join("reset.o");
         let reset = root().join("firmware/cortex-m3/src/reset.s");

@@ -96,7 +96,9 @@ enum {
     ANTEDATE_FORKED = 13,      /* the parent of this process made the sealer and goes on with its numbers */
     ANTEDATE_ENGINE = 14,      /* the AES engine failed or is not set, see antedate_set_aes() */
     ANTEDATE_FRAME = 15,       /* a malformed frame or record, or one that its key or connection is not for */
-    ANTEDATE_REPLAYED = 16     /* the record was received before, or is older than the window */
+    ANTEDATE_REPLAYED = 16,    /* the record was received before, or is older than the window */
+    ANTEDATE_FILES = 17,       /* a file of an MQTT client, or its state, has a fault */
+    ANTEDATE_REFUSED = 18      /* the payload of MQTT was not sealed, or the message not opened */
 };
 
 /* A text for a result, such as "the packet is forged or damaged"; never null. */

@@ -45,10 +45,14 @@ pub enum Code {
     Frame = 15,
     /// The record was opened before, or is older than the window of received numbers.
     Replayed = 16,
+    /// A file of an MQTT client, or its state, has a fault.
+    Files = 17,
+    /// The payload of MQTT was not sealed, or the message not opened.
+    Refused = 18,
 }
 
 /// The texts of `antedate_strerror`, by number.
-pub(crate) const TEXTS: [&CStr; 17] = [
+pub(crate) const TEXTS: [&CStr; 19] = [
     c"success",
     c"a null pointer, or overlapping buffers",
     c"this library has no such suite: build it with the suite",
@@ -66,4 +70,6 @@ pub(crate) const TEXTS: [&CStr; 17] = [
     c"the AES engine failed or is not set: wipe the contexts, call antedate_set_aes, make them again",
     c"a malformed frame or record, or one of another level, nonce, epoch or connection than its key",
     c"the record was received before, or is older than the window",
+    c"a file or the state has a fault: the function's text tells it",
+    c"nothing was sealed or opened: antedate_mqtt_why tells the reason",
 ];

@@ -1,11 +1,11 @@
 //! The C interface of the engine. `include/` has the interface for C; the tests check it against this
 //! code.
 //!
-//! All memory is the caller's, and nothing is allocated. A context is opaque words in C. Here it is
-//! a `Context` inside these words: a mark, its address, and the line of one suite (key, slot,
-//! packet in preparation). Misuse by C (a packet sealed twice, a moved context, a header of another
-//! build) is detected and returned as a [`Code`]. Invalid pointers cannot be detected; the header
-//! says so.
+//! All memory is the caller's, and nothing is allocated, but for MQTT. A context is opaque words in
+//! C. Here it is a `Context` inside these words: a mark, its address, and the line of one suite (key,
+//! slot, packet in preparation). Misuse by C (a packet sealed twice, a moved context, a header of
+//! another build) is detected and returned as a [`Code`]. Invalid pointers cannot be detected; the
+//! header says so.
 //!
 //! | file | contents |
 //! | --- | --- |
@@ -16,6 +16,7 @@
 //! | `sparse`, `serial` | the same, with holes anywhere and with static data at the front |
 //! | `dot15d4` | frames of IEEE 802.15.4, with a key and slots of their own |
 //! | `dtls` | records of DTLS 1.2 around a sealer or an opener |
+//! | `mqtt` | payloads of MQTT with groups and state, which allocates |
 //! | `engine` | the suites, and a chip's AES engine below those of CCM |
 //! | `numbers` | nonces from the caller's numbers |
 //! | `process` | the check of a child process |
@@ -55,6 +56,8 @@ mod dot15d4;
 mod dtls;
 mod engine;
 mod line;
+#[cfg(feature = "mqtt")]
+mod mqtt;
 mod numbers;
 mod process;
 #[cfg(feature = "serial")]
@@ -72,6 +75,8 @@ pub use dot15d4::*;
 #[cfg(feature = "dtls")]
 pub use dtls::*;
 pub use engine::Encrypt;
+#[cfg(feature = "mqtt")]
+pub use mqtt::*;
 
 /// Bytes of payload that a context prepares. A longer packet is sealed the ordinary way.
 pub const CAPACITY: usize = match option_env!("ANTEDATE_CAPACITY") {
@@ -81,6 +86,8 @@ pub const CAPACITY: usize = match option_env!("ANTEDATE_CAPACITY") {
 
 /// Default bytes of a sealer or an opener in the header; at least the size that the code needs.
 pub const CONTEXT_BYTES: usize = CAPACITY + if cfg!(target_arch = "x86_64") { 6656 } else { 3072 };
+#[cfg(feature = "mqtt")]
+const _: () = assert!(size_of::<MqttOpened>() == 96 && MQTT_OVERHEAD == 256, "see antedate_mqtt.h");
 const _: () = assert!(SEALER_BYTES <= CONTEXT_BYTES && OPENER_BYTES <= CONTEXT_BYTES);
 #[cfg(feature = "dot15d4")]
 const _: () = assert!(DOT15D4_KEY_BYTES <= 2048 && DOT15D4_SLOT_BYTES <= 512, "see antedate_dot15d4.h");

@@ -132,6 +132,8 @@ fn header_matches_the_code() {
         ("ENGINE", Code::Engine),
         ("FRAME", Code::Frame),
         ("REPLAYED", Code::Replayed),
+        ("FILES", Code::Files),
+        ("REFUSED", Code::Refused),
     ] {
         assert(format!("ANTEDATE_{name} == {}", code as i32));
     }

@@ -2,7 +2,7 @@
 
 use super::{Aes, Arguments, Sizes, compile, headers, write};
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use xtask::report::StepResult;
@@ -11,10 +11,16 @@ use xtask::shell::{DEMO, Run, cache, program, root};
 /// The version of the interface: it changes when programs must be compiled again.
 const INTERFACE: &str = "0";
 /// The examples of frames and records, and lines of a shell that send three through each.
-const LAYERS: [(&str, &str); 2] = [
+const LAYERS: [(&str, &str); 3] = [
     ("tsch_node", "\"$1\" report 3 | \"$1\" sink"),
     ("dtls_records", "printf 'a\\nb\\nc\\n' | \"$1\" protect | \"$1\" open"),
+    (
+        "mqtt_client",
+        "rm -rf state && \"$1\" init state && for text in a b c; do printf $text | \"$1\" seal line4.toml state press7 plant/a | \"$1\" open line4.toml plant/a; done",
+    ),
 ];
+/// The group file of the MQTT client.
+const GROUP: &str = "group = \"line4\"\nalgorithm = \"aes-128-gcm\"\ntopics = [\"plant/#\"]\n[[key]]\nepoch = 1\nsecret = \"5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e\"\n";
 /// The libraries below a static one.
 const BELOW: &str = "-lpthread -ldl -lm";
 
@@ -27,7 +33,7 @@ pub(super) fn install(arguments: &Arguments, features: &str, out: &Path) -> Resu
     let library = compile(arguments, features, "staticlib,cdylib", "libantedate_capi.a", &flags)?;
     let sizes = Sizes::read(&library)?;
     // A shared library may need more for its contexts one day: programs keep the header's reserve.
-    headers(out, sizes.capacity, None)?;
+    headers(arguments, out, sizes.capacity, None)?;
     copy(&library, &lib.join("libantedate.a"))?;
     let file = format!("libantedate.so.{version}");
     copy(&library.with_extension("so"), &lib.join(&file))?;
@@ -92,8 +98,13 @@ pub(crate) fn check() -> StepResult {
         capacity: None,
         out: Some(out),
         profile: Some(DEMO),
+        mqtt: true,
     };
     let out = super::build(&arguments)?;
+    let group = folder.join("line4.toml");
+    write(&group, GROUP.as_bytes())?;
+    let private = fs::Permissions::from_mode(0o600);
+    fs::set_permissions(&group, private).map_err(|e| format!("{}: {e}", group.display()))?;
     let built = folder.join("cmake");
     let sources = root().join("crates/capi/examples/c");
     program("cmake")
@@ -108,7 +119,8 @@ pub(crate) fn check() -> StepResult {
         report(&built.join(format!("sensor{kind}")), &built.join(format!("receiver{kind}")))?;
         for (example, line) in LAYERS {
             let mut shell = Command::new("sh");
-            let said = shell.args(["-c", line, "sh"]).arg(built.join(format!("{example}{kind}"))).read(10)?;
+            shell.args(["-c", line, "sh"]).arg(built.join(format!("{example}{kind}"))).current_dir(&folder);
+            let said = shell.read(10)?;
             if said.lines().count() != 3 {
                 return Err(format!("{example}{kind}: {said:?} of 3 messages arrived").into());
             }

@@ -54,6 +54,9 @@ pub(crate) struct Arguments {
     /// The AES of the suites
     #[arg(long, value_enum, default_value_t)]
     pub(crate) aes: Aes,
+    /// With payloads of MQTT (antedate_mqtt.h), for programs with an operating system
+    #[arg(long)]
+    pub(crate) mqtt: bool,
     /// Bytes of payload that a context prepares, a multiple of 64; without it, 128 on a
     /// microcontroller and 1536 elsewhere
     #[arg(long, value_name = "BYTES", value_parser = capacity)]
@@ -99,6 +102,12 @@ impl Arguments {
         if !self.is_bare() {
             features.push("std");
         }
+        if self.mqtt && self.is_bare() {
+            return Err("--mqtt needs an operating system, for its files; a mote has antedate.h and examples/c/mqtt_publisher.c".to_string());
+        }
+        if self.mqtt {
+            features.push("mqtt");
+        }
         let triple = self.target.as_deref().unwrap_or_default();
         match self.aes {
             Aes::Bitslice => {}
@@ -132,7 +141,8 @@ impl Arguments {
             Aes::Callback => "callback",
         };
         let suites = if self.suite.is_empty() { "all".to_string() } else { self.suite.join("+") };
-        let name = format!("{}-{suites}-{aes}", self.target.as_deref().unwrap_or("host"));
+        let mqtt = if self.mqtt { "-mqtt" } else { "" };
+        let name = format!("{}-{suites}-{aes}{mqtt}", self.target.as_deref().unwrap_or("host"));
         Ok(cache("capi")?.join(name))
     }
 }
@@ -157,7 +167,7 @@ pub(crate) fn build(arguments: &Arguments) -> Result<PathBuf, String> {
     if sizes.capacity != arguments.capacity() {
         return Err(format!("{}: it was built for another capacity", library.display()));
     }
-    headers(&out, arguments.capacity(), arguments.is_bare().then_some(&sizes))?;
+    headers(arguments, &out, arguments.capacity(), arguments.is_bare().then_some(&sizes))?;
     let bytes = fs::read(&library).map_err(|e| format!("{}: {e}", library.display()))?;
     write(&out.join("lib/libantedate.a"), &bytes)?;
     println!("contexts: a sealer of {} bytes, an opener of {}", sizes.sealer, sizes.opener);
@@ -205,14 +215,14 @@ fn write(path: &Path, bytes: &[u8]) -> Result<(), String> {
 const LAYERS: [&str; 2] = ["antedate_dot15d4.h", "antedate_dtls.h"];
 
 /// Writes the headers, that of the engine with the library's numbers.
-fn headers(out: &Path, capacity: usize, exact: Option<&Sizes>) -> Result<(), String> {
+fn headers(arguments: &Arguments, out: &Path, capacity: usize, exact: Option<&Sizes>) -> Result<(), String> {
     let read = |name: &str| {
         let path = root().join("crates/capi/include").join(name);
         fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))
     };
     let own = header_of(&read("antedate.h")?, capacity, exact)?;
     write(&out.join("include/antedate.h"), own.as_bytes())?;
-    for name in LAYERS {
+    for name in LAYERS.into_iter().chain(arguments.mqtt.then_some("antedate_mqtt.h")) {
         write(&out.join("include").join(name), read(name)?.as_bytes())?;
     }
     Ok(())
