@@ -5,13 +5,13 @@
 //! program, one after another, and each result stays in the report's folder. So an interrupted
 //! report goes on where it stopped.
 //!
-//! - [`printed`]: the papers' numbers and claims
-//! - [`results`]: results of experiments, taken from the folder or set aside with a reason
-//! - [`run`]: runs the experiments whose results are missing
-//! - [`verdict`]: the one rule that compares two numbers
-//! - [`join`]: a row for each printed number
-//! - [`figures`]: the papers' figures with our numbers, and figures of our own
-//! - [`html`]: the page
+//! - `printed`: the papers' numbers and claims
+//! - `results`: results of experiments, taken from the folder or set aside with a reason
+//! - `run`: runs the experiments whose results are missing
+//! - `verdict`: the one rule that compares two numbers
+//! - `join`: a row for each printed number
+//! - `figures`: the papers' figures with our numbers, and figures of our own
+//! - `html`: the page
 
 mod error;
 mod figures;
