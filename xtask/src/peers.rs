@@ -7,7 +7,7 @@ use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 
 /// The peers that `cargo xtask test` runs, quick ones first.
-pub const TESTED: [&str; 20] = [
+pub const TESTED: [&str; 22] = [
     "scapy",
     "scapy-wpan",
     "ppmp",

@@ -104,7 +104,6 @@ pub fn place(cpu: Option<usize>, priority: Option<u8>) -> Granted {
 const STACK: usize = 1 << 20;
 
 /// A thread that handles frames, of this name.
-#[must_use]
 pub fn forwarding(name: &str) -> Builder {
     Builder::new().name(name.into()).stack_size(STACK)
 }
