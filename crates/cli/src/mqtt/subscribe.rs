@@ -198,7 +198,8 @@ impl Sub {
             let Some((payload, opened)) = payload else { continue };
             form.put(message, payload, opened, &mut text);
             // As in mosquitto_sub, an empty payload alone is no line.
-            if !(self.no_newline || payload.is_empty() && matches!(form, Form::Payload)) {
+            let unseen = payload.is_empty() && matches!(form, Form::Payload);
+            if !(self.no_newline || unseen) {
                 text.push(b'\n');
             }
         }
