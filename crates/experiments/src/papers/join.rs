@@ -229,30 +229,39 @@ fn difference(printed: Option<f64>, found: Option<f64>) -> String {
     }
 }
 
+/// A row of an experiment, or the reason for having none.
+enum Found<'a> {
+    Row(&'a Line),
+    Nothing(String),
+}
+
 /// Looks up the rows of the experiment.
 fn ours(experiment: &str, group: &Group, value: &Value, results: &Results) -> Ours {
     let named = |pattern: &str| pattern.replace("{}", value.named());
     let metric = named(group.row.as_deref().unwrap_or(&group.metric));
-    let line = |pattern: &Option<String>| -> Option<Result<&Line, String>> {
+    let line = |pattern: &Option<String>| -> Option<Found<'_>> {
         let case = named(pattern.as_ref()?);
         let is_unit = |line: &&Line| line.unit == group.unit || group.against.is_some();
         let found = results.lines(experiment, &case, &metric).find(is_unit);
-        Some(found.ok_or_else(|| match results.line(experiment, &case, &metric) {
-            Some(line) => format!("{experiment} has \"{case}\" in {}, not in {}", line.unit, group.unit),
-            None => results.why(experiment, &case, &metric),
-        }))
+        Some(match (found, results.line(experiment, &case, &metric)) {
+            (Some(line), _) => Found::Row(line),
+            (None, Some(line)) => {
+                Found::Nothing(format!("{experiment} has \"{case}\" in {}, not in {}", line.unit, group.unit))
+            }
+            (None, None) => Found::Nothing(results.why(experiment, &case, &metric)),
+        })
     };
     let divisor = match line(&group.against) {
         None => 1.0,
-        Some(Ok(line)) => line.any().filter(|value| *value > 0.0).unwrap_or(f64::NAN),
-        Some(Err(why)) => return Ours { why, ..Ours::default() },
+        Some(Found::Row(line)) => line.any().filter(|value| *value > 0.0).unwrap_or(f64::NAN),
+        Some(Found::Nothing(why)) => return Ours { why, ..Ours::default() },
     };
     let (main, base) = (line(&group.case), line(&group.baseline_case));
     let mut all = Ours::default();
     for (line, is_base) in [(main, false), (base, true)] {
         let line = match line {
-            Some(Ok(line)) => line,
-            Some(Err(why)) => {
+            Some(Found::Row(line)) => line,
+            Some(Found::Nothing(why)) => {
                 all.why = why;
                 continue;
             }

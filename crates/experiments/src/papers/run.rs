@@ -116,22 +116,30 @@ pub(super) fn missing(
         step.seconds = began.elapsed().as_secs();
         step.left = u64::from(rest - estimate(needed));
         let ended = match &outcome {
-            Ok(()) => Ok(()),
-            Err(why) => Err(why.as_str()),
+            Outcome::Ended => Ok(()),
+            Outcome::Failed(why) => Err(why.as_str()),
         };
         tell(&Step { ended: Some(ended), ..step });
     }
     Ok(())
 }
 
-/// Runs an experiment. The inner error is the failed experiment's.
+/// What a run of an experiment left.
+enum Outcome {
+    /// A result, or nothing after a signal.
+    Ended,
+    /// The words of the failed experiment.
+    Failed(String),
+}
+
+/// Runs an experiment.
 fn one(
     settings: &Settings,
     name: &str,
     program: &str,
     patience: Duration,
     mut tick: impl FnMut(),
-) -> Result<Result<(), String>, ReportError> {
+) -> Result<Outcome, ReportError> {
     let file = result_file(&settings.folder, name);
     let fault = |path: &Path| {
         let path = path.to_path_buf();
@@ -161,7 +169,7 @@ fn one(
     let said = said.and_then(|thread| thread.join().ok()).unwrap_or_default();
     if signal::stopping() {
         let _ = fs::remove_file(&part);
-        return Ok(Ok(()));
+        return Ok(Outcome::Ended);
     }
     let result = fs::read_to_string(&part).ok().and_then(|text| serde_json::from_str(&text).ok());
     let Some(report) = result.filter(|_| !late) else {
@@ -169,7 +177,7 @@ fn one(
             if late { format!("it did not end within {} s", patience.as_secs()) } else { one_line(&said) };
         let _ = fs::remove_file(&part);
         fs::write(&failed, &why).map_err(fault(&failed))?;
-        return Ok(Err(why));
+        return Ok(Outcome::Failed(why));
     };
     // The program may have been replaced while the experiment ran.
     let program = if digest(&settings.program)? == program { program.into() } else { String::new() };
@@ -178,7 +186,7 @@ fn one(
     let text = serde_json::to_string(&stored).map_err(|error| fault(&part)(error.into()))?;
     fs::write(&part, text).map_err(fault(&part))?;
     fs::rename(&part, &file).map_err(fault(&file))?;
-    Ok(Ok(()))
+    Ok(Outcome::Ended)
 }
 
 /// The end of the words of a child.
