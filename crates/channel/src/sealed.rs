@@ -419,4 +419,26 @@ mod tests {
         assert_eq!(read(HEADING, b"press", &[5; 32]), Err(OpenError::Unauthentic));
         assert_eq!(open(HEADING, &message[1..], &author, b"press", &READER), Err(OpenError::Format));
     }
+
+    #[test]
+    fn message_for_nobody_is_told_apart() {
+        let random = |_: &mut [u8]| Ok::<(), ()>(());
+        let message = seal(HEADING, b"content", &AUTHOR, &[], random).expect("sealed");
+        let opened = open(HEADING, &message, &author_public(&AUTHOR), b"press", &READER);
+        assert_eq!(opened, Err(OpenError::NoReader));
+    }
+
+    #[test]
+    fn unsealable_message_names_its_reader() {
+        let good = || Reader { name: b"press", public: device_public(&READER) };
+        let sealed = |readers: &[Reader<'_>]| {
+            seal(HEADING, b"content", &AUTHOR, readers, |_| Ok::<(), ()>(())).map(drop)
+        };
+        let small = Reader { public: [0; 32], ..good() };
+        assert_eq!(sealed(&[good(), small]), Err(SealError::PublicKey { member: 1 }));
+        assert_eq!(sealed(&[Reader { name: b"", ..good() }]), Err(SealError::Name { member: 0 }));
+        assert_eq!(sealed(&vec![good(); READERS_MAX + 1]), Err(SealError::TooMany));
+        let random = |_: &mut [u8]| Err("none");
+        assert_eq!(seal(HEADING, b"", &AUTHOR, &[good()], random), Err(SealError::Random("none")));
+    }
 }

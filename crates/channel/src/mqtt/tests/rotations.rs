@@ -150,5 +150,5 @@ fn unsealable_rotation_is_an_error() {
         Err(Unsealed::Name { member: 0 }.into())
     );
     let none = rotation::seal("g", &next(2), &MANAGER, &[small], |_| Err(NoRandom));
-    assert_eq!(none, Err(Unsealed::Random(NoRandom).into()));
+    assert_eq!(none, Err(SealError::Message(Unsealed::Random(NoRandom))));
 }
