@@ -15,6 +15,8 @@ pub struct Scale {
     kind: Kind,
     low: f64,
     high: f64,
+    /// Between two ticks of a linear scale. Both ends are multiples of it.
+    step: f64,
     from: f64,
     to: f64,
 }
@@ -33,13 +35,14 @@ impl Scale {
         if low > high {
             (low, high) = (1.0, 1.0);
         }
+        let mut step = 0.0;
         match kind {
             Kind::Linear => {
                 (low, high) = (low.min(0.0), high.max(0.0));
                 if low == high {
                     high = 1.0;
                 }
-                let step = step(high - low);
+                step = round_step(high - low);
                 (low, high) = ((low / step).floor() * step, (high / step).ceil() * step);
             }
             Kind::Logarithmic => {
@@ -49,7 +52,7 @@ impl Scale {
                 }
             }
         }
-        Self { kind, low, high, from, to }
+        Self { kind, low, high, step, from, to }
     }
 
     /// The pixel of a value. One beyond the scale is put at its end.
@@ -79,9 +82,8 @@ impl Scale {
     pub fn ticks(&self) -> Vec<f64> {
         match self.kind {
             Kind::Linear => {
-                let step = step(self.high - self.low);
-                let (first, last) = ((self.low / step).round() as i64, (self.high / step).round() as i64);
-                (first..=last).map(|n| n as f64 * step).collect()
+                let [first, last] = [self.low, self.high].map(|end| (end / self.step).round() as i64);
+                (first..=last).map(|n| n as f64 * self.step).collect()
             }
             Kind::Logarithmic => {
                 let (first, last) = (self.low.log10().round() as i32, self.high.log10().round() as i32);
@@ -93,7 +95,7 @@ impl Scale {
 }
 
 /// The round step that divides a range into three to eight parts.
-fn step(range: f64) -> f64 {
+fn round_step(range: f64) -> f64 {
     let decade = 10f64.powf((range / 3.0).log10().floor());
     let [one, two, five] = [1.0, 2.0, 5.0].map(|times| times * decade);
     // The factor allows for rounding of the logarithm.
@@ -130,7 +132,7 @@ mod tests {
     #[test]
     fn ticks_are_round_and_span_the_values() {
         for (most, last, count) in
-            [(94.0, 100.0, 6), (7.0, 8.0, 5), (0.31, 0.4, 5), (1.0, 1.0, 6), (26.0, 30.0, 4)]
+            [(94.0, 100.0, 6), (7.0, 8.0, 5), (0.31, 0.4, 5), (1.0, 1.0, 6), (26.0, 30.0, 7)]
         {
             let scale = Scale::over(Kind::Linear, [1e-3, most], [0.0, 100.0]);
             let ticks = scale.ticks();
@@ -147,6 +149,9 @@ mod tests {
     fn negative_values_have_their_place() {
         let scale = Scale::over(Kind::Linear, [-3.0, 9.0], [0.0, 100.0]);
         assert!(scale.base() > 0.0 && scale.at(-3.0) < scale.base());
+        let places: Vec<f64> = scale.ticks().into_iter().map(|tick| scale.at(tick)).collect();
+        let widths: Vec<f64> = places.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        assert!(widths.iter().all(|width| (width - widths[0]).abs() < 1e-9), "{places:?}");
     }
 
     #[test]
