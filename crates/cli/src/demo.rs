@@ -67,7 +67,7 @@ pub(crate) struct Demo {
     /// With --ports: no gateway has used these keys, so their packet numbers begin at 1
     #[arg(long, requires = "ports")]
     first: bool,
-    /// Shows the pages of the gateways on this address of loopback and the next port, as [page] does
+    /// Shows the pages of the gateways on this address of loopback and the next port, as `[page]` does
     #[arg(long, value_name = "ADDRESS", num_args = 0..=1, default_missing_value = "127.0.0.1:9465")]
     page: Option<SocketAddr>,
     /// Writes the verdict as JSON to FILE, or to standard output without one

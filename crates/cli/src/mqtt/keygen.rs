@@ -119,7 +119,7 @@ impl Keygen {
     }
 }
 
-/// Reads PUBLIC[:VERIFY].
+/// Reads `PUBLIC[:VERIFY]`.
 pub(super) fn keys(text: &str) -> Result<([u8; 32], Option<[u8; 32]>), ValueError> {
     let (public, verify) =
         text.split_once(':').map_or((text, None), |(public, verify)| (public, Some(verify)));
