@@ -71,6 +71,10 @@ chromium-headless-shell*) echo "<title>probe 300 300  end</title>" ;;
             printf '#!/bin/sh\nseq %s\n' "${program#* }" > "$last/${program% *}$kind"
             chmod +x "$last/${program% *}$kind"
         done
+    done
+    for client in mqtt_client mqtt_client_static; do
+        printf '#!/bin/sh\n[ "$1" != open ] || echo opened\n' > "$last/$client"
+        chmod +x "$last/$client"
     done ;;
 "cmake -S"*) mkdir -p "$4" ;;
 cc*)

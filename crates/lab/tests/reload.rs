@@ -162,7 +162,9 @@ fn metrics_come_and_go() {
     let ask = || {
         let asked = space.run(|| -> std::io::Result<String> {
             let mut client = TcpStream::connect("127.0.0.1:9464")?;
-            client.write_all(b"GET /metrics HTTP/1.1\r\nAccept: application/openmetrics-text\r\n\r\n")?;
+            let request =
+                "GET /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: application/openmetrics-text\r\n\r\n";
+            client.write_all(request.as_bytes())?;
             let mut answer = String::new();
             client.read_to_string(&mut answer)?;
             Ok(answer)
