@@ -29,7 +29,9 @@ impl Path {
         for space in spaces {
             for asked in ["wg show", "ss -tinmoa", "nstat -asz", "ip -s -s link"] {
                 let mut command = Command::new("ip");
-                let told = command.args(["netns", "exec", space.name()]).args(asked.split(' ')).output();
+                // A daemon that spins answers no question.
+                command.args(["netns", "exec", space.name(), "timeout", "5"]).args(asked.split(' '));
+                let told = command.output();
                 let told = told.map(|told| String::from_utf8_lossy(&told.stdout).into_owned());
                 let _ = writeln!(found, "== {}: {asked}\n{}", space.name(), told.unwrap_or_default());
             }
