@@ -21,7 +21,6 @@ use std::time::{Duration, Instant};
 
 use antedate_gateway::run::control::{self, Request};
 use antedate_lab::emulator::schedule::Random;
-use antedate_lab::sys::sched;
 
 use crate::{ExperimentError, Options, Report, Row, failed};
 use forge::Recorded;
@@ -118,9 +117,6 @@ pub(crate) fn run(options: &Options) -> Result<Report, ExperimentError> {
     }
     let mut random = Random::new(1);
     let mut plant = Plant::build("")?;
-    // After the gateways' start, which would inherit it: an attacker has a machine of its own, and a
-    // flood must not win by taking this one's CPUs from the gateways.
-    sched::be_nice();
     let time = if options.quick { QUICK_TIME } else { TIME };
     // The gateways say their MKPDUs every half second.
     plant.rest(Duration::from_secs(2))?;
