@@ -71,7 +71,7 @@ impl Desk {
         Ok(Self { state, identity, authority, kept })
     }
 
-    /// What was taken, and what is in force.
+    /// The newest version taken, and the document in force.
     #[must_use]
     pub const fn kept(&self) -> &Kept {
         &self.kept
@@ -182,15 +182,15 @@ impl Desk {
         match taken {
             Ok(said) => {
                 let kept = Kept { settings: version, failed: 0, ..self.kept.clone() };
-                self.take(kept.with_message(message))?;
+                if let Err(fault) = self.take(kept.with_message(message)) {
+                    // What no record names would be gone after the next start.
+                    put_back(&directory, before.as_ref(), settings, gateway)?;
+                    return Err(fault);
+                }
                 Ok(Outcome::Applied { version, said })
             }
             Err(NotTaken(why)) => {
-                if let Some(before) = before {
-                    write(&directory, &before, Some(settings))?;
-                    // The gateway goes on with what it has. This makes its files those again.
-                    let _ = gateway.reload(&directory);
-                }
+                put_back(&directory, before.as_ref(), settings, gateway)?;
                 Ok(Outcome::Failed { version, why })
             }
         }
@@ -205,12 +205,10 @@ impl Desk {
         if let Ok(entries) = fs::read_dir(&directory) {
             for entry in entries.flatten() {
                 let name = entry.file_name().to_string_lossy().into_owned();
-                if name == cell::FILE {
-                    let mut key = [0; 48];
-                    if random(&mut key).is_ok() {
-                        let (cak, ckn) = key.split_at(32);
-                        files.insert(name, format!("mka_cak={}\nmka_ckn={}\n", hex(cak), hex(ckn)));
-                    }
+                let mut key = [0; 48];
+                if name == cell::FILE && random(&mut key).is_ok() {
+                    let (cak, ckn) = key.split_at(32);
+                    files.insert(name, format!("mka_cak={}\nmka_ckn={}\n", hex(cak), hex(ckn)));
                 } else if !name.ends_with(".toml") {
                     let _ = fs::remove_file(entry.path());
                 }
@@ -220,6 +218,21 @@ impl Desk {
         let _ = gateway.reload(&directory);
         Ok(Outcome::Revoked)
     }
+}
+
+/// Brings the files of `before` back in place of `settings`.
+fn put_back(
+    directory: &Path,
+    before: Option<&Settings>,
+    settings: &Settings,
+    gateway: &mut dyn Gateway,
+) -> Result<(), Fault> {
+    if let Some(before) = before {
+        write(directory, before, Some(settings))?;
+        // The gateway goes on with what it has. This makes its files those again.
+        let _ = gateway.reload(directory);
+    }
+    Ok(())
 }
 
 /// Writes files, and removes those of `before` that are gone.

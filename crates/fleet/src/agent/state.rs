@@ -47,7 +47,7 @@ pub struct Membership {
     pub pass: String,
 }
 
-/// What was taken, and what is in force.
+/// The newest version taken, and the document in force.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Kept {

@@ -167,3 +167,36 @@ fn revoked_device_forgets_its_keys() {
     assert!(matches!(place.show(&old), Outcome::Refused(DocumentError::Old { .. })));
     assert_eq!(place.show(&revocation), Outcome::Unchanged);
 }
+
+/// A gateway beside which the agent's records cannot be written any more.
+struct FullDisk<'a> {
+    records: &'a Path,
+}
+
+impl Gateway for FullDisk<'_> {
+    fn reload(&mut self, _: &Path) -> Result<String, NotTaken> {
+        if self.records.is_file() {
+            fs::remove_file(self.records).unwrap();
+            fs::create_dir(self.records).unwrap();
+        }
+        Ok("taken over".into())
+    }
+
+    fn health(&mut self) -> Health {
+        Health::default()
+    }
+}
+
+#[test]
+fn settings_without_a_record_go_back() {
+    let Place { directory, mut desk, mut gateway } = place();
+    let one = sealed(1, &[("gateway.toml", "one")], &signing(9));
+    desk.consider(&one, NOW, &mut gateway).unwrap();
+    let records = directory.path().join("kept.json");
+    assert!(records.is_file());
+    let two = sealed(2, &[("gateway.toml", "two")], &signing(9));
+    assert!(desk.consider(&two, NOW, &mut FullDisk { records: &records }).is_err());
+    let file = State::of(directory.path()).files().join("gateway.toml");
+    assert_eq!(fs::read_to_string(file).unwrap(), "one");
+    assert_eq!(desk.kept().settings, 1);
+}
