@@ -1,11 +1,9 @@
 //! The status of a running proxy.
 
-use std::io::Read;
-use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::time::Duration;
 
 use antedate_channel::dtls::{Connection, Failures, Refusals};
+use antedate_host::control;
 use antedate_host::fault::Fault;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -102,16 +100,8 @@ pub(crate) fn document(
 /// # Errors
 /// When no proxy answers at the socket.
 pub fn ask(socket: &Path) -> Result<Value, Fault> {
-    let cannot = |error: std::io::Error| {
-        let remedy = "start the proxy with --status and the same path, and ask as the same user";
-        Fault::of_io(socket, "ask the proxy", &error, remedy)
-    };
-    let mut stream = UnixStream::connect(socket).map_err(cannot)?;
-    stream.set_read_timeout(Some(Duration::from_secs(5))).map_err(cannot)?;
-    let mut text = String::new();
-    stream.read_to_string(&mut text).map_err(cannot)?;
-    serde_json::from_str(&text)
-        .map_err(|error| Fault::of_file(socket, format!("no state: {error}"), "is it a proxy's socket?"))
+    serde_json::from_str(&control::told(socket)?)
+        .map_err(|error| Fault::of_file(socket, format!("no status: {error}"), "is it a proxy's socket?"))
 }
 
 #[cfg(test)]

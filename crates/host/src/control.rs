@@ -366,6 +366,22 @@ pub fn exchange(socket: &Path, request: &[u8]) -> io::Result<Vec<u8>> {
     Ok(reply)
 }
 
+/// Reads the state that a proxy tells each that connects to its status socket.
+///
+/// # Errors
+/// When no proxy answers at the socket.
+pub fn told(socket: &Path) -> Result<String, Fault> {
+    let cannot = |error: io::Error| {
+        let remedy = "start the proxy with --status and the same path, and ask as the same user";
+        Fault::of_io(socket, "ask the proxy", &error, remedy)
+    };
+    let mut stream = UnixStream::connect(socket).map_err(cannot)?;
+    stream.set_read_timeout(Some(PATIENCE)).map_err(cannot)?;
+    let mut text = String::new();
+    stream.read_to_string(&mut text).map_err(cannot)?;
+    Ok(text)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
