@@ -59,7 +59,7 @@ use crate::run::setup;
 use crate::run::watch::Watch;
 use crate::sys::interface::Interface;
 use crate::sys::listener::Listener;
-use crate::sys::thread::{now as clock, wait};
+use crate::sys::thread::{Woken, now as clock, wait};
 
 /// The longest sleep, so that the thread notices its end.
 const ROUND: Duration = Duration::from_millis(100);
@@ -289,7 +289,7 @@ impl Speaker {
             let sockets = [&self.socket, &self.second];
             let woken =
                 wait(sockets.map(|socket| socket.as_ref().map_or(-1, AsRawFd::as_raw_fd)), Some(pause));
-            for (socket, _) in sockets.into_iter().zip(woken).filter(|(_, woken)| *woken) {
+            for (socket, _) in sockets.into_iter().zip(woken).filter(|(_, woken)| *woken == Woken::Error) {
                 socket.iter().for_each(Listener::take_error);
             }
         }

@@ -116,10 +116,10 @@ impl Duty for Worker {
         let uplink = self.inbound.as_ref().map(|inbound| &inbound.ports.from);
         let [[a, b, ..], [c, d, e, f]] = [field, uplink].map(|port| port.map_or([-1; 4], Lanes::descriptors));
         let woken = thread::wait([a, b, c, d, e, f, self.mailbox.as_raw_fd()], Some(pause));
-        let [a, b, uplink_woken @ ..] = woken;
-        for (port, woken) in [(field, &[a, b][..]), (uplink, &uplink_woken[..4])] {
-            if let (Some(port), true) = (port, woken.contains(&true)) {
-                port.take_errors();
+        let (from_field, from_uplink) = woken.split_at(2);
+        for (port, woken) in [(field, from_field), (uplink, from_uplink)] {
+            if let Some(port) = port {
+                port.take_errors(woken);
             }
         }
     }

@@ -162,14 +162,9 @@ impl Inward {
         [self.ring.as_ref().map_or(-1, AsRawFd::as_raw_fd), self.socket.as_raw_fd()]
     }
 
-    /// Clears an error after a wait. A link that went down leaves one, which would end every wait
-    /// at once.
+    /// Clears the ring's error that a wait found: a link that went down leaves one.
     pub(super) fn take_error(&self) {
-        if let Some(ring) = &self.ring
-            && !ring.ready()
-        {
-            ring.take_error();
-        }
+        let _ = self.ring.as_ref().and_then(Receiver::take_error);
     }
 
     /// Drops datagrams that are older than these bounds from now on.

@@ -14,7 +14,7 @@ use crate::run::duty::{Break, Duty, WAKE_UP, forward};
 use crate::run::governor::{Governor, Mode};
 use crate::run::mailbox::Mailbox;
 use crate::run::warm::Warm;
-use crate::sys::thread;
+use crate::sys::thread::{self, Woken};
 
 /// Steps of preparation between two polls of the ports. A step takes some 50 ns, less than a poll
 /// of the socket.
@@ -132,13 +132,11 @@ impl Duty for Worker {
         let [urgent, rest, ..] = field.descriptors();
         let fds = [urgent, rest, ring, socket, ring_2, socket_2, self.mailbox.as_raw_fd()];
         let [from_urgent, from_rest, from_uplink, _, from_second, ..] = thread::wait(fds, Some(pause));
-        if from_urgent || from_rest {
-            field.take_errors();
-        }
-        if from_uplink {
+        field.take_errors(&[from_urgent, from_rest]);
+        if from_uplink == Woken::Error {
             uplink.take_error();
         }
-        if let (true, Some(second)) = (from_second, second) {
+        if let (Woken::Error, Some(second)) = (from_second, second) {
             second.take_error();
         }
     }

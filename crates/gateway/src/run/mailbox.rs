@@ -75,7 +75,7 @@ impl<T> AsRawFd for Mailbox<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sys::thread;
+    use crate::sys::thread::{self, Woken};
     use std::time::Duration;
 
     #[test]
@@ -84,8 +84,8 @@ mod tests {
         assert_eq!(mailbox.take(), None);
         mailbox.post(1);
         mailbox.post(2);
-        assert_eq!(thread::wait([mailbox.as_raw_fd()], Some(Duration::from_secs(5))), [true]);
+        assert_eq!(thread::wait([mailbox.as_raw_fd()], Some(Duration::from_secs(5))), [Woken::Readable]);
         assert_eq!([mailbox.take(), mailbox.take(), mailbox.take()], [Some(1), Some(2), None]);
-        assert_eq!(thread::wait([mailbox.as_raw_fd()], Some(Duration::ZERO)), [false]);
+        assert_eq!(thread::wait([mailbox.as_raw_fd()], Some(Duration::ZERO)), [Woken::No]);
     }
 }

@@ -8,6 +8,7 @@ use super::age::Bounds;
 use super::filter::{Filter, Lane};
 use super::interface::Interface;
 use super::packet::{Next, Receiver, SLOTS};
+use super::thread::Woken;
 
 /// Slots of the ring of frames with deadlines: 16 ms of the 32 frames each millisecond of a dense
 /// cell.
@@ -174,16 +175,16 @@ impl Lanes {
         [self.urgent.as_raw_fd(), self.rest.as_raw_fd(), a, b]
     }
 
-    /// Clears errors of the sockets: a link that went down leaves one, which would end every wait at
-    /// once.
-    pub fn take_errors(&self) {
-        for ring in [&self.urgent, &self.rest] {
-            if !ring.ready() {
+    /// Clears the errors that a wait found, in the order of [`Self::descriptors`]: a link that went
+    /// down leaves one.
+    pub fn take_errors(&self, woken: &[Woken]) {
+        for (ring, woken) in [&self.urgent, &self.rest].into_iter().zip(woken) {
+            if *woken == Woken::Error {
                 let _ = ring.take_error();
             }
         }
-        if let Some(twin) = &self.twin {
-            twin.take_errors();
+        if let (Some(twin), Some(woken)) = (&self.twin, woken.get(2..)) {
+            twin.take_errors(woken);
         }
     }
 }

@@ -113,9 +113,20 @@ fn clock(id: libc::clockid_t) -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
+/// A descriptor after a wait.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Woken {
+    /// Nothing.
+    No,
+    /// Readable.
+    Readable,
+    /// An error is pending. It ends each wait at once until it is taken.
+    Error,
+}
+
 /// Waits until one of `fds` is readable or has an error, at most `timeout` (`None`: without limit).
-/// Returns which ones are; a signal ends the wait with none.
-pub fn wait<const N: usize>(fds: [RawFd; N], timeout: Option<Duration>) -> [bool; N] {
+/// A signal ends the wait with none.
+pub fn wait<const N: usize>(fds: [RawFd; N], timeout: Option<Duration>) -> [Woken; N] {
     let mut polled = fds.map(|fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 });
     let time = timeout.map(|t| libc::timespec {
         tv_sec: t.as_secs() as libc::time_t,
@@ -125,5 +136,31 @@ pub fn wait<const N: usize>(fds: [RawFd; N], timeout: Option<Duration>) -> [bool
     // SAFETY: `polled` has N entries and outlives the call; `time` is null or points to a live
     // timespec; no signal mask.
     let count = unsafe { libc::ppoll(polled.as_mut_ptr(), N as libc::nfds_t, time, std::ptr::null()) };
-    polled.map(|p| count > 0 && p.revents != 0)
+    polled.map(|polled| match polled.revents {
+        _ if count <= 0 => Woken::No,
+        0 => Woken::No,
+        libc::POLLIN => Woken::Readable,
+        _ => Woken::Error,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::UdpSocket;
+    use std::os::fd::AsRawFd;
+
+    #[test]
+    fn a_wait_tells_datagrams_from_errors() {
+        let [quiet, told, refused] = [(); 3].map(|()| UdpSocket::bind("127.0.0.1:0").unwrap());
+        told.send_to(b"datagram", told.local_addr().unwrap()).unwrap();
+        let closed = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        refused.connect(closed).unwrap();
+        refused.send(b"to nobody").unwrap();
+        let fds = [&quiet, &told, &refused].map(AsRawFd::as_raw_fd);
+        assert_eq!(wait([fds[2]], Some(Duration::from_secs(5))), [Woken::Error]);
+        assert_eq!(wait(fds, Some(Duration::ZERO)), [Woken::No, Woken::Readable, Woken::Error]);
+        assert!(refused.take_error().unwrap().is_some());
+        assert_eq!(wait(fds, Some(Duration::ZERO)), [Woken::No, Woken::Readable, Woken::No]);
+    }
 }
