@@ -89,11 +89,11 @@ pub fn echo(data: &[u8]) {
         assert_eq!(out[..48], data[..48]);
     }
     if let Ok(hello) = antedate_wire::hello::Repr::parse(data) {
-        let mut out = [0xff; antedate_wire::hello::HELLO_LEN];
-        hello.emit(&mut out);
+        let mut out = [0xff; antedate_wire::hello::MAX_HELLO_LEN];
+        let out = hello.emit(&mut out);
         // Destination and the unused bits of the state are not compared.
         assert_eq!(out[6..38], data[6..38]);
-        assert_eq!(out[38], data[38] & 1);
+        assert_eq!(antedate_wire::hello::Repr::parse(out), Ok(hello));
     }
     if let Ok(probe) = antedate_wire::probe::Repr::parse(data) {
         let mut out = [0xff; antedate_wire::probe::PROBE_LEN];

@@ -16,13 +16,15 @@ pub(crate) struct Demo {
 }
 
 /// All demos. The unprotected one is first: its numbers stand beside those of the others.
-pub(crate) const ALL: [Demo; 4] = [
+pub(crate) const ALL: [Demo; 5] = [
     Demo { name: NONE, arguments: &["--secure", "none"] },
     Demo { name: "macsec", arguments: &["--secure", "macsec"] },
     Demo { name: "overlay", arguments: &["--secure", "overlay"] },
     Demo { name: "faults", arguments: &["--secure", "macsec", "--faults", "all"] },
+    Demo { name: REDUNDANT, arguments: &["--topology", "redundant"] },
 ];
 const NONE: &str = "none";
+const REDUNDANT: &str = "redundant";
 
 /// Runs a short demo at the cycle of hohmann2020. Its JSON stays in the target directory.
 pub(crate) fn run(demo: &Demo, profile: &str) -> StepResult {
@@ -30,11 +32,15 @@ pub(crate) fn run(demo: &Demo, profile: &str) -> StepResult {
     let json = folder.join(format!("{}.json", demo.name));
     let _ = fs::remove_file(&json);
     let mut command = program(antedate_of(profile));
-    command.args(["demo", "--cycle-us", "4000", "--seconds", "10"]).args(demo.arguments);
+    let seconds = if demo.name == REDUNDANT { "2" } else { "10" };
+    command.args(["demo", "--cycle-us", "4000", "--seconds", seconds]).args(demo.arguments);
     command.arg("--json").arg(&json);
     let met = command.verdict(180)?;
     let result = read(&json)?;
     judge(&result, met).map_err(|why| format!("{}: {why}", line(&command)))?;
+    if demo.name == REDUNDANT {
+        return Ok(strokes(&result));
+    }
     let mut note = format!("{}; not judged: {}", counts(&result), lateness(&result));
     if demo.name != NONE
         && let Ok(none) = read(&folder.join(format!("{NONE}.json")))
@@ -63,7 +69,23 @@ fn judge(result: &Value, met: bool) -> Result<(), String> {
     let checks = checks.map(|check| format!("{}: {}", check["name"], check["found"]));
     let faults = list("faults").into_iter().filter(|fault| fault["holds"] != true);
     let faults = faults.map(|fault| format!("{}: {}", fault["fault"], fault["note"]));
-    Err(checks.chain(faults).collect::<Vec<_>>().join("; "))
+    // Those of the redundant plant have names.
+    let wrong = result["faults"].as_object().into_iter().flatten().filter(|(_, all)| all["wrong"] != 0);
+    let wrong =
+        wrong.map(|(fault, all)| format!("{fault}: the wrong gateway forwards {} times", all["wrong"]));
+    let twice = result["twice"].as_u64().filter(|twice| *twice > 0);
+    let twice = twice.map(|twice| format!("{twice} frames came twice"));
+    Err(checks.chain(faults).chain(wrong).chain(twice).collect::<Vec<_>>().join("; "))
+}
+
+/// The faults of the redundant plant, which strike once each.
+fn strokes(result: &Value) -> String {
+    let faults = result["faults"].as_object().into_iter().flatten();
+    let faults = faults.map(|(fault, all)| {
+        format!("{fault} {} frames lost, {} ms without one", all["lost"], all["gaps_ms"][0])
+    });
+    let faults = faults.collect::<Vec<_>>().join("; ");
+    format!("{} frames came twice; not judged: {faults}", result["twice"])
 }
 
 fn counts(result: &Value) -> String {
@@ -105,5 +127,13 @@ mod tests {
         let why = judge(&result, false).expect_err("it fails");
         assert_eq!(why, "\"readable\": \"1\"; \"cut\": \"traffic did not come back\"");
         assert!(judge(&json!({ "passed": false }), false).is_err(), "an older program has no `holds`");
+        let kill = json!({ "times": 1, "lost": 7, "gaps_ms": [61.5], "wrong": 1 });
+        let result = json!({ "passed": false, "holds": false, "twice": 2, "faults": { "kill": kill } });
+        let why = judge(&result, false).expect_err("it fails");
+        assert_eq!(why, "kill: the wrong gateway forwards 1 times; 2 frames came twice");
+        assert_eq!(
+            strokes(&result),
+            "2 frames came twice; not judged: kill 7 frames lost, 61.5 ms without one"
+        );
     }
 }

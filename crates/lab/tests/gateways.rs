@@ -326,13 +326,22 @@ fn lost_in_the_kernel() -> u64 {
 
 fn storms_are_bounded_and_told() {
     let rule = "[[policy.rule]]\naction = \"allow\"\nethertype = \"ipv4\"\nframes_per_second = 100";
-    let policy = format!("allow = [\"profinet-rt\", \"arp\"]\nbroadcast_limit = 100\n{rule}");
+    let policy =
+        format!("allow = [\"profinet-rt\", \"arp\"]\nbroadcast_limit = 100\nunknown_limit = 100\n{rule}");
     let plant = Plant::build(&Settings { policy: &policy, ..Settings::default() });
     let mut broadcast = arp();
     broadcast[..6].fill(0xff);
     let mut other = cyclic(0, 60);
     other[12..14].copy_from_slice(&[0x08, 0x00]);
-    for storm in [&broadcast, &other] {
+    let mut unknown = arp();
+    unknown[..6].copy_from_slice(&[2, 0, 0x5e, 0, 9, 9]);
+    // The other machine is known once it spoke.
+    let (there, mut back) = (arp(), arp());
+    back[..6].copy_from_slice(&there[6..12]);
+    back[6..12].copy_from_slice(&there[..6]);
+    plant.device.send(&back);
+    plant.plc.expect(&back);
+    for storm in [&broadcast, &other, &unknown] {
         (0..1000).for_each(|_| plant.plc.send(storm));
         let mut came = 0;
         while plant.device.next(Duration::from_millis(100)).is_some() {
@@ -345,7 +354,7 @@ fn storms_are_bounded_and_told() {
         plant.device.expect(&arp());
     }
     let status = plant.a.status();
-    for reason in ["storm-broadcast", "over-limit"] {
+    for reason in ["storm-broadcast", "over-limit", "storm-unknown"] {
         assert!(status.out.refused.get(reason).is_some_and(|count| *count > 500), "{:?}", status.out);
     }
     let end = Instant::now() + PATIENCE;

@@ -16,6 +16,9 @@ use std::time::{Duration, Instant};
 use antedate_channel::wireguard::{self, Device, Environment, LONGEST_HANDSHAKE};
 use antedate_gateway::config::tunnel_keys::public_of;
 use antedate_gateway::run::control::Ping;
+use antedate_gateway::sys::interface::Interface;
+use antedate_gateway::sys::links::carrier;
+use antedate_lab::ns::Namespace;
 use harness::Test;
 use plant::{Gateway, PATIENCE, arp, carry_tcp, cyclic, dcp_set, vlan};
 use sites::{Far, Settings, Sites, Stock, configuration, run, stock_is_missing};
@@ -33,6 +36,7 @@ const TESTS: &[Test] = &[
     ("renamed_uplinks_show_their_names", renamed_uplinks_show_their_names),
     ("replaced_uplink_is_used_again", replaced_uplink_is_used_again),
     ("broken_uplink_of_two_loses_nothing", broken_uplink_of_two_loses_nothing),
+    ("field_port_follows_the_way_behind_it", field_port_follows_the_way_behind_it),
     ("policy_and_static_machines_hold", policy_and_static_machines_hold),
     ("storm_is_bounded", storm_is_bounded),
     ("strangers_change_nothing", strangers_change_nothing),
@@ -112,6 +116,69 @@ fn full_frames_cross_with_each_fragmentation() {
     sites.plc.send(&cyclic(1, 1514));
     sites.device.expect_nothing();
     assert_eq!(sites.near.status().out.refused.get("too-long"), Some(&1));
+}
+
+/// Link loss forwarding through the tunnel.
+fn field_port_follows_the_way_behind_it() {
+    let policy = "allow = [\"all\"]\n[link_loss]\nhello_ms = 50\nrecovery_ms = 200";
+    let mut sites = Sites::build(&Settings { policy, ..Settings::default() });
+    both_ways(&sites, &[64]);
+    let until = |sites: &Sites, links: [bool; 2], what: &str| {
+        let has_link = |space: &Namespace| {
+            let look = || Interface::find("eth0").and_then(|port| carrier(port.index));
+            space.run(look).expect("a thread").expect("an interface")
+        };
+        let end = Instant::now() + Duration::from_secs(15);
+        while [&sites.chain.plc, &sites.chain.device].map(has_link) != links {
+            assert!(Instant::now() < end, "{what}: not {links:?}: {:#?}", sites.near.status().link_loss);
+            thread::sleep(Duration::from_millis(5));
+        }
+    };
+    let cause = |gateway: &Gateway| gateway.status().link_loss.expect("it is configured").cause;
+    let both = |sites: &Sites, what: &str| {
+        until(sites, [true; 2], what);
+        // A link that just came back has an error for the first frame.
+        let end = Instant::now() + Duration::from_secs(5);
+        let there = cyclic(1, 64);
+        loop {
+            sites.plc.try_send(&there);
+            if sites.device.next(Duration::from_millis(100)).as_ref() == Some(&there) {
+                break;
+            }
+            assert!(Instant::now() < end, "{what}: no frame crosses");
+        }
+    };
+    both(&sites, "undisturbed");
+
+    // The cable of a machine.
+    sites.chain.device.set_link("eth0", false).expect("a link");
+    until(&sites, [false; 2], "far field");
+    assert_eq!(cause(&sites.near), "the field port of the other gateway has no link");
+    assert_eq!(cause(sites.far.as_ref().expect("ours")), "", "its own port is up");
+    assert!(sites.near.status().warnings.iter().any(|warning| warning.name == "field-lowered"));
+    sites.chain.device.set_link("eth0", true).expect("a link");
+    both(&sites, "far field");
+
+    // The uplink of one: the other one hears nothing more.
+    let wire = sites.chain.wire.as_ref().expect("a wire");
+    let start = Instant::now();
+    wire.set_link("a", false).expect("a link");
+    until(&sites, [false; 2], "uplink");
+    println!("   both field ports are down {:?} after the cut of an uplink", start.elapsed());
+    assert_eq!(cause(&sites.near), "the uplink has no link");
+    assert_eq!(cause(sites.far.as_ref().expect("ours")), "no other gateway answers");
+    sites.chain.wire.as_ref().expect("a wire").set_link("a", true).expect("a link");
+    both(&sites, "uplink");
+
+    // The only peer.
+    sites.far.as_mut().expect("ours").stop();
+    until(&sites, [false, true], "stopped");
+    assert_eq!(cause(&sites.near), "no other gateway answers");
+    let Sites { far, chain, .. } = &mut sites;
+    far.as_mut().expect("ours").run(&chain.gateway_b);
+    both(&sites, "stopped");
+    let told = sites.near.status().link_loss.expect("it is configured");
+    assert!(told.times >= 3 && !told.lowered, "{told:?}");
 }
 
 fn rekeying_loses_no_frame() {
@@ -403,6 +470,16 @@ fn storm_is_bounded() {
     let overlay = sites.near.status().overlay.expect("an overlay");
     let bounded = overlay.refused.get("storm-out").copied().unwrap_or(0);
     assert!(bounded >= 2500 && bounded <= 3000 - came, "{:?}", overlay.refused);
+    let end = Instant::now() + PATIENCE;
+    let told = || sites.near.status().warnings.into_iter().find(|warning| warning.name == "storm");
+    let warning = loop {
+        match told() {
+            Some(warning) => break warning,
+            None => assert!(Instant::now() < end, "nobody is told"),
+        }
+        thread::sleep(Duration::from_millis(50));
+    };
+    assert!(warning.what.contains("last from 02:00:5e:00:00:01"), "{warning:?}");
 }
 
 fn strangers_change_nothing() {

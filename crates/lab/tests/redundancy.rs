@@ -5,15 +5,17 @@ mod harness;
 #[allow(dead_code, reason = "this program uses a part of the members")]
 mod members;
 
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use antedate_gateway::run::status::Standby;
+use antedate_gateway::run::status::{MacsecUplink, Standby};
 use antedate_gateway::sys::interface::Interface;
 use antedate_gateway::sys::links::carrier;
+use antedate_lab::ns::Namespace;
 use antedate_lab::sys::packet::{Options, PacketSocket};
 use antedate_wire::standby::is_hello;
 use harness::Test;
@@ -26,7 +28,10 @@ const TESTS: &[Test] = &[
     ("cut_of_one_of_two_uplinks_loses_no_frame", cut_of_one_of_two_uplinks_loses_no_frame),
     ("uplinks_bring_frames_once", uplinks_bring_frames_once),
     ("two_uplinks_and_one_echo", two_uplinks_and_one_echo),
+    ("waiting_uplink_takes_over", waiting_uplink_takes_over),
+    ("waiting_uplink_carries_nothing", waiting_uplink_carries_nothing),
     ("standby_takes_over", standby_takes_over),
+    ("storm_makes_no_two_forward", storm_makes_no_two_forward),
     ("two_pairs_carry_broadcasts_once", two_pairs_carry_broadcasts_once),
     ("loop_of_gateways_is_opened", loop_of_gateways_is_opened),
 ];
@@ -211,13 +216,13 @@ fn ring_behind_heals() {
 }
 
 /// Gateways with two uplinks.
-fn with_two_uplinks(more: &str) -> Association {
+fn with_two_uplinks(more: &str, second: &str) -> Association {
     let mut association = Association::with_two_ways();
     for _ in 0..2 {
         association.add_configured(
             &format!(
                 "[field]\ninterface = \"field\"\n[uplink]\ninterface = \"uplink\"\n\
-                 [second_uplink]\ninterface = \"second\"\n[macsec]\ncak_file = \"CAK\"\n{more}\
+                 [second_uplink]\ninterface = \"second\"\n{second}[macsec]\ncak_file = \"CAK\"\n{more}\
                  [policy]\nallow = [\"profinet-rt\"]\n[run]\npoll = \"block\"\nmax_age_cyclic_ms = 1000\n"
             ),
             CAK,
@@ -230,7 +235,7 @@ fn with_two_uplinks(more: &str) -> Association {
 
 /// Each cable is pulled, at either end, and plugged in again, while frames pass each millisecond.
 fn cut_of_one_of_two_uplinks_loses_no_frame() {
-    let mut association = with_two_uplinks("");
+    let mut association = with_two_uplinks("", "");
     let cut = |association: &Association, second: bool, port: u8, up: bool| {
         let wire = if second { association.second.as_ref().expect("two ways") } else { &association.wire };
         wire.set_link(&format!("p{port}"), up).expect("a link");
@@ -256,7 +261,7 @@ fn cut_of_one_of_two_uplinks_loses_no_frame() {
 
 fn uplinks_bring_frames_once() {
     for more in ["", "[express]\ntraffic = [\"profinet-rt\"]\nrate_mbit = 1000\n", "[link_loss]\n"] {
-        let association = with_two_uplinks(more);
+        let association = with_two_uplinks(more, "");
         for mark in 1..=20 {
             association.crosses(0, 1, mark);
             association.crosses(1, 0, mark);
@@ -292,9 +297,154 @@ fn uplinks_bring_frames_once() {
     }
 }
 
+/// Gateways of which one uplink waits, with 20 ms between two hellos.
+fn with_a_waiting_uplink() -> Association {
+    let association = with_two_uplinks("", "mode = \"waiting\"\nhello_ms = 20\n");
+    until_carries(&association, [0, 1], "uplink");
+    association
+}
+
+/// The switch behind this uplink.
+fn way<'a>(association: &'a Association, uplink: &str) -> &'a Namespace {
+    if uplink == "uplink" { &association.wire } else { association.second.as_ref().expect("two ways") }
+}
+
+fn second(association: &Association, number: usize) -> MacsecUplink {
+    association.members[number].gateway.macsec().second_uplink.expect("it is configured")
+}
+
+/// Waits until these gateways carry by this uplink, and no other.
+fn until_carries(association: &Association, numbers: [usize; 2], uplink: &str) {
+    let end = Instant::now() + Duration::from_secs(10);
+    while numbers.iter().any(|number| second(association, *number).carries != uplink) {
+        assert!(Instant::now() < end, "{uplink}: {:#?}", numbers.map(|number| second(association, number)));
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Has the switch of a way drop all that leaves by these ports, without a lost link.
+fn drop_towards(wire: &Namespace, ports: &[u8], drops: bool) {
+    let on = if drops { "off" } else { "on" };
+    let lines = ports.iter().map(|port| {
+        format!(
+            "link set dev p{port} type bridge_slave flood {on} mcast_flood {on} bcast_flood {on} learning {on} fdb_flush"
+        )
+    });
+    wire.batch(&lines.collect::<Vec<_>>()).expect("a port of the switch");
+}
+
+/// Each way is cut, at a port, behind the switch, and for one direction alone.
+fn waiting_uplink_takes_over() {
+    let mut association = with_a_waiting_uplink();
+    assert!(gap(&mut association, [0, 1], |_| ()) < 500, "undisturbed");
+    assert_eq!([0, 1].map(|number| second(&association, number).switches), [0; 2], "undisturbed");
+    type Cut = fn(&Namespace, bool);
+    const LINK: Cut = |wire, cut| wire.set_link("p0", !cut).expect("a link");
+    const BOTH: Cut = |wire, cut| drop_towards(wire, &[0, 1], cut);
+    const THERE: Cut = |wire, cut| drop_towards(wire, &[1], cut);
+    const BACK: Cut = |wire, cut| drop_towards(wire, &[0], cut);
+    let (mut active, mut waits) = ("uplink", "second");
+    for (what, cut, waits_for_warning) in [
+        ("the link of one gateway is lost", LINK, true),
+        ("the switch drops all", BOTH, false),
+        ("the switch drops what the first gateway sends", THERE, true),
+        ("the switch drops what the second gateway sends", BACK, false),
+    ] {
+        let took = gap(&mut association, [0, 1], |association| cut(way(association, active), true));
+        println!("   {what}: {took} ms without a frame");
+        until_carries(&association, [0, 1], waits);
+        // Three hellos of 20 ms, and a machine that is busy.
+        assert!(took < 1000, "{what}: {took} ms");
+        let end = Instant::now() + Duration::from_secs(20);
+        let warned = |number: usize| {
+            let gateway = &association.members[number].gateway;
+            gateway.warnings().contains(&"silent-uplink".to_owned())
+        };
+        while waits_for_warning && !(warned(0) && warned(1)) {
+            assert!(Instant::now() < end, "{what}: no warning");
+            thread::sleep(Duration::from_millis(50));
+        }
+        // Repaired, it waits.
+        cut(way(&association, active), false);
+        while warned(0) || warned(1) {
+            assert!(Instant::now() < end, "{what}: still a warning");
+            thread::sleep(Duration::from_millis(50));
+        }
+        until_carries(&association, [0, 1], waits);
+        (active, waits) = (waits, active);
+    }
+    let switches = [0, 1].map(|number| second(&association, number).switches);
+    assert!(switches.iter().all(|count| *count >= 4), "{switches:?}");
+    for member in &association.members {
+        let counters = member.gateway.macsec().counters;
+        assert_eq!((counters["InPktsLate"], counters["InPktsNotValid"]), (0, 0), "{counters:?}");
+    }
+}
+
+/// All protected frames of both ways, by their length and packet number.
+fn waiting_uplink_carries_nothing() {
+    let association = with_a_waiting_uplink();
+    let ways = ["uplink", "second"].map(|uplink| way(&association, uplink));
+    let options = Options { promiscuous: true, outgoing: true, ..Options::default() };
+    let taps =
+        ways.map(|way| way.run(|| PacketSocket::open("p1", options)).expect("a thread").expect("a tap"));
+    // By AN, SCI and packet number: how often it came, and whether the source is a machine.
+    let mut numbers: [BTreeMap<Vec<u8>, (usize, bool)>; 2] = Default::default();
+    let mut machines = [0; 2];
+    let mut listen = || {
+        for (way, tap) in taps.iter().enumerate() {
+            let mut buffer = vec![0; 2048];
+            while let Ok(Some(received)) = tap.receive_with_metadata(&mut buffer) {
+                let frame = &buffer[..received.len];
+                if frame.get(12..14) != Some(&[0x88, 0xe5]) {
+                    continue;
+                }
+                let machine = frame[6..11] == [2, 0, 0x5e, 0, 2];
+                machines[way] += u32::from(machine);
+                let key = [&[frame[14] & 3], &frame[16..28]].concat();
+                let (count, of_machine) = numbers[way].entry(key).or_default();
+                (*count, *of_machine) = (*count + 1, machine);
+            }
+        }
+        machines
+    };
+    let send = |from: usize, number: u32| {
+        let machine = &association.members[from].machine;
+        let frame = frame(from, 1 - from, number);
+        machine.send(&frame).or_else(|_| machine.send(&frame)).expect("sent");
+    };
+    let round = |first: u32, listen: &mut dyn FnMut() -> [u32; 2]| {
+        for number in first..first + 200 {
+            send(0, number);
+            send(1, number);
+            thread::sleep(Duration::from_millis(1));
+            listen();
+        }
+        thread::sleep(Duration::from_millis(100));
+        listen()
+    };
+    assert_eq!(round(0, &mut listen), [400, 0], "the second one waits");
+    ways[0].set_link("p0", false).expect("a link");
+    until_carries(&association, [0, 1], "second");
+    let before = listen();
+    ways[0].set_link("p0", true).expect("a link");
+    assert_eq!(round(200, &mut listen), [before[0], before[1] + 400], "the first one waits");
+    // A number comes by a way once; by both only as one message between gateways.
+    assert!(numbers.iter().flat_map(|by| by.values()).all(|(count, _)| *count == 1), "a number came twice");
+    let [first, second] = &numbers;
+    let both: Vec<_> = first.iter().filter(|(key, _)| second.contains_key(*key)).collect();
+    assert!(both.iter().all(|(_, (_, machine))| !machine), "a machine's frame left by both");
+    println!(
+        "   {} and {} protected frames by the two ways, {} messages of gateways by both",
+        first.len(),
+        second.len(),
+        both.len()
+    );
+}
+
 /// Round trips through gateways with one uplink and with two, in turns. Prints the ratio.
 fn two_uplinks_and_one_echo() {
-    let two = with_two_uplinks("");
+    let two = with_two_uplinks("", "");
     let mut one = Association::switched();
     let text = standing_by(1, "").replace("[standby]\ngroup = 1\n", "");
     (0..2).for_each(|_| one.add_configured(&text, CAK));
@@ -491,6 +641,57 @@ fn standby_takes_over() {
     });
     assert!(is_quiet, "recorded hellos hand over");
     assert!(standby(&association, 0).refused > 10);
+}
+
+/// A storm of broadcasts, and of what looks like hellos, at the field of two gateways.
+fn storm_makes_no_two_forward() {
+    let mut association = Association::switched();
+    (0..3).for_each(|number| {
+        association.add_configured(&standing_by(if number < 2 { 1 } else { 2 }, "hello_ms = 50\n"), CAK)
+    });
+    join_fields(&mut association, [0, 1]);
+    association.start_all();
+    association.until_agreed(&[0, 1, 2]);
+    let _ = settled(&association, [0, 1]);
+    let hello = recorded(&association, Duration::from_millis(200)).pop().expect("a hello");
+    let mut broadcast = frame(0, 1, 0);
+    broadcast[..6].fill(0xff);
+    broadcast[12..14].copy_from_slice(&[0x08, 0x06]);
+    let socket = association.members[0].place.run(|| PacketSocket::open("br0", Options::default()));
+    let (socket, done) = (socket.expect("a thread").expect("a socket"), AtomicBool::new(false));
+    thread::scope(|scope| {
+        let storm = scope.spawn(|| {
+            let mut forged = hello.clone();
+            let mut sent = 0u64;
+            while !done.load(Ordering::Relaxed) {
+                for _ in 0..20 {
+                    forged[45..53].copy_from_slice(&sent.to_be_bytes());
+                    for frame in [&broadcast, &forged] {
+                        sent += u64::from(socket.send(frame).is_ok());
+                    }
+                }
+                thread::sleep(Duration::from_millis(1));
+            }
+            sent
+        });
+        // No frame comes twice.
+        let took = gap(&mut association, [0, 2], |_| ());
+        done.store(true, Ordering::Relaxed);
+        let sent = storm.join().expect("no panic");
+        println!("   a storm of {sent} frames at the field: {took} ms without a frame");
+        assert!(sent > 2000 && took < 1000, "{took} ms in a storm of {sent}");
+    });
+    let _ = settled(&association, [0, 1]);
+    for number in [0, 1] {
+        let status = association.members[number].gateway.status();
+        let (arp, refused) = (
+            status.out.refused.get("policy:arp").copied().unwrap_or(0),
+            status.standby.expect("configured").refused,
+        );
+        // The one that stands by counts its frames as blocked, and each what looks like a hello.
+        let blocked = status.out.refused.get("blocked").copied().unwrap_or(0);
+        assert!(arp + blocked > 500 && refused > 500, "{arp} {blocked} {refused}");
+    }
 }
 
 /// The hellos at the field.

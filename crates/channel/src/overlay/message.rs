@@ -8,6 +8,7 @@
 //!   piece   0xa1, index, count, VNI (3), offset in units of 8 octets (2), octets of data (2), data, padding
 //!   probe   0xa2, version 1, path, 0, number (4), octets of the answer (2), padding
 //!   answer  0xa3, version 1, path, 0, number (4), padding
+//!   alive   0xa4, version 1, flags, 0, id of the process (4), number (4), milliseconds to the next (2)
 //! ```
 //!
 //! A probe that names no length has an answer of 8 octets, by every way there is. A longer answer
@@ -22,13 +23,17 @@ const HELLO: u8 = 0xa0;
 const PIECE: u8 = 0xa1;
 const PROBE: u8 = 0xa2;
 const ANSWER: u8 = 0xa3;
+const ALIVE: u8 = 0xa4;
 const VERSION: u8 = 1;
 const WANTS_ANSWER: u8 = 0x01;
 const READS_PIECES: u8 = 0x02;
 const ANSWERS_PROBES: u8 = 0x04;
+const FIELD_DOWN: u8 = 0x01;
 
 /// Octets of a hello.
 pub const HELLO_LEN: usize = 8;
+/// Octets of a sign of life.
+pub const ALIVE_LEN: usize = 14;
 /// Octets of a probe without its padding, and of the shortest answer.
 pub const PROBE_LEN: usize = 8;
 /// Octets of a probe that names the length of its answer, without its padding.
@@ -64,6 +69,19 @@ pub struct Piece {
     pub offset: usize,
 }
 
+/// A sign of life of an end with link loss forwarding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Alive {
+    /// Whether its field port has no link.
+    pub field_down: bool,
+    /// A number that its process chose.
+    pub id: u32,
+    /// The number of this one.
+    pub number: u32,
+    /// Milliseconds to the next one.
+    pub interval_ms: u16,
+}
+
 /// A message of ours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Message<'a> {
@@ -75,6 +93,8 @@ pub enum Message<'a> {
     Probe(Number, usize),
     /// The answer.
     Answer(Number),
+    /// A sign of life.
+    Alive(Alive),
 }
 
 /// Identifies a probe.
@@ -133,6 +153,16 @@ impl Hello {
     }
 }
 
+impl Alive {
+    /// Encodes the sign of life.
+    #[must_use]
+    pub fn emit(self) -> [u8; ALIVE_LEN] {
+        let ([a, b, c, d], [e, f, g, h]) = (self.id.to_be_bytes(), self.number.to_be_bytes());
+        let ([high, low], flags) = (self.interval_ms.to_be_bytes(), u8::from(self.field_down) * FIELD_DOWN);
+        [ALIVE, VERSION, flags, 0, a, b, c, d, e, f, g, h, high, low]
+    }
+}
+
 impl Piece {
     /// Encodes the header for `len` octets of data.
     #[inline]
@@ -165,6 +195,15 @@ pub fn parse(packet: &[u8]) -> Option<Message<'_>> {
             let number = Number { path, number: u32::from_be_bytes([a, b, c, d]) };
             let wanted = rest.first_chunk().map_or(0, |wanted| usize::from(u16::from_be_bytes(*wanted)));
             Some(if kind == PROBE { Message::Probe(number, wanted) } else { Message::Answer(number) })
+        }
+        [ALIVE, VERSION, flags, _, a, b, c, d] => {
+            let [e, f, g, h, high, low] = *rest.first_chunk()?;
+            Some(Message::Alive(Alive {
+                field_down: flags & FIELD_DOWN != 0,
+                id: u32::from_be_bytes([a, b, c, d]),
+                number: u32::from_be_bytes([e, f, g, h]),
+                interval_ms: u16::from_be_bytes([high, low]),
+            }))
         }
         [PIECE, index, count, a, b, c, high, low] => {
             let legal = (2..=MOST_PIECES).contains(&usize::from(count)) && index < count;
@@ -211,6 +250,10 @@ mod tests {
         assert_eq!(parse(&sized), Some(Message::Probe(number, 1440)));
         assert_eq!(parse(&sized[..9]), Some(Message::Probe(number, 0)), "no whole length");
         assert_eq!(parse(&[&number.answer()[..], &[0; 1400]].concat()), Some(Message::Answer(number)));
+        for field_down in [false, true] {
+            let alive = Alive { field_down, id: 0x0102_0304, number: 0x0506_0708, interval_ms: 100 };
+            assert_eq!(parse(&[&alive.emit()[..], &[0; 2]].concat()), Some(Message::Alive(alive)));
+        }
         let piece = Piece { index: 1, count: 2, vni: Vni::new(42).unwrap(), offset: 760 };
         let octets = [&piece.emit(3)[..], &[1, 2, 3, 0, 0]].concat();
         assert_eq!(parse(&octets), Some(Message::Piece(piece, &[1, 2, 3])));
@@ -232,6 +275,8 @@ mod tests {
         assert_eq!(parse(&[HELLO, 2, 0, 0, 0, 0, 0, 0]), None);
         assert_eq!(parse(&[PROBE, 2, 0, 0, 0, 0, 0, 1]), None);
         assert_eq!(parse(&[PROBE, 1, 0, 0, 0, 0, 0]), None);
+        assert_eq!(parse(&[ALIVE, 2, 0, 0, 0, 0, 0, 1, 0, 0, 0, 1, 0, 9]), None);
+        assert_eq!(parse(&[ALIVE, 1, 0, 0, 0, 0, 0, 1, 0, 0, 0, 1, 0]), None);
         assert_eq!(parse(&[PIECE, 0, 2]), None);
         assert_eq!(parse(&ok.emit(1)), None, "fewer octets than it says");
     }

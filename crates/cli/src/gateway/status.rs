@@ -8,8 +8,8 @@ use std::path::PathBuf;
 
 use antedate_gateway::run::control::{Reply, Request, ask};
 use antedate_gateway::run::status::{
-    Agreement, Flows, Forwarding, Macsec, Overlay, OverlayPeer, PathMtu, Port, Preparation, Standby,
-    Status as Document, Thread, TransmitSa,
+    Agreement, Flows, Forwarding, Macsec, MacsecUplink, Overlay, OverlayPeer, PathMtu, Port, Preparation,
+    Standby, Status as Document, Thread, TransmitSa,
 };
 use antedate_host::fault::Fault;
 use clap::Args;
@@ -213,6 +213,15 @@ impl Page {
         if let Some(PathMtu { mtu, source, seconds }) = &macsec.path {
             let age = duration(*seconds);
             self.line("path", &format!("payloads of {mtu} octets, protected, found by {source} {age} ago"));
+        }
+        if let Some(MacsecUplink { interface, link, carries, switches, cause, .. }) = &macsec.second_uplink {
+            let link = if *link { "up" } else { "DOWN" };
+            let carries = match (&**carries, *switches) {
+                ("", _) => "both uplinks carry".to_owned(),
+                (name, 0) => format!("{name} carries, and the other uplink waits"),
+                (name, times) => format!("{name} carries since the last of {times} changes: {cause}"),
+            };
+            self.line("second", &format!("{interface} {link}; {carries}"));
         }
         if let Some(agreement) = &macsec.agreement {
             self.agreement(agreement);

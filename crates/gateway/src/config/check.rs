@@ -122,7 +122,8 @@ fn look(file: &Path, machine: &dyn Machine, with_state: bool) -> Result<Checked,
     let uplink = name(draft.uplink.interface.as_ref());
     let field = field.and_then(|name| port(&draft, "field.interface", &name, machine, &mut faults));
     let uplink = uplink.and_then(|name| port(&draft, "uplink.interface", &name, machine, &mut faults));
-    let second = name(draft.second_uplink.as_ref().and_then(Option::as_ref));
+    let second = draft.second_uplink.as_ref().and_then(Option::as_ref);
+    let second = name(second.map(|second| &second.interface));
     let has_second = second.is_some();
     let second = second.and_then(|name| port(&draft, "second_uplink.interface", &name, machine, &mut faults));
     if let (Some(port), Some(mtu)) = (&uplink, draft.uplink.mtu.flatten())
@@ -444,6 +445,13 @@ fn agreed(
 
 /// Refuses sections that need MACsec.
 pub(super) fn without_macsec(draft: &Draft, faults: &mut Vec<Fault>) {
+    let tunnels = matches!(
+        &draft.protection, Some(Protection::Overlay(overlay)) if overlay.private_key_file.is_some()
+    );
+    if draft.link_loss.is_some_and(|settings| settings.is_some()) && !tunnels {
+        let what = "belongs to [macsec] or WireGuard";
+        faults.push(draft.lines.fault(&draft.file, "link_loss", what, "remove [link_loss]"));
+    }
     let mut fault =
         |key, remedy| faults.push(draft.lines.fault(&draft.file, key, "belongs to [macsec]", remedy));
     if draft.express.as_ref().is_some_and(Option::is_some) {
@@ -468,9 +476,6 @@ pub(super) fn without_macsec(draft: &Draft, faults: &mut Vec<Fault>) {
     }
     if draft.loops.is_some_and(|settings| settings.is_some()) {
         fault("loop_detection", "remove [loop_detection]");
-    }
-    if draft.link_loss.is_some_and(|settings| settings.is_some()) {
-        fault("link_loss", "remove [link_loss]");
     }
     if draft.flows.as_ref().is_some_and(Option::is_some) {
         fault("flows", "remove tables and [[flows.shape]]");

@@ -19,7 +19,12 @@ impl LinkLoss {
     /// core for long.
     #[must_use]
     pub fn hello(&self, priority: Option<u8>) -> Duration {
-        let usual = Duration::from_millis(if priority.is_some() { 10 } else { 100 });
-        self.hello.unwrap_or(usual)
+        self.hello.unwrap_or_else(|| usual_hello(priority))
     }
+}
+
+/// The usual time between two hellos of a gateway with this priority.
+#[must_use]
+pub const fn usual_hello(priority: Option<u8>) -> Duration {
+    Duration::from_millis(if priority.is_some() { 10 } else { 100 })
 }

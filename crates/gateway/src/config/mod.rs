@@ -39,13 +39,14 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use antedate_channel::macsec::FlowShape;
 use antedate_wire::EtherType;
 
 pub use check::{Checked, Keyed, check};
 use http::Http;
-use link_loss::LinkLoss;
+use link_loss::{LinkLoss, usual_hello};
 use loops::LoopSettings;
 pub use macsec::{Cipher, Fragmentation, Identity, Keys, Macsec, SciMode};
 pub use overlay::Overlay;
@@ -53,7 +54,7 @@ pub use policy::Policy;
 use policy::Traffic;
 pub(crate) use read::suite;
 use standby::StandbySettings;
-use uplink::OuterTag;
+use uplink::{OuterTag, Waiting};
 
 use crate::sys::age::Bounds;
 use antedate_host::control::Words;
@@ -88,8 +89,8 @@ pub struct Config {
     pub field: FieldPort,
     /// The port to the untrusted network.
     pub uplink: UplinkPort,
-    /// The second port to the untrusted network, with the same frames, if any.
-    pub second_uplink: Option<InterfaceName>,
+    /// The second port to the untrusted network, if any.
+    pub second_uplink: Option<SecondUplink>,
     /// The protection of frames on the uplink.
     pub protection: Protection,
     /// The gateways that stand by for one another, if this is one of them.
@@ -149,6 +150,15 @@ impl UplinkPort {
     pub fn carries(&self, interface: usize) -> usize {
         self.mtu.map_or(interface, |path| interface.min(path.into()))
     }
+}
+
+/// `[second_uplink]`: the second port to the untrusted network.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SecondUplink {
+    /// Its interface.
+    pub interface: InterfaceName,
+    /// How one of both waits. `None`: each frame leaves by both.
+    pub waiting: Option<Waiting>,
 }
 
 /// The name of a Linux network interface: 1 to 15 bytes without `/`, `:`, white space or control
@@ -322,6 +332,17 @@ impl Config {
     /// All faults of the file.
     pub fn load(file: &Path) -> Result<Self, Faults> {
         Self::parse(file, &read::text(file)?)
+    }
+
+    /// Time between two hellos to the other gateways, if this one says hello.
+    #[must_use]
+    pub fn hello(&self) -> Option<Duration> {
+        // A network between sites delays some of them.
+        let priority = self.run.priority.filter(|_| !matches!(self.protection, Protection::Overlay(_)));
+        let waiting = self.second_uplink.as_ref().and_then(|second| second.waiting);
+        let waiting = waiting.map(|waiting| waiting.hello.unwrap_or_else(|| usual_hello(priority)));
+        let link_loss = self.link_loss.map(|settings| settings.hello(priority));
+        [waiting, link_loss].into_iter().flatten().min()
     }
 
     /// The files that a reload reads: the configuration and its keys.

@@ -26,6 +26,8 @@ pub struct Policy {
     pub broadcast_limit: u32,
     /// The same of frames to groups, cyclic ones apart.
     pub multicast_limit: u32,
+    /// The same of frames to machines that did not speak.
+    pub unknown_limit: u32,
 }
 
 impl Policy {

@@ -3,6 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 use std::path::Path;
+use std::time::Duration;
 
 use antedate_host::fault::{Fault, explain};
 use antedate_wire::vlan::{Tag, Tci, VlanId};
@@ -39,6 +40,15 @@ impl OuterTag {
         let priority = self.priorities.get(usize::from(tci.priority())).copied().unwrap_or_default();
         Some(Tag { protocol: EtherType::Vlan, tci: tci.with_priority(priority) })
     }
+}
+
+/// `second_uplink.mode = "waiting"`: one uplink carries, and the other one waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Waiting {
+    /// Time between two hellos to the other gateways, if configured.
+    pub hello: Option<Duration>,
+    /// Whether the first uplink takes the task back.
+    pub preempt: bool,
 }
 
 /// One of the uplinks.

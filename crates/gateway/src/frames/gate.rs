@@ -6,13 +6,14 @@
 //!
 //! - `head`: the fields of a frame
 //! - `compiled`: the rules as bit sets, looked up by field
-//! - `limits`: the bounds on frames that pass
+//! - `limits`: the bounds on frames that pass; `sources`: which destinations are known
 //! - [`narrowest`]: the policy that passes one frame
 
 mod compiled;
 mod head;
 mod limits;
 pub mod narrowest;
+mod sources;
 
 use crate::config::policy::{Action, Class, Direction, Policy, Rule};
 use crate::run::counters::Counter;
@@ -21,6 +22,7 @@ use compiled::Compiled;
 use head::Head;
 pub use limits::Excess;
 use limits::Limits;
+use sources::Sources;
 
 /// The direction of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,6 +57,8 @@ pub struct Gate {
     hits: [Box<[Counter]>; 2],
     /// The bounds: out, then in.
     limits: [Limits; 2],
+    /// The machines that spoke, if unknown destinations have a bound.
+    sources: Option<Sources>,
     /// The place of each rule in the policy before, if it was there.
     before: Box<[Option<usize>]>,
     /// The policy in words.
@@ -78,6 +82,7 @@ impl Gate {
             inward: Compiled::new(policy, Way::In),
             hits: [counters(), counters()],
             limits: [Limits::new(policy), Limits::new(policy)],
+            sources: (policy.unknown_limit > 0).then(Sources::default),
             before: policy.rules.iter().map(same).collect(),
             text: status::Policy {
                 allow: policy.allow.iter().map(|kind| kind.name().to_owned()).collect(),
@@ -119,7 +124,8 @@ impl Gate {
             Way::Out => out,
             Way::In => inward,
         };
-        limits.excess(verdict, frame, now)
+        let is_unknown = self.sources.as_ref().is_some_and(|sources| sources.pass(way, frame));
+        limits.excess(verdict, frame, is_unknown, now)
     }
 
     /// Goes on with the counts of the gate before, for rules that stay. Called by the thread that
@@ -130,6 +136,9 @@ impl Gate {
             if let Some(known) = place.and_then(|place| old.get(place)) {
                 counter.set(known.get());
             }
+        }
+        if let (Some(new), Some(old)) = (&self.sources, &before.sources) {
+            new.take_over(way, old);
         }
     }
 

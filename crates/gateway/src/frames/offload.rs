@@ -72,13 +72,13 @@ fn finish_rest(
     scratch: &mut [u8],
     mut pass: impl FnMut(Received<'_>),
 ) -> Result<usize, UnsupportedError> {
-    let Received { space, place, offload, shifted, late, arrived } = received;
+    let Received { space, place, offload, shifted, late, arrived, by_second } = received;
     let frame = space.get_mut(place.clone()).unwrap_or_default();
     if offload.segmentation != 0 {
         return Segments::new(frame, offload, shifted)?.each(frame, scratch, pass);
     }
     complete_checksum(frame, offload, shifted)?;
-    pass(Received { space, place, offload: Offload::default(), shifted, late, arrived });
+    pass(Received { space, place, offload: Offload::default(), shifted, late, arrived, by_second });
     Ok(1)
 }
 
@@ -164,6 +164,7 @@ impl Segments {
                 shifted: 0,
                 late: false,
                 arrived: 0,
+                by_second: false,
             });
             done += piece.len();
         }

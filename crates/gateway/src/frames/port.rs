@@ -8,7 +8,7 @@ use antedate_wire::vlan::{TAG_LEN as VLAN_TAG, Tag};
 use crate::config::policy::Class;
 use crate::frames::gate::{Excess, Gate, Way};
 use crate::run::counters::PathCounters;
-use crate::sys::packet::Sender;
+use crate::sys::packet::{Carries, Sender, has_no_link};
 use crate::sys::thread;
 use crate::sys::warm::hot;
 
@@ -61,6 +61,14 @@ pub(crate) fn admit(
     })
 }
 
+/// Counts a frame above the bound of an overlay, which has a counter of its own too, and notes its
+/// source for the log.
+#[cold]
+pub(crate) fn stormed(counters: &PathCounters, frame: &[u8]) {
+    counters.storm_limit.count();
+    counters.flooder.set(source_bits(frame));
+}
+
 /// Counts a frame above a bound, and notes its source for the log. Its sender chose it.
 #[cold]
 #[inline(never)]
@@ -69,6 +77,7 @@ fn exceeded(counters: &PathCounters, excess: Excess, frame: &[u8]) {
         Excess::Rule => &counters.over_limit,
         Excess::Broadcast => &counters.storm_broadcast,
         Excess::Multicast => &counters.storm_multicast,
+        Excess::Unknown => &counters.storm_unknown,
     }
     .count();
     counters.flooder.set(source_bits(frame));
@@ -96,7 +105,7 @@ pub(crate) fn put(counters: &PathCounters, to: &Sender, frame: &[u8]) {
 /// As [`put`], with a VLAN tag behind the addresses.
 #[inline]
 pub(crate) fn put_tagged(counters: &PathCounters, to: &Sender, tag: Option<Tag>, frame: &[u8]) {
-    match send_tagged(to, tag, frame) {
+    match send_tagged(to, to.carries(), tag, frame) {
         Ok(()) => {
             counters.sent.count();
             counters.octets_sent.add(frame.len() as u64);
@@ -105,12 +114,12 @@ pub(crate) fn put_tagged(counters: &PathCounters, to: &Sender, tag: Option<Tag>,
     }
 }
 
-/// Sends a frame, with a VLAN tag behind the addresses.
+/// Sends a frame by these of two interfaces, with a VLAN tag behind the addresses.
 #[inline]
-pub(crate) fn send_tagged(to: &Sender, tag: Option<Tag>, frame: &[u8]) -> io::Result<()> {
+pub(crate) fn send_tagged(to: &Sender, by: Carries, tag: Option<Tag>, frame: &[u8]) -> io::Result<()> {
     match tag {
-        None => to.send(frame),
-        Some(tag) => to.send_tagged(tag.octets(), frame),
+        None => to.send_by(by, frame),
+        Some(tag) => to.send_tagged(by, tag.octets(), frame),
     }
 }
 
@@ -118,7 +127,7 @@ pub(crate) fn send_tagged(to: &Sender, tag: Option<Tag>, frame: &[u8]) -> io::Re
 pub(crate) fn not_sent(counters: &PathCounters, error: &io::Error) {
     let counter = match error.raw_os_error() {
         Some(libc::ENOBUFS | libc::EAGAIN | libc::ENOMEM) => &counters.queue_full,
-        Some(libc::ENETDOWN | libc::ENODEV | libc::ENXIO | libc::ENETUNREACH) => &counters.link_down,
+        _ if has_no_link(error) => &counters.link_down,
         Some(libc::EMSGSIZE) => &counters.too_long,
         _ => &counters.send_failed,
     };

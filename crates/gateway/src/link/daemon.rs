@@ -4,12 +4,11 @@
 //! advance, records received packet numbers, follows links and interfaces, and logs. It never
 //! handles frames.
 
+mod hello;
 mod interfaces;
-pub mod link_loss;
 mod loops;
 mod path_mtu;
 mod reload;
-mod runs;
 pub mod standby;
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -51,15 +50,18 @@ use crate::run::control::{self, StatusSource};
 use crate::run::counters::PathCounters;
 use crate::run::http::endpoints::Endpoints;
 use crate::run::lock;
+use crate::run::loss;
 use crate::run::mailbox::Mailbox;
 use crate::run::reload::{Door, Reloads};
 use crate::run::report::{About, Carries, Place, Shares};
+use crate::run::runs::Runs;
 use crate::run::setup::{self, Granted};
 use crate::run::surroundings::Surroundings;
 use crate::run::trouble::Trouble;
 use crate::run::watch::{Watch, watch_flows, watch_stale, watch_storms};
 use crate::sys::interface::Interface;
 use crate::sys::lanes::Lanes;
+use crate::sys::packet;
 
 /// Interval of checks for a reservation. At a million frames a second, half of a default
 /// reservation lasts half a second. Each check interrupts the forwarding thread if they share a
@@ -142,9 +144,10 @@ struct Supervisor<'a> {
     surroundings: Surroundings,
     probes: Probes,
     endpoints: Endpoints,
-    link_loss: Option<runs::Runs>,
-    standby: Option<runs::Runs>,
-    loops: Option<runs::Runs>,
+    link_loss: Option<Runs>,
+    hello: Option<Runs>,
+    standby: Option<Runs>,
+    loops: Option<Runs>,
     _server: Server,
 }
 
@@ -197,6 +200,9 @@ impl<'a> Supervisor<'a> {
         let hello_keys = Arc::new(HelloKeys::default());
         let desk = path_mtu::desk(checked, &mailboxes, &hello_keys);
         inbound.desk.clone_from(&desk);
+        if desk.as_ref().is_some_and(|desk| desk.pilot.is_some()) {
+            outbound.carry_by(packet::Carries::First);
+        }
         let pair = desk.as_ref().and_then(|desk| desk.pair.clone());
         if let Some(pair) = &pair {
             outbound.stand_by(Arc::clone(pair));
@@ -302,12 +308,15 @@ impl<'a> Supervisor<'a> {
             }
             _ => None,
         };
-        let link_loss = match &answers.desk {
+        let (link_loss, hello) = match &answers.desk {
             Some(desk) => {
-                let (desk, view) = (Arc::clone(desk), Arc::clone(&answers.link_loss));
-                link_loss::start(checked, desk, view, Arc::clone(&watch))?
+                let parts = || (Arc::clone(desk), Arc::clone(&answers.link_loss), Arc::clone(&watch));
+                let (ends, view, notes) = parts();
+                let link_loss = loss::port::start(checked, move |now| ends.hellos.far(now), view, notes)?;
+                let (desk, view, notes) = parts();
+                (link_loss, hello::start(checked, desk, view, notes)?)
             }
-            None => None,
+            None => (None, None),
         };
         let standby = match pair {
             Some(pair) => {
@@ -348,6 +357,7 @@ impl<'a> Supervisor<'a> {
             probes: Probes::default(),
             endpoints,
             link_loss,
+            hello,
             standby,
             loops,
             _server: server,
@@ -465,7 +475,7 @@ impl<'a> Supervisor<'a> {
     fn tell_members(&self) {
         if (self.link_loss.is_some() || self.standby.is_some()) && self.agreement.is_some() {
             let members: Vec<_> = self.answers.members().into_iter().map(|(sci, ..)| sci).collect();
-            lock(&self.answers.link_loss.members).clone_from(&members);
+            self.answers.desk.iter().for_each(|desk| desk.hellos.follow(members.clone()));
             *lock(&self.answers.standby.members) = members;
         }
     }
@@ -493,7 +503,7 @@ impl<'a> Supervisor<'a> {
     }
 
     fn stop(mut self) -> Result<(), Fault> {
-        drop((self.link_loss.take(), self.standby.take(), self.loops.take()));
+        drop((self.link_loss.take(), self.hello.take(), self.standby.take(), self.loops.take()));
         // Its thread may wait for answers of the forwarding threads, which still run.
         drop(self.agreement.take());
         self.post(|| Message::Stop);

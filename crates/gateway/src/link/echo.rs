@@ -10,18 +10,20 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use antedate_wire::echo::{ECHO_LEN, Kind, Repr};
-use antedate_wire::hello::{self, HELLO_LEN, is_hello};
+use antedate_wire::hello::{self, MAX_HELLO_LEN, Uplinks, is_hello};
 use antedate_wire::probe::{TOKEN_LEN, is_probe};
 use antedate_wire::standby::is_standby;
 use antedate_wire::{EthernetAddress, Sci};
 
-use crate::link::hello::Hellos;
 use crate::link::loops::{Guard, Pass};
 use crate::link::message::Message;
 use crate::link::pair::Pair;
 use crate::link::standby::Via;
+use crate::link::ways::Pilot;
 use crate::run::lock;
+use crate::run::loss::hellos::{Hellos, Told};
 use crate::run::mailbox::Mailbox;
+use crate::sys::packet::Carries;
 use crate::sys::thread;
 
 /// The most answers in a second: a member may not make this gateway send at its pleasure.
@@ -69,13 +71,17 @@ pub struct Desk {
     id: u32,
     out: Arc<Mailbox<Message>>,
     next: AtomicU32,
+    /// The number of the next hello.
+    rounds: AtomicU32,
     waiting: Mutex<Vec<Waiting>>,
     /// The current second and the answers in it.
     answered: Mutex<(u64, u32)>,
     /// The gateways that say hello.
-    pub hellos: Hellos,
+    pub hellos: Hellos<Sci>,
     /// The gateways that stand by for one another, if this is one of them.
     pub pair: Option<Arc<Pair>>,
+    /// The choice between two uplinks, if one of them waits.
+    pub pilot: Option<Arc<Pilot>>,
     /// The guard against loops with the mailbox of the inbound thread, if it looks for some.
     pub guard: Option<(Arc<Guard>, Arc<Mailbox<Message>>)>,
 }
@@ -100,10 +106,12 @@ impl Desk {
             id: u32::from_ne_bytes(id),
             out,
             next: AtomicU32::new(1),
+            rounds: AtomicU32::new(1),
             waiting: Mutex::default(),
             answered: Mutex::default(),
             hellos: Hellos::default(),
             pair: None,
+            pilot: None,
             guard: None,
         }
     }
@@ -158,17 +166,56 @@ impl Desk {
 
     /// Says hello to the other gateways.
     pub fn say_hello(&self, interval: Duration, field_down: bool) {
+        let sequence = self.rounds.fetch_add(1, Ordering::Relaxed);
+        self.out.post(Message::Echo(self.hello(sequence, interval, field_down, None)));
+    }
+
+    /// Says hello by each of two uplinks of which one waits. `second_carries` and `heard` are parts of
+    /// [`Uplinks`].
+    pub fn say_hello_by_each(
+        &self,
+        interval: Duration,
+        field_down: bool,
+        second_carries: bool,
+        heard: &[u8],
+    ) {
+        let sequence = self.rounds.fetch_add(1, Ordering::Relaxed);
+        for (by, by_second) in [(Carries::First, false), (Carries::Second, true)] {
+            let uplinks = Uplinks { by_second, second_carries, heard };
+            self.out.post(Message::HelloBy(by, self.hello(sequence, interval, field_down, Some(uplinks))));
+        }
+    }
+
+    fn hello(
+        &self,
+        sequence: u32,
+        interval: Duration,
+        field_down: bool,
+        uplinks: Option<Uplinks<'_>>,
+    ) -> Vec<u8> {
         let hello = hello::Repr {
             source: self.source,
             id: self.id,
-            sequence: self.next.fetch_add(1, Ordering::Relaxed),
+            sequence,
             from: self.own,
             interval_ms: interval.as_millis() as u16,
             field_down,
+            uplinks,
         };
-        let mut frame = [0; HELLO_LEN];
-        hello.emit(&mut frame);
-        self.out.post(Message::Echo(frame.to_vec()));
+        let mut frame = [0; MAX_HELLO_LEN];
+        hello.emit(&mut frame).to_vec()
+    }
+
+    /// As [`Self::heard`], with the uplink by which the frame came.
+    #[cold]
+    #[inline(never)]
+    pub fn heard_by(&self, by_second: bool, frame: &[u8]) {
+        if let Some(pilot) = &self.pilot
+            && let Ok(hello) = hello::Repr::parse(frame)
+        {
+            pilot.heard(by_second, &hello, thread::now());
+        }
+        self.heard(frame);
     }
 
     /// Takes an authenticated echo or hello from the uplink.
@@ -176,10 +223,13 @@ impl Desk {
     #[inline(never)]
     pub fn heard(&self, frame: &[u8]) {
         if is_hello(frame) {
-            if let (Some(pair), Ok(hello)) = (&self.pair, hello::Repr::parse(frame)) {
+            let Ok(hello) = hello::Repr::parse(frame) else { return };
+            if let Some(pair) = &self.pair {
                 pair.heard_far(hello.from, hello.interval_ms);
             }
-            return self.hellos.heard(frame);
+            let hello::Repr { id, sequence, interval_ms, field_down, .. } = hello;
+            let told = Told { id, sequence, interval_ms, field_down };
+            return self.hellos.note(hello.from, told, thread::now());
         }
         if is_probe(frame) {
             return self.heard_probe(Via::Uplink, frame);
@@ -257,7 +307,7 @@ impl Desk {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::link::hello::Far;
+    use crate::run::loss::hellos::Far;
 
     fn desk(number: u8) -> (Desk, Arc<Mailbox<Message>>) {
         let out = Arc::new(Mailbox::new().unwrap());
@@ -293,11 +343,11 @@ mod tests {
     #[test]
     fn hello_is_noted_and_not_answered() {
         let ((a, from_a), (b, from_b)) = (desk(1), desk(2));
-        assert_eq!(b.hellos.far(&[], thread::now()), Far::Unknown);
+        assert_eq!(b.hellos.far(thread::now()), Far::Unknown);
         for field_down in [true, false] {
             a.say_hello(Duration::from_secs(1), field_down);
             b.heard(&sent(&from_a));
-            assert_eq!(b.hellos.far(&[], thread::now()), Far::There { field_down });
+            assert_eq!(b.hellos.far(thread::now()), Far::There { field_down });
         }
         assert!(from_b.take().is_none());
     }

@@ -18,7 +18,7 @@ use crate::run::counters::Counter;
 use crate::run::governor::Mode;
 use crate::sys::age::Bounds;
 use crate::sys::lanes::Lanes;
-use crate::sys::packet::Sender;
+use crate::sys::packet::{Carries, Sender};
 
 /// The two ports of one direction.
 #[derive(Debug)]
@@ -103,6 +103,10 @@ pub enum Message {
     Hello(Vec<u8>),
     /// Protect and send this echo, whole, whatever the path MTU.
     Echo(Vec<u8>),
+    /// The same by one of two uplinks.
+    HelloBy(Carries, Vec<u8>),
+    /// Send frames of machines by these uplinks.
+    CarryBy(Carries),
     /// The path carries this MTU, or that of the uplink.
     PathMtu(Option<usize>),
     /// Use these ports: the interface was replaced.

@@ -8,6 +8,7 @@
 //! - [`agreement`]: MACsec Key Agreement; [`fastest`]: the order of cipher suites on this CPU
 //! - [`echo`]: protected echoes between gateways; [`probe`]: the path MTU by such echoes;
 //!   [`symptoms`]: forged frames, for the watch
+//! - [`ways`]: the uplink that carries, of two
 //! - [`ledger`]: packet numbers of static keys, reserved on disk in advance
 //! - [`channels`]: secure channels and ports of a configuration
 //! - [`daemon`]: the main thread; [`report`]: the status
@@ -19,10 +20,8 @@ pub mod daemon;
 pub mod echo;
 pub mod express;
 pub mod fastest;
-pub mod hello;
 pub mod ledger;
 pub mod loops;
-pub mod loss;
 pub mod machines;
 pub mod message;
 mod outer;
@@ -35,4 +34,5 @@ pub mod standby;
 pub mod symptoms;
 pub mod vouch;
 mod warm;
+pub mod ways;
 pub mod worker;

@@ -38,7 +38,7 @@ use crate::link::message::Ports;
 use crate::link::pair::Pair;
 use crate::link::standby::Via;
 use crate::run::counters::PathCounters;
-use crate::sys::packet::{Next, Offload, Received, Sender};
+use crate::sys::packet::{Carries, Next, Offload, Received, Sender};
 use crate::sys::thread;
 use crate::sys::warm::hot;
 
@@ -126,6 +126,8 @@ struct Exit {
     /// The transparent clock, if any, and the arrival of the current frame.
     clock: Option<Box<Clock>>,
     arrived: u64,
+    /// Whether the current frame came by the second of two ports.
+    by_second: bool,
 }
 
 fn buffer() -> Box<[u8]> {
@@ -156,6 +158,7 @@ impl Outbound {
             guard: None,
             clock: None,
             arrived: 0,
+            by_second: false,
         };
         let uplink_mtu = ports.mtu;
         Self { ports, protector, fragments: None, express: None, exit, uplink_mtu, path_mtu: None }
@@ -170,7 +173,9 @@ impl Outbound {
     /// Uses other ports: the interface was replaced.
     pub fn replace_ports(&mut self, ports: Ports<Sender>) {
         self.uplink_mtu = ports.mtu;
+        let carries = self.ports.to.carries();
         self.ports = ports;
+        self.ports.to.carry_by(carries);
         self.set_path(self.path_mtu);
         if self.exit.clock.is_some() {
             // As at the start, on another interface.
@@ -204,6 +209,12 @@ impl Outbound {
         self.exit.guard = Some((guard, desk));
     }
 
+    /// Sends frames of machines by these uplinks from now on.
+    #[cold]
+    pub const fn carry_by(&mut self, carries: Carries) {
+        self.ports.to.carry_by(carries);
+    }
+
     /// Protects and sends a hello of this gateway.
     #[cold]
     pub fn say_hello(&mut self, frame: &[u8]) {
@@ -221,11 +232,17 @@ impl Outbound {
         Ok(())
     }
 
-    /// Protects and sends an echo as one frame. With an express channel it leaves there: the packet
-    /// numbers of bulk that waits are taken already.
+    /// Protects and sends an echo as one frame, by all uplinks.
+    #[cold]
+    pub fn send_echo(&mut self, frame: &[u8]) {
+        self.send_message(Carries::Both, frame);
+    }
+
+    /// Protects and sends a message of this gateway as one frame, by these uplinks. With an express
+    /// channel it leaves there: the packet numbers of bulk that waits are taken already.
     #[cold]
     #[inline(never)]
-    pub fn send_echo(&mut self, frame: &[u8]) {
+    pub fn send_message(&mut self, by: Carries, frame: &[u8]) {
         let Self { ports, protector, express, exit, uplink_mtu, .. } = self;
         let tag = exit.tag(frame);
         let Exit { built, counters, .. } = exit;
@@ -241,7 +258,7 @@ impl Outbound {
         match transmit.protect(frame, &mut built[..]) {
             Ok(length) => {
                 // Not among the frames of the machines.
-                if let Err(error) = send_tagged(&ports.to, tag, built.get(..length).unwrap_or_default()) {
+                if let Err(error) = send_tagged(&ports.to, by, tag, built.get(..length).unwrap_or_default()) {
                     not_sent(counters, &error);
                 }
                 if let Some(express) = express {
@@ -370,6 +387,7 @@ impl Inbound {
             guard: None,
             clock: None,
             arrived: 0,
+            by_second: false,
         };
         Self { ports, validator, desk: None, exit }
     }
@@ -493,7 +511,8 @@ fn turn<To>(
             Next::Truncated => exit.counters.truncated.count(),
             Next::Frame(received) => {
                 exit.at = heard(flow(received.frame()));
-                (exit.late, exit.arrived) = (received.late, received.arrived);
+                (exit.late, exit.arrived, exit.by_second) =
+                    (received.late, received.arrived, received.by_second);
                 exit.counters.received.count();
                 exit.counters.octets_received.add(received.frame().len() as u64);
                 let (checksum, segmentation) =
@@ -809,6 +828,7 @@ impl Exit {
             arrived,
             pair,
             guard,
+            by_second,
             ..
         } = self;
         // The channel counts refused frames by reason.
@@ -818,7 +838,7 @@ impl Exit {
         let opened = if !is_between_gateways(opened) {
             opened
         } else if !is_carried(opened) {
-            return desk.map_or((), |desk| desk.heard(opened));
+            return desk.map_or((), |desk| desk.heard_by(*by_second, opened));
         } else if let Some(frame) = restored(carried.is_some(), opened) {
             frame
         } else {

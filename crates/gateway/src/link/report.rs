@@ -13,7 +13,7 @@ use antedate_wire::{EthernetAddress, Sci};
 use crate::config::express::express_sci;
 use crate::frames::gate::{Gate, Way};
 use crate::link::agreement;
-use crate::link::daemon::{is_up, link_loss, standby};
+use crate::link::daemon::{is_up, standby};
 use crate::link::echo::{Ask, Desk, LONGEST};
 use crate::link::message::Message;
 use crate::link::snapshot::Snapshot;
@@ -21,6 +21,7 @@ use crate::run::control::{Command, CommandError, Echo, Ping, StatusSource};
 use crate::run::counters::PathCounters;
 use crate::run::flows::report::document;
 use crate::run::lock;
+use crate::run::loss::port::View;
 use crate::run::mailbox::Mailbox;
 use crate::run::reload::Door;
 use crate::run::report::{ANSWER_TIMEOUT, About, Carries, Place, Shares, forwarding, port};
@@ -72,7 +73,7 @@ pub struct Answers {
     /// The gateways that stand by for one another.
     pub standby: Arc<standby::View>,
     /// Link loss forwarding.
-    pub link_loss: Arc<link_loss::View>,
+    pub link_loss: Arc<View>,
 }
 
 /// The longest time in which one of two uplinks may be silent while the other brings frames. Key
@@ -126,6 +127,8 @@ impl Second {
             link_downs: self.link_downs,
             received,
             first_received,
+            mode: "both".into(),
+            ..status::MacsecUplink::default()
         }
     }
 }
@@ -195,6 +198,20 @@ impl Answers {
         others.map(|(sci, name)| (*sci, sci.address(), name.clone(), false)).collect()
     }
 
+    fn second_uplink(&self, second: &Mutex<Second>, taken: [u64; 2]) -> status::MacsecUplink {
+        let first = lock(&self.ports)[1].name.clone();
+        let document = lock(second).document(taken);
+        let Some(pilot) = self.desk.as_ref().and_then(|desk| desk.pilot.as_ref()) else { return document };
+        let seen = pilot.seen();
+        status::MacsecUplink {
+            mode: "waiting".into(),
+            carries: if seen.second_carries { document.interface.clone() } else { first },
+            switches: seen.switches,
+            cause: seen.cause.map(|cause| cause.words().to_owned()).unwrap_or_default(),
+            ..document
+        }
+    }
+
     fn macsec(&self, snapshot: &Snapshot) -> Option<Macsec> {
         let (suite, own, members) = self.about.macsec.as_ref()?;
         let limits = lock(&self.limits);
@@ -226,7 +243,7 @@ impl Answers {
                 source: "probe".into(),
                 seconds: since.elapsed().as_secs_f64(),
             }),
-            second_uplink: self.second.as_ref().map(|second| lock(second).document(snapshot.taken)),
+            second_uplink: self.second.as_ref().map(|second| self.second_uplink(second, snapshot.taken)),
             agreement,
             sealing: snapshot.sealing.clone(),
             opening: snapshot.opening.clone(),

@@ -285,6 +285,16 @@ impl Worker {
                     outbound.say_hello(&frame);
                 }
             }
+            Message::HelloBy(by, frame) => {
+                if let Some(outbound) = &mut self.outbound {
+                    outbound.send_message(by, &frame);
+                }
+            }
+            Message::CarryBy(carries) => {
+                if let Some(outbound) = &mut self.outbound {
+                    outbound.carry_by(carries);
+                }
+            }
             Message::HelloToField(frame) => {
                 if let Some(inbound) = &mut self.inbound {
                     inbound.say_hello(&frame);

@@ -20,6 +20,7 @@ use antedate_host::fault::Fault;
 use antedate_host::hangup::Hangup;
 use antedate_host::notify::Life;
 
+use super::alive;
 use super::handshakes;
 use super::hops::Asked;
 use super::message::Message;
@@ -28,6 +29,7 @@ use super::news::Log;
 use super::path::{Parts, Path};
 use super::report::Answers;
 use super::search::limit;
+use super::snapshot::Snapshot;
 use super::symptoms::Symptoms;
 use super::uplink::Port;
 use super::wires::{Wire, changed};
@@ -42,9 +44,11 @@ use crate::frames::gate::Gate;
 use crate::run::control::{self, StatusSource};
 use crate::run::counters::PathCounters;
 use crate::run::http::endpoints::Endpoints;
+use crate::run::loss::hellos::Hellos;
 use crate::run::mailbox::Mailbox;
 use crate::run::reload::{Door, Reloads};
 use crate::run::report::{About, Carries, Place, Shares};
+use crate::run::runs::Runs;
 use crate::run::setup::no_socket;
 use crate::run::setup::{self, Granted};
 use crate::run::surroundings::Surroundings;
@@ -108,6 +112,7 @@ pub fn run(
         {
             let Answers { watch, out, inward, .. } = &*supervisor.answers;
             life.sign();
+            supervisor.follow_sessions(&snapshot);
             symptoms.report(&snapshot.document, started.elapsed(), watch);
             watch_stale(watch, [out, inward]);
             watch_storms(watch, [out, inward]);
@@ -120,6 +125,7 @@ pub fn run(
         }
     }
     drop(life);
+    drop(mem::take(&mut supervisor.link_loss));
     supervisor.mailbox.post(Message::Stop);
     let threads = supervisor.wires.into_iter().map(|wire| wire.next_hops).chain([supervisor.handshakes]);
     // The forwarding thread ends first. Without it the channels of the others close, and they end
@@ -150,6 +156,9 @@ struct Supervisor<'a> {
     log: Log,
     surroundings: Surroundings,
     endpoints: Endpoints,
+    /// The peers that tell that they live, and the threads of link loss forwarding.
+    hellos: Arc<Hellos<[u8; 32]>>,
+    link_loss: [Option<Runs>; 2],
     _server: Server,
 }
 
@@ -198,7 +207,9 @@ impl<'a> Supervisor<'a> {
         let (news, came) = mpsc::channel();
         let log = Log::new(came, overlay);
         let names = names::start(overlay, &[], &mailbox).map_err(unmade)?;
+        let hellos = Arc::new(Hellos::default());
         let path = Path::new(Parts {
+            hellos: Arc::clone(&hellos),
             field: (from, to, field.mtu),
             uplink: (port, ask, mtu),
             trusted: config.uplink.mtu.is_some(),
@@ -244,7 +255,10 @@ impl<'a> Supervisor<'a> {
             ]),
             shares: Shares::default(),
             watch: Arc::default(),
+            link_loss: Arc::default(),
         });
+        let Answers { watch, link_loss, .. } = &*answers;
+        let link_loss = alive::start(checked, &mailbox, &hellos, link_loss, watch)?;
         let server = control::serve(socket, &config.control.socket, answers.clone())?;
         endpoints.apply(shows, &(answers.clone() as Arc<dyn StatusSource>));
         tracing::info!(
@@ -264,9 +278,20 @@ impl<'a> Supervisor<'a> {
             log,
             surroundings: Surroundings::new(field, &[uplink], false),
             endpoints,
+            hellos,
+            link_loss,
             _server: server,
             config,
         })
+    }
+
+    /// Tells link loss forwarding which peers have a session.
+    fn follow_sessions(&self, snapshot: &Snapshot) {
+        if self.link_loss[0].is_none() {
+            return;
+        }
+        let peers = self.overlay.peers.iter().zip(&snapshot.document.peers);
+        self.hellos.follow(peers.filter(|(_, seen)| seen.session).map(|(peer, _)| peer.public_key).collect());
     }
 
     fn write_keys(&mut self) {

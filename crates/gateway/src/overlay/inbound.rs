@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use antedate_channel::overlay::ecn;
 use antedate_channel::overlay::encapsulation::{self, packet};
-use antedate_channel::overlay::message::{self, Message, Number};
+use antedate_channel::overlay::message::{self, Alive, Message, Number};
 use antedate_channel::overlay::reassembly::{Part, Whole};
 use antedate_channel::wireguard::{COOKIE_LEN, Dropped, LONGEST_HANDSHAKE, Received as Came};
 use antedate_wire::vxlan;
@@ -20,7 +20,8 @@ use crate::config::policy::Class;
 use crate::config::policy::Traffic;
 use crate::config::uplink::Which;
 use crate::frames::gate::Way;
-use crate::frames::port::{admit, exceeds, flow};
+use crate::frames::port::{admit, exceeds, flow, stormed};
+use crate::run::loss::hellos::Told;
 use crate::sys::thread;
 
 impl Core {
@@ -210,6 +211,10 @@ impl Core {
             Some(Message::Answer(answer)) => {
                 self.probe_answered(now, place, answer.path.into(), answer.number);
             }
+            Some(Message::Alive(Alive { field_down, id, number: sequence, interval_ms })) => {
+                let told = Told { id, sequence, interval_ms, field_down };
+                self.hellos.note(peer.settings.public_key, told, thread::now());
+            }
             None => self.drops.unknown_message += 1,
         }
     }
@@ -264,6 +269,7 @@ impl Core {
             Some(Place::Field) => {}
             None if self.bounds[IN].as_ref().is_some_and(|bound| !bound.passes(now, 1)) => {
                 self.drops.storm_in += 1;
+                stormed(&self.inward, frame);
                 return;
             }
             None if self.overlay.relay => {

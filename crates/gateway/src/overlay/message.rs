@@ -3,6 +3,7 @@
 use std::net::{SocketAddr, SocketAddrV4};
 use std::sync::mpsc::Sender as Answer;
 
+use antedate_channel::overlay::message::Alive;
 use antedate_channel::wireguard::Done;
 
 use super::ask::Ask;
@@ -21,6 +22,8 @@ pub enum Message {
     Snapshot(Answer<Snapshot>),
     /// Send an echo to a peer.
     Ping(Ask),
+    /// Tell all peers that this end lives.
+    Alive(Alive),
     /// Start new sessions with all peers.
     Rekey,
     /// Use this field port: the interface was replaced or has another MTU.

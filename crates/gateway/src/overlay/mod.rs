@@ -23,6 +23,7 @@
 //! - [`release`]: a buffer that removes the jitter of cyclic frames
 //! - [`second`]: a second uplink, with a copy of each datagram
 //! - [`class`]: DSCP and ECN of datagrams
+//! - `alive`: link loss forwarding
 //! - `announcement`, `reserved`: frames that announce a machine, and that no bridge forwards
 //! - [`news`]: what the main thread logs
 //! - `names`: resolves host names of peers
@@ -30,6 +31,7 @@
 //! - [`daemon`]: the main thread
 //! - [`report`], `snapshot`, `census`: the status; `symptoms`: what goes wrong, for the watch
 
+mod alive;
 mod announcement;
 mod ask;
 mod carrier;

@@ -17,7 +17,7 @@ use crate::config::overlay::Clamp;
 use crate::config::policy::Class;
 use crate::config::policy::Traffic;
 use crate::frames::gate::Way;
-use crate::frames::port::admit;
+use crate::frames::port::{admit, stormed};
 
 impl Core {
     /// Handles a frame from the field.
@@ -47,7 +47,10 @@ impl Core {
                     self.send(now, peer, frame);
                 }
             }
-            None => self.drops.storm_out += 1,
+            None => {
+                self.drops.storm_out += 1;
+                stormed(&self.out, frame);
+            }
         }
     }
 

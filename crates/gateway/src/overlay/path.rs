@@ -31,6 +31,7 @@ use crate::frames::gate::Gate;
 use crate::frames::offload;
 use crate::frames::port::flow;
 use crate::run::counters::PathCounters;
+use crate::run::loss::hellos::Hellos;
 use crate::sys::age::Bounds;
 use crate::sys::lanes::Lanes;
 use crate::sys::packet::Next;
@@ -73,6 +74,8 @@ pub struct Parts {
     pub counters: [Arc<PathCounters>; 2],
     /// The handshake thread.
     pub jobs: Post<Job>,
+    /// The peers that tell that they live.
+    pub hellos: Arc<Hellos<[u8; 32]>>,
     /// News for the log.
     pub news: Post<News>,
     /// The policy without `all`.
@@ -130,6 +133,7 @@ impl Path {
             strayed: 0,
             drops: Drops::default(),
             cookies: 0,
+            hellos: parts.hellos,
             pings: Pings::default(),
             look: 0,
             aged: now,

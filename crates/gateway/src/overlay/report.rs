@@ -16,6 +16,7 @@ use crate::run::control::{Command, CommandError, Echo, Ping, StatusSource};
 use crate::run::counters::PathCounters;
 use crate::run::flows::report::document;
 use crate::run::lock;
+use crate::run::loss::port::View;
 use crate::run::mailbox::Mailbox;
 use crate::run::reload::Door;
 use crate::run::report::{ANSWER_TIMEOUT, About, Carries, Place, Shares, forwarding, port};
@@ -47,6 +48,8 @@ pub(super) struct Answers {
     pub(super) shares: Shares,
     /// The conditions that need the operator.
     pub(super) watch: Arc<Watch>,
+    /// Link loss forwarding.
+    pub(super) link_loss: Arc<View>,
 }
 
 impl Answers {
@@ -140,6 +143,7 @@ impl StatusSource for Answers {
             inward,
             flows: document([&self.out.flows, &self.inward.flows]),
             threads: self.shares.threads(about, &waits, &[Arc::clone(&self.place)]),
+            link_loss: about.link_loss.then(|| self.link_loss.document()),
             overlay: snapshot.map(|mut snapshot| {
                 if let Some(about) = &mut snapshot.document.second_uplink {
                     (about.link, about.link_downs) = second;

@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::mpsc::Sender as Post;
 
-use antedate_channel::overlay::message::Hello;
+use antedate_channel::overlay::message::{Alive, Hello};
 use antedate_channel::wireguard::{Device, Done, Finished, Job, KeyLogEntry, LONGEST_HANDSHAKE, PeerId};
 use antedate_wire::EthernetAddress;
 
@@ -25,6 +25,7 @@ use crate::frames::bound::Bound;
 use crate::frames::delivery::Delivery;
 use crate::frames::gate::{Gate, Way};
 use crate::run::counters::PathCounters;
+use crate::run::loss::hellos::Hellos;
 use crate::sys::age::Bounds;
 
 /// Octets of the longest frame: a jumbo frame with two VLAN tags.
@@ -92,6 +93,8 @@ pub(super) struct Core {
     pub(super) strayed: u64,
     pub(super) drops: Drops,
     pub(super) cookies: u64,
+    /// The peers that tell that they live, for link loss forwarding.
+    pub(super) hellos: Arc<Hellos<[u8; 32]>>,
     /// The echoes that the operator waits for.
     pub(super) pings: Pings,
     /// Time of the next timers.
@@ -130,6 +133,16 @@ impl Core {
         let longest = MAX_FRAME_LEN as u16;
         let hello = Hello { wants_answer, reads_pieces: true, longest, answers_probes: true };
         self.say(now, place, &hello.emit());
+    }
+
+    /// Tells all peers that this end lives. Without a session to one, that begins a handshake.
+    #[cold]
+    pub(super) fn say_alive(&mut self, now: u64, alive: Alive) {
+        let octets = alive.emit();
+        for place in 0..self.peers.len() {
+            self.say(now, place, &octets);
+        }
+        self.look = 0;
     }
 
     /// Sends a message to an Antedate peer.

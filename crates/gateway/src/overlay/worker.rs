@@ -98,6 +98,7 @@ impl Duty for Worker {
                 }
             }
             Message::Ping(ask) => self.path.ping(ask),
+            Message::Alive(alive) => self.path.core.say_alive(thread::now(), alive),
             Message::Rekey => self.path.rekey(),
             Message::Field(from, to, mtu) => self.path.replace_field(from, to, mtu),
             Message::Uplink(which, port, mtu) => self.path.replace_uplink(which, port, mtu),

@@ -77,6 +77,10 @@ pub struct PathCounters {
     pub storm_broadcast: Counter,
     /// See [`Self::over_limit`].
     pub storm_multicast: Counter,
+    /// Frames to a machine that did not speak, above their bound.
+    pub storm_unknown: Counter,
+    /// Frames of an overlay to groups or unknown machines, above its bound.
+    pub storm_limit: Counter,
     /// The source address of the last of them.
     pub flooder: Counter,
     /// Frames that another gateway of the group forwards.

@@ -9,6 +9,7 @@
 //! - [`metrics`], [`page`]: the metrics, and the page to look at
 //! - [`reload`]: the request to read the configuration again
 //! - [`trouble`], [`watch`]: conditions that the log warns of, each with its remedy
+//! - [`loss`]: link loss forwarding; `runs`: threads beside the forwarding ones
 //! - [`surroundings`]: watches the host around a running gateway
 //! - [`setup`]: CPUs, priorities, and other parts of a start
 
@@ -22,12 +23,14 @@ pub(crate) mod duty;
 pub mod flows;
 pub mod governor;
 pub mod http;
+pub mod loss;
 pub mod mailbox;
 pub mod metrics;
 pub mod page;
 pub mod reload;
 pub mod report;
 pub(crate) mod rhythm;
+pub(crate) mod runs;
 pub mod setup;
 pub mod status;
 pub mod surroundings;

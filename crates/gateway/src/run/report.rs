@@ -181,6 +181,7 @@ pub(crate) fn forwarding(counters: &PathCounters, rules: &[Counter]) -> Forwardi
         ("over-limit", &counters.over_limit),
         ("storm-broadcast", &counters.storm_broadcast),
         ("storm-multicast", &counters.storm_multicast),
+        ("storm-unknown", &counters.storm_unknown),
         ("blocked", &counters.blocked),
         ("unsupported-offload", &counters.unsupported_offload),
         ("stale", &counters.stale),

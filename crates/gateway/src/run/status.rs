@@ -141,7 +141,7 @@ pub struct LinkLoss {
     pub times: u64,
 }
 
-/// The second of two uplinks with the same frames.
+/// The second of two uplinks.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct MacsecUplink {
     /// Its interface.
@@ -154,6 +154,18 @@ pub struct MacsecUplink {
     pub received: u64,
     /// Frames that came by the first uplink.
     pub first_received: u64,
+    /// `both`: each frame leaves by both; `waiting`: by one of them.
+    #[serde(default)]
+    pub mode: String,
+    /// The interface that frames leave by, if one of both waits; else empty.
+    #[serde(default)]
+    pub carries: String,
+    /// How often that changed.
+    #[serde(default)]
+    pub switches: u64,
+    /// The cause of the last change, or empty.
+    #[serde(default)]
+    pub cause: String,
 }
 
 /// A port.

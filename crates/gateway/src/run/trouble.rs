@@ -50,7 +50,7 @@ pub enum Trouble {
     NoStandby,
     /// A loop of gateways.
     FieldLoop,
-    /// Nothing comes by one of two uplinks.
+    /// One of two uplinks does not carry.
     SilentUplink,
     /// A cyclic flow stopped, although the link of its port is up.
     FlowStopped,
@@ -268,9 +268,9 @@ impl Trouble {
             ),
             Self::SilentUplink => words(
                 "silent-uplink",
-                "nothing comes by one of two uplinks",
+                "one of two uplinks does not carry",
                 "see its cable, the switches of its way, and second_uplink.interface here and there; frames go on by the other uplink, and its loss would be an outage",
-                "both uplinks bring frames",
+                "both uplinks carry",
             ),
             Self::FlowStopped => words(
                 "flow-stopped",

@@ -83,7 +83,13 @@ pub fn watch_stale(watch: &Watch, [out, inward]: [&PathCounters; 2]) {
 /// Watches the frames of both directions that the policy's bounds dropped.
 pub fn watch_storms(watch: &Watch, [out, inward]: [&PathCounters; 2]) {
     for (about, counters) in [("field", out), ("uplink", inward)] {
-        let all = [&counters.over_limit, &counters.storm_broadcast, &counters.storm_multicast];
+        let all = [
+            &counters.over_limit,
+            &counters.storm_broadcast,
+            &counters.storm_multicast,
+            &counters.storm_unknown,
+            &counters.storm_limit,
+        ];
         let total = all.iter().map(|counter| counter.get()).sum();
         let last = format!("last from {}", address_of(counters.flooder.get()));
         watch.count(Trouble::Storm, about, total, &last);

@@ -7,7 +7,7 @@ use std::os::fd::{AsRawFd, RawFd};
 use super::age::Bounds;
 use super::filter::{Filter, Lane};
 use super::interface::Interface;
-use super::packet::{Next, Receiver, SLOTS};
+use super::packet::{Next, Received, Receiver, SLOTS};
 use super::thread::Woken;
 
 /// Slots of the ring of frames with deadlines: 16 ms of the 32 frames each millisecond of a dense
@@ -130,9 +130,9 @@ impl Lanes {
         if !self.by_twin {
             return self.peek_here();
         }
-        match &mut self.twin {
-            Some(twin) => twin.peek_here(),
-            None => Next::Empty,
+        match self.twin.as_mut().map_or(Next::Empty, |twin| twin.peek_here()) {
+            Next::Frame(received) => Next::Frame(Received { by_second: true, ..received }),
+            other => other,
         }
     }
 

@@ -144,6 +144,8 @@ pub struct Received<'a> {
     pub late: bool,
     /// Its arrival in nanoseconds of the real-time clock. 0: unknown.
     pub arrived: u64,
+    /// Whether it came by the second of two ports.
+    pub by_second: bool,
 }
 
 impl<'a> Received<'a> {
@@ -152,7 +154,7 @@ impl<'a> Received<'a> {
     #[must_use]
     pub fn alone(frame: &'a mut [u8], offload: Offload) -> Self {
         let place = 0..frame.len();
-        Self { space: frame, place, offload, shifted: 0, late: false, arrived: 0 }
+        Self { space: frame, place, offload, shifted: 0, late: false, arrived: 0, by_second: false }
     }
 
     /// The frame.
@@ -546,17 +548,31 @@ fn view(
         space[start + 8..start + 10].copy_from_slice(&tpid.to_be_bytes());
         space[start + 10..start + 12].copy_from_slice(&tci.to_be_bytes());
     }
-    Received { space, place, offload, shifted, late: false, arrived: 0 }
+    Received { space, place, offload, shifted, late: false, arrived: 0, by_second: false }
 }
 
-/// Sends whole frames on an interface, or the same frames on two.
+/// Sends whole frames on an interface, the same frames on two, or on one of two.
 #[derive(Debug)]
 pub struct Sender {
     socket: OwnedFd,
     /// The second interface.
     twin: Option<OwnedFd>,
+    /// The interfaces that carry, if there are two.
+    carries: Carries,
     /// Whether the kernel refuses frames shorter than an Ethernet header.
     refuses: bool,
+}
+
+/// The interfaces of two that a frame leaves by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Carries {
+    /// Both.
+    #[default]
+    Both,
+    /// The first, and the second one where it has no link.
+    First,
+    /// The second, and the first one where it has no link.
+    Second,
 }
 
 /// One octet less than an Ethernet header.
@@ -569,7 +585,8 @@ impl Sender {
     /// # Errors
     /// Without `CAP_NET_RAW` (`PermissionDenied`).
     pub fn open(interface: &Interface, bypass: bool) -> io::Result<Self> {
-        let mut sender = Self { socket: sending_socket(interface, bypass)?, twin: None, refuses: true };
+        let socket = sending_socket(interface, bypass)?;
+        let mut sender = Self { socket, twin: None, carries: Carries::Both, refuses: true };
         sender.rehearse();
         Ok(sender)
     }
@@ -581,6 +598,17 @@ impl Sender {
     pub fn and(mut self, second: &Interface, bypass: bool) -> io::Result<Self> {
         self.twin = Some(sending_socket(second, bypass)?);
         Ok(self)
+    }
+
+    /// Sends by these of two interfaces from now on.
+    pub const fn carry_by(&mut self, carries: Carries) {
+        self.carries = carries;
+    }
+
+    /// The interfaces that frames leave by.
+    #[must_use]
+    pub const fn carries(&self) -> Carries {
+        self.carries
     }
 
     /// Runs half of a send, so that a frame after a pause finds the kernel's code in the cache. The
@@ -600,29 +628,43 @@ impl Sender {
     /// `EAGAIN` when the queue is full.
     #[inline]
     pub fn send(&self, frame: &[u8]) -> io::Result<()> {
+        self.send_by(self.carries, frame)
+    }
+
+    /// As [`Self::send`], by these of two interfaces.
+    ///
+    /// # Errors
+    /// As [`Self::send`].
+    #[inline]
+    pub fn send_by(&self, carries: Carries, frame: &[u8]) -> io::Result<()> {
         // SAFETY: pointer and length describe `frame`; the kernel only reads it.
         let send = |socket: &OwnedFd| unsafe {
             libc::send(socket.as_raw_fd(), frame.as_ptr().cast(), frame.len(), libc::MSG_DONTWAIT)
         };
-        self.by_each(send)
+        self.by_each(carries, send)
     }
 
-    /// Sends by the socket of each interface.
+    /// Sends by the sockets of the interfaces that carry.
     #[inline]
-    fn by_each(&self, send: impl Fn(&OwnedFd) -> isize) -> io::Result<()> {
+    fn by_each(&self, carries: Carries, send: impl Fn(&OwnedFd) -> isize) -> io::Result<()> {
         let by = |socket: &OwnedFd| if send(socket) < 0 { again(|| send(socket)) } else { Ok(()) };
-        let first = by(&self.socket);
-        match &self.twin {
-            None => first,
-            Some(twin) => by(twin).or(first),
-        }
+        let Some(twin) = &self.twin else { return by(&self.socket) };
+        let (one, other) = match carries {
+            Carries::Both => {
+                let first = by(&self.socket);
+                return by(twin).or(first);
+            }
+            Carries::First => (&self.socket, twin),
+            Carries::Second => (twin, &self.socket),
+        };
+        by(one).or_else(|error| if has_no_link(&error) { by(other) } else { Err(error) })
     }
 
-    /// As [`Self::send`], with a VLAN tag behind the addresses.
+    /// As [`Self::send_by`], with a VLAN tag behind the addresses.
     ///
     /// # Errors
     /// As [`Self::send`].
-    pub fn send_tagged(&self, tag: [u8; TAG_LEN], frame: &[u8]) -> io::Result<()> {
+    pub fn send_tagged(&self, carries: Carries, tag: [u8; TAG_LEN], frame: &[u8]) -> io::Result<()> {
         let (addresses, rest) = frame.split_at_checked(12).ok_or(io::ErrorKind::InvalidInput)?;
         let part = |octets: &[u8]| libc::iovec {
             iov_base: octets.as_ptr().cast_mut().cast(),
@@ -634,10 +676,16 @@ impl Sender {
         (message.msg_iov, message.msg_iovlen) = (parts.as_mut_ptr(), parts.len());
         // SAFETY: the message has three parts, each of them borrowed by this call; the kernel only
         // reads them.
-        self.by_each(|socket| unsafe {
+        self.by_each(carries, |socket| unsafe {
             libc::sendmsg(socket.as_raw_fd(), &raw const message, libc::MSG_DONTWAIT)
         })
     }
+}
+
+/// Whether a frame was refused because its interface is down, or gone.
+#[must_use]
+pub fn has_no_link(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::ENETDOWN | libc::ENODEV | libc::ENXIO | libc::ENETUNREACH))
 }
 
 /// After a failed send: the kernel reports a link that was down once, at the first send after it,

@@ -30,10 +30,10 @@ use super::link_loss::LinkLoss;
 use super::loops::LoopSettings;
 use super::policy::Policy;
 use super::standby::StandbySettings;
-use super::uplink::OuterTag;
+use super::uplink::{OuterTag, Waiting};
 use super::{
-    Config, Control, Express, FieldPort, Flows, InterfaceName, Lines, Protection, RESERVE, Run, State,
-    UplinkPort,
+    Config, Control, Express, FieldPort, Flows, InterfaceName, Lines, Protection, RESERVE, Run, SecondUplink,
+    State, UplinkPort,
 };
 
 /// The largest configuration file in octets.
@@ -63,7 +63,7 @@ pub(super) struct Draft {
     pub(super) file: PathBuf,
     pub(super) field: Option<FieldPort>,
     pub(super) uplink: UplinkDraft,
-    pub(super) second_uplink: Option<Option<InterfaceName>>,
+    pub(super) second_uplink: Option<Option<SecondUplink>>,
     pub(super) protection: Option<Protection>,
     /// The key files, even if other settings of the section are wrong.
     pub(super) keys: Option<KeyPath>,
@@ -172,7 +172,7 @@ pub(super) fn read(file: &Path, text: &str) -> (Draft, Vec<Fault>) {
         );
     }
     let second_uplink = second_uplink(root.section("second_uplink"), &mut lines);
-    if let Some(Some(second)) = &second_uplink {
+    if let Some(Some(SecondUplink { interface: second, .. })) = &second_uplink {
         let port = [
             ("the field", field.as_ref().map(|port| &port.interface)),
             ("the uplink", uplink.interface.as_ref()),
@@ -249,16 +249,27 @@ fn uplink_port(mut section: Section<'_, '_>, lines: &mut Lines) -> UplinkDraft {
 }
 
 /// `Some(None)`: there is no section.
-fn second_uplink(mut section: Section<'_, '_>, lines: &mut Lines) -> Option<Option<InterfaceName>> {
+fn second_uplink(mut section: Section<'_, '_>, lines: &mut Lines) -> Option<Option<SecondUplink>> {
     lines.note("second_uplink", section.line());
     if !section.is_present() {
         section.finish();
         return Some(None);
     }
     let remedy = "name the interface of the second way to the other gateways";
-    let name = interface(&mut section, "second_uplink.interface", remedy, lines);
+    let interface = interface(&mut section, "second_uplink.interface", remedy, lines);
+    let waits =
+        section.get("mode").map(|field| field.one_of("a mode", &[("both", false), ("waiting", true)]));
+    let (hello, preempt) = (section.get("hello_ms"), section.get("preempt"));
+    let waits = all(waits)?.unwrap_or_default();
+    if let Some(field) = hello.as_ref().or(preempt.as_ref()).filter(|_| !waits) {
+        field.fault("belongs to mode = \"waiting\"", "remove the line, or write mode = \"waiting\"");
+        return None;
+    }
+    let hello = all(hello.map(|field| number::<u64>(&field, 5..=1_000)));
+    let preempt = all(preempt.map(|field| field.boolean()));
     section.finish();
-    name.map(Some)
+    let waiting = Waiting { hello: hello?.map(Duration::from_millis), preempt: preempt?.unwrap_or_default() };
+    Some(Some(SecondUplink { interface: interface?, waiting: waits.then_some(waiting) }))
 }
 
 /// `Some(None)`: tags stay behind the SecTAG.

@@ -67,10 +67,12 @@ pub(super) fn policy(mut section: Section<'_, '_>, lines: &mut Lines) -> Policy 
         );
     }
     let rules = rules.iter().filter_map(rule).collect();
-    let [broadcast_limit, multicast_limit] = ["broadcast_limit", "multicast_limit"]
-        .map(|key| section.get(key).and_then(|field| number(&field, 0..=MOST_FRAMES)).unwrap_or_default());
+    let [broadcast_limit, multicast_limit, unknown_limit] =
+        ["broadcast_limit", "multicast_limit", "unknown_limit"].map(|key| {
+            section.get(key).and_then(|field| number(&field, 0..=MOST_FRAMES)).unwrap_or_default()
+        });
     section.finish();
-    Policy { rules, allow, broadcast_limit, multicast_limit }
+    Policy { rules, allow, broadcast_limit, multicast_limit, unknown_limit }
 }
 
 /// A kind of traffic by one of its names.

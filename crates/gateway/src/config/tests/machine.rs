@@ -316,8 +316,20 @@ fn macsec_sections_need_macsec() {
         site.check().unwrap_err(),
         "g.toml:8: express: belongs to [macsec]\n    remedy: remove [express]\n\
          g.toml:11: flows: belongs to [macsec]\n    remedy: remove tables and [[flows.shape]]\n\
-         g.toml:15: link_loss: belongs to [macsec]\n    remedy: remove [link_loss]"
+         g.toml:15: link_loss: belongs to [macsec] or WireGuard\n    remedy: remove [link_loss]"
     );
+}
+
+#[test]
+fn link_loss_of_an_overlay_needs_wireguard() {
+    let loss = format!("{PEER}endpoint = \"192.0.2.2:4000\"\n[link_loss]\n");
+    let wireguard = overlay("private_key_file = \"wg.key\"\nlisten = 4000\n", &loss);
+    assert!(wireguard.check().is_ok(), "{:?}", wireguard.check().err());
+    let bare: String =
+        PEER.lines().filter(|line| !line.contains("public_key")).map(|line| format!("{line}\n")).collect();
+    let bare = overlay("wireguard = false\n", &format!("{bare}endpoint = \"192.0.2.2:4000\"\n[link_loss]\n"));
+    let faults = bare.check().unwrap_err();
+    assert!(faults.contains("link_loss: belongs to [macsec] or WireGuard"), "{faults}");
 }
 
 #[test]

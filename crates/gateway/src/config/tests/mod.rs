@@ -39,7 +39,8 @@ fn faults_with(lines: &str) -> String {
 fn second_uplink_has_a_window() {
     let second = "[second_uplink]\ninterface = \"eth2\"\n";
     let config = parse(&format!("{SMALLEST}{second}")).unwrap();
-    assert_eq!(config.second_uplink, InterfaceName::new("eth2"));
+    let interface = InterfaceName::new("eth2").unwrap();
+    assert_eq!(config.second_uplink, Some(SecondUplink { interface, waiting: None }));
     let Protection::Macsec(macsec) = &config.protection else { panic!("{config:?}") };
     assert_eq!(macsec.replay_window, 1024);
     for (lines, fault) in [
@@ -60,12 +61,37 @@ fn second_uplink_has_a_window() {
             "g.toml:8: second_uplink.interface: \"eth1\" is the field's interface",
         ),
         ("[second_uplink]\n".into(), "second_uplink.interface"),
+        (
+            format!("{second}preempt = true\n"),
+            "g.toml:9: second_uplink.preempt: belongs to mode = \"waiting\"",
+        ),
+        (format!("{second}mode = \"one\"\n"), "g.toml:9: second_uplink.mode: \"one\""),
+        (format!("{second}mode = \"waiting\"\nhello_ms = 4\n"), "g.toml:10: second_uplink.hello_ms: 4"),
     ] {
         let faults = faults_with(&lines);
         assert!(faults.contains(fault), "{faults}");
     }
     let whole = parse(&format!("{SMALLEST}replay_window = 64\n{second}"));
     assert!(whole.is_ok(), "{whole:?}");
+}
+
+#[test]
+fn waiting_uplink_says_hello() {
+    let read = |lines: &str| {
+        let text = format!("{SMALLEST}[second_uplink]\ninterface = \"eth2\"\n{lines}");
+        let config = parse(&text).unwrap();
+        (config.second_uplink.as_ref().and_then(|second| second.waiting), config.hello())
+    };
+    let ms = Duration::from_millis;
+    assert_eq!(read("mode = \"both\"\n"), (None, None));
+    let usual = Waiting { hello: None, preempt: false };
+    assert_eq!(read("mode = \"waiting\"\n"), (Some(usual), Some(ms(100))));
+    assert_eq!(read("mode = \"waiting\"\n[run]\npriority = 50\n").1, Some(ms(10)));
+    let other = Waiting { hello: Some(ms(50)), preempt: true };
+    let lines = "mode = \"waiting\"\nhello_ms = 50\npreempt = true\n";
+    assert_eq!(read(lines), (Some(other), Some(ms(50))));
+    // One hello for both.
+    assert_eq!(read(&format!("{lines}[link_loss]\nhello_ms = 20\n")).1, Some(ms(20)));
 }
 
 #[test]
@@ -220,12 +246,12 @@ fn bounds_belong_to_what_passes() {
         "[field]\ninterface = \"a\"\n[uplink]\ninterface = \"b\"\n[macsec]\nkey_file = \"k\"\n[policy]\n";
     let read = |lines: &str| parse(&format!("{HEAD}{lines}\n"));
     let policy = read(
-        "broadcast_limit = 100\nmulticast_limit = 0\n[[policy.rule]]\naction = \"allow\"\n\
+        "broadcast_limit = 100\nmulticast_limit = 0\nunknown_limit = 7\n[[policy.rule]]\naction = \"allow\"\n\
          frames_per_second = 20\noctets_per_second = 30_000\n[[policy.rule]]\naction = \"deny\"",
     )
     .unwrap()
     .policy;
-    assert_eq!((policy.broadcast_limit, policy.multicast_limit), (100, 0));
+    assert_eq!((policy.broadcast_limit, policy.multicast_limit, policy.unknown_limit), (100, 0, 7));
     let limits: Vec<_> = policy.rules.iter().map(|rule| rule.limit).collect();
     assert_eq!(limits, [Limit { frames: 20, octets: 30_000 }, Limit::default()]);
     for (lines, fault) in [

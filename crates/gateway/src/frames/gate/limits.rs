@@ -1,4 +1,5 @@
-//! The bounds on frames that the policy passes: by rule, and for broadcast and groups.
+//! The bounds on frames that the policy passes: by rule, and for broadcast, groups and unknown
+//! destinations.
 
 use super::Verdict;
 use crate::config::policy::{Limit, Policy, Rule};
@@ -13,6 +14,8 @@ pub enum Excess {
     Broadcast,
     /// That of groups.
     Multicast,
+    /// That of destinations that did not speak.
+    Unknown,
 }
 
 /// The bounds of one direction, and their state.
@@ -20,6 +23,7 @@ pub enum Excess {
 pub(super) struct Limits {
     broadcast: Option<Bound>,
     multicast: Option<Bound>,
+    unknown: Option<Bound>,
     /// Of frames and octets, for each rule; empty without bounds.
     rules: Box<[[Option<Bound>; 2]]>,
     /// Whether there is one.
@@ -36,26 +40,28 @@ impl Limits {
         if rules.iter().flatten().all(Option::is_none) {
             rules = Box::default();
         }
-        let [broadcast, multicast] =
-            [policy.broadcast_limit, policy.multicast_limit].map(|limit| Bound::of_frames(limit.into(), 0));
-        let any = broadcast.is_some() || multicast.is_some() || !rules.is_empty();
-        Self { broadcast, multicast, rules, any }
+        let limits = [policy.broadcast_limit, policy.multicast_limit, policy.unknown_limit];
+        let [broadcast, multicast, unknown] = limits.map(|limit| Bound::of_frames(limit.into(), 0));
+        let any = limits.iter().any(|limit| *limit > 0) || !rules.is_empty();
+        Self { broadcast, multicast, unknown, rules, any }
     }
 
     /// The bound that a frame which passes exceeds, if any. Cyclic frames to groups have the bounds
-    /// of their rules alone. `now` reads the clock.
+    /// of their rules alone, and so have those to a destination that `is_unknown`. `now` reads the
+    /// clock.
     #[inline]
     pub(super) fn excess(
         &self,
         verdict: &Verdict,
         frame: &[u8],
+        is_unknown: bool,
         now: impl FnOnce() -> u64,
     ) -> Option<Excess> {
-        if self.any { self.look(verdict, frame, now()) } else { None }
+        if self.any { self.look(verdict, frame, is_unknown, now()) } else { None }
     }
 
     #[inline(never)]
-    fn look(&self, verdict: &Verdict, frame: &[u8], now: u64) -> Option<Excess> {
+    fn look(&self, verdict: &Verdict, frame: &[u8], is_unknown: bool, now: u64) -> Option<Excess> {
         if let Some(bounds) = verdict.rule.and_then(|rule| self.rules.get(rule)) {
             let bounds = || bounds.iter().zip([1, frame.len() as u64]);
             let holds = |(bound, units): (&Option<Bound>, u64)| {
@@ -71,6 +77,7 @@ impl Limits {
             _ if verdict.class.is_cyclic() => return None,
             [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, ..] => (&self.broadcast, Excess::Broadcast),
             [first, ..] if first & 1 != 0 => (&self.multicast, Excess::Multicast),
+            _ if is_unknown => (&self.unknown, Excess::Unknown),
             _ => return None,
         };
         bound.as_ref().filter(|bound| !bound.passes(now, 1)).map(|_| excess)
@@ -89,7 +96,7 @@ mod tests {
         let limits = Limits::new(policy);
         let mut frame = vec![destination; 6];
         frame.resize(len, 0);
-        let at = |now: u64| u64::from(limits.excess(&verdict, &frame, || now).is_none());
+        let at = |now: u64| u64::from(limits.excess(&verdict, &frame, true, || now).is_none());
         (0..200_000).for_each(|_| _ = at(SECOND));
         (0..100_000).map(|step| at(SECOND + step * 10_000)).sum()
     }
@@ -105,6 +112,10 @@ mod tests {
         assert_eq!(within(&policy, arp, 0xff, 60), 99);
         assert_eq!(within(&policy, arp, 0x01, 60), 999);
         assert_eq!(within(&policy, arp, 0x02, 60), 100_000, "a machine's address");
+        let unknown = Policy { unknown_limit: 200, ..Policy::default() };
+        assert_eq!(within(&unknown, arp, 0x02, 60), 199);
+        assert_eq!(within(&unknown, arp, 0xff, 60), 100_000);
+        assert_eq!(within(&unknown, of(Class::Named(Traffic::ProfinetRt), None), 0x02, 60), 100_000);
         let goose = of(Class::Named(Traffic::Goose), None);
         assert_eq!(within(&policy, goose, 0x01, 60), 100_000, "cyclic");
         assert_eq!(within(&Policy::default(), arp, 0xff, 60), 100_000);

@@ -71,6 +71,10 @@ impl Supervisor<'_> {
     /// Watches whether each of two uplinks brings frames.
     pub(super) fn watch_uplinks(&self, snapshot: &Snapshot) {
         let Some(second) = &self.answers.second else { return };
+        // Hellos tell more than frames, of which one brings hardly any.
+        if self.answers.desk.as_ref().is_some_and(|desk| desk.pilot.is_some()) {
+            return;
+        }
         let silent = lock(second).note(snapshot.taken, Instant::now());
         let names = lock(&self.answers.ports)[1].name.clone();
         for (name, silent) in [names, lock(second).interface.clone()].iter().zip(silent) {

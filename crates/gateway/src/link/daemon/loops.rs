@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 
 use antedate_host::fault::Fault;
 
-use super::runs::Runs;
 use crate::config::Checked;
 use crate::link::echo::Desk;
 use crate::link::loops::Guard;
 use crate::link::message::Shown;
+use crate::run::runs::Runs;
 use crate::run::setup;
 use crate::run::trouble::Trouble;
 use crate::run::watch::Watch;

@@ -17,6 +17,7 @@ use crate::link::loops::Guard;
 use crate::link::message::Message;
 use crate::link::pair::{HelloKeys, Pair};
 use crate::link::probe::{Probe, Prober, Target};
+use crate::link::ways::{Pilot, Ways};
 use crate::run::lock;
 use crate::run::mailbox::Mailbox;
 use crate::run::trouble::Trouble;
@@ -62,6 +63,11 @@ pub(super) fn desk(
         keys.follow(&cak.list());
         let mailboxes = [out, inward].map(Arc::clone);
         desk.pair = Some(Arc::new(Pair::new(*own, source, settings, Arc::clone(keys), mailboxes)));
+    }
+    let waiting = checked.config.second_uplink.as_ref().and_then(|second| second.waiting);
+    if let (Some(settings), Some(interval)) = (waiting, checked.config.hello()) {
+        let ways = Ways::new(*own, &settings, interval);
+        desk.pilot = Some(Arc::new(Pilot::new(ways, Arc::clone(out))));
     }
     if let Some(settings) = checked.config.loops {
         desk.guard = Some((Arc::new(Guard::new(*own, source, settings)), Arc::clone(inward)));

@@ -10,12 +10,12 @@ use antedate_hardening::confine;
 use antedate_host::fault::Fault;
 use antedate_wire::Sci;
 
-use super::runs::Runs;
 use crate::config::Checked;
 use crate::config::standby::StandbySettings;
 use crate::link::message::Shown;
 use crate::link::pair::Pair;
 use crate::link::standby::{Ports, Seen, Unable};
+use crate::run::runs::Runs;
 use crate::run::trouble::Trouble;
 use crate::run::watch::Watch;
 use crate::run::{lock, setup, status};

@@ -1,5 +1,5 @@
-//! The threads of link loss forwarding. One says hello. The other looks at the ports, and takes the
-//! field port down or sets it up, where it waits for the kernel for tens of milliseconds.
+//! The thread of link loss forwarding. It looks at the ports, and takes the field port down or sets it
+//! up, where it waits for the kernel for tens of milliseconds. Another one says hello.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -7,13 +7,12 @@ use std::thread;
 use std::time::Duration;
 
 use antedate_host::fault::Fault;
-use antedate_wire::Sci;
 
-use super::runs::Runs;
-use crate::config::Checked;
-use crate::link::echo::Desk;
-use crate::link::loss::{Cause, Loss, Seen, Step};
+use super::hellos::Far;
+use super::{Cause, Loss, Seen, Step};
+use crate::config::{Checked, Keyed};
 use crate::run::lock;
+use crate::run::runs::Runs;
 use crate::run::setup;
 use crate::run::status;
 use crate::run::trouble::Trouble;
@@ -29,11 +28,14 @@ pub struct View {
     times: AtomicU64,
     /// Whether to tell the others that the field port has no link.
     tells_field_down: AtomicBool,
-    /// The live members, which the main thread tells.
-    pub members: Mutex<Vec<Sci>>,
 }
 
 impl View {
+    /// Whether to tell the others that the field port has no link.
+    pub(crate) fn tells_field_down(&self) -> bool {
+        self.tells_field_down.load(Ordering::Relaxed)
+    }
+
     /// Its part of the status.
     #[must_use]
     pub fn document(&self) -> status::LinkLoss {
@@ -46,16 +48,16 @@ impl View {
     }
 }
 
-/// Starts the threads.
-pub(super) fn start(
+/// Starts the thread. `far` tells the state of the far ends at a time.
+pub(crate) fn start(
     checked: &Checked,
-    desk: Arc<Desk>,
+    far: impl Fn(u64) -> Far + Send + 'static,
     view: Arc<View>,
     watch: Arc<Watch>,
 ) -> Result<Option<Runs>, Fault> {
     let Some(settings) = checked.config.link_loss else { return Ok(None) };
     let (file, priority) = (&checked.config.file, checked.config.run.priority);
-    let interval = settings.hello(priority);
+    let Some(interval) = checked.config.hello() else { return Ok(None) };
     // An earlier process may have left it down.
     set_up(&checked.field.name, true).map_err(|error| {
         let remedy = "run as root, or give the program the capability CAP_NET_ADMIN";
@@ -65,43 +67,46 @@ pub(super) fn start(
         interval,
         loss: Loss::new(&settings, now()),
         field: checked.field.clone(),
-        uplinks: checked.uplinks().into_iter().cloned().collect(),
-        desk: Arc::clone(&desk),
-        view: Arc::clone(&view),
+        uplinks: uplinks(checked),
+        far,
+        view,
         watch,
         refused: false,
     };
     let mut runs = Runs::default();
-    let says = move |stop: &AtomicBool| {
-        setup::frames_only();
-        while !stop.load(Ordering::Acquire) {
-            desk.say_hello(interval, view.tells_field_down.load(Ordering::Relaxed));
-            thread::sleep(interval);
-        }
-    };
     let looks = move |stop: &AtomicBool| {
         setup::interfaces_only();
         port.run(stop);
     };
-    let begun = runs.add("hello", priority, says).and_then(|()| runs.add("link-loss", priority, looks));
-    begun.map_err(|error| Fault::of_thread(file, &error))?;
+    runs.add("link-loss", priority, looks).map_err(|error| Fault::of_thread(file, &error))?;
     Ok(Some(runs))
 }
 
-struct Port {
+/// The interfaces of all uplinks.
+fn uplinks(checked: &Checked) -> Vec<Interface> {
+    let mut uplinks: Vec<_> = checked.uplinks().into_iter().cloned().collect();
+    if let Keyed::Overlay { overlay, .. } = &checked.protection
+        && let Some(second) = &overlay.second_uplink
+    {
+        uplinks.extend(Interface::find(&second.interface));
+    }
+    uplinks
+}
+
+struct Port<Ends> {
     /// Time between two looks.
     interval: Duration,
     loss: Loss,
     field: Interface,
     uplinks: Vec<Interface>,
-    desk: Arc<Desk>,
+    far: Ends,
     view: Arc<View>,
     watch: Arc<Watch>,
     /// Whether the last change was refused, so that a lasting refusal is one line.
     refused: bool,
 }
 
-impl Port {
+impl<Ends: Fn(u64) -> Far> Port<Ends> {
     fn run(mut self, stop: &AtomicBool) {
         while !stop.load(Ordering::Acquire) {
             self.round();
@@ -119,7 +124,7 @@ impl Port {
         // One that is gone has no link.
         let is_up = |port: &Interface| carrier(port.index).unwrap_or(false);
         let now = now();
-        let far = self.desk.hellos.far(&lock(&self.view.members), now);
+        let far = (self.far)(now);
         let seen = Seen { uplink: self.uplinks.iter().any(is_up), field: is_up(&self.field), far };
         match self.loss.step(seen, now) {
             Some(Step::Lower(_)) => {

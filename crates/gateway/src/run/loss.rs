@@ -5,7 +5,10 @@
 //! seen on a port that is up is told to the far end; otherwise two gateways would hold each other
 //! down.
 
-use super::hello::Far;
+pub mod hellos;
+pub mod port;
+
+use self::hellos::Far;
 use crate::config::link_loss::LinkLoss;
 
 /// Nanoseconds after the start in which key agreement may find the others.

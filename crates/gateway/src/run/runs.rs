@@ -11,14 +11,14 @@ use crate::run::setup;
 
 /// Running threads. They end once this is dropped.
 #[derive(Default)]
-pub(super) struct Runs {
+pub(crate) struct Runs {
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
 }
 
 impl Runs {
     /// Starts one, which ends when its flag is set.
-    pub(super) fn add(
+    pub(crate) fn add(
         &mut self,
         name: &str,
         priority: Option<u8>,
