@@ -160,6 +160,8 @@ async function services(port, version, connection, guard) {
   assert.deepEqual(got.flat().map(Number).sort((one, other) => one - other), [...Array(30).keys()]);
   await send(`${place}/kept`, "kept", { retain: true });
   assert.equal(run("mqtt", "sub", ...common, "-t", `${place}/kept`, "-C", "1", "-W", "10"), "kept\n");
+  // Node-RED's flow reads all topics.
+  await connection.publishAsync(`${place}/kept`, "", { qos: 1, retain: true });
   if (version === "5") {
     await send(`${place}/short`, "short", { retain: true, properties: { messageExpiryInterval: 1 } });
     const aliased = listen("alias", `${place}/alias`, "-C", "2", "-W", "20");
