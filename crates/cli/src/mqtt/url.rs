@@ -16,8 +16,8 @@ pub(super) struct Url {
 }
 
 impl Url {
-    /// Reads `mqtt(s)://` or `ws(s)://[USER[:PASSWORD]@]HOST[:PORT][/TOPIC]`. As in Mosquitto nothing is escaped:
-    /// the last `@` before the first `/` ends the password.
+    /// Reads `mqtt(s)://` or `ws(s)://`, and `[USER[:PASSWORD]@]HOST[:PORT][/TOPIC]`. As in Mosquitto
+    /// nothing is escaped: the last `@` before the first `/` ends the password.
     pub(super) fn parse(text: &str) -> Result<Self, ValueError> {
         let form = || {
             ValueError::new(
