@@ -23,6 +23,8 @@ from envelope import Group  # noqa: E402
 PROGRAM, WORK, CHAPTER = (os.path.abspath(word) for word in sys.argv[1:4])
 os.chdir(WORK)
 TOPIC = "plant/line4/press7/force"
+# The least payloads a second that one core seals and opens.
+LEAST = 200_000
 BLOCKS = re.findall(r"^```python\n(.*?)^```", open(CHAPTER).read(), re.M | re.S)
 
 
@@ -235,22 +237,25 @@ def types():
 
 
 def speed():
-    """Payloads of 64 octets a second, one thread. Told, not judged: the build may be that of tests."""
+    """Payloads of 64 octets a second, one thread: in the CPU's time at least LEAST, and in that of a clock, with the disk and other work."""
     good("keygen", "mqtt", "--group", "speed", "--topic", "plant/#", "--out", "speed.toml")
     antedate.create_state("speed.state")
     antedate.create_state("speed.reader")
-    count, payload, rates = int(os.environ.get("COUNT", "20000")), bytes(64), []
+    count, payload, made, told = int(os.environ.get("COUNT", "20000")), bytes(64), [], []
     with antedate.Guard(["speed.toml"], state="speed.state", publisher="p") as guard, antedate.Guard(["speed.toml"], state="speed.reader") as reader:
-        for call in (
-            lambda: [guard.seal(TOPIC, payload) for _ in range(count)],
-            lambda: [reader.open(TOPIC, one, durable=False) for one in rates[-1][0]],
-            lambda: guard.seal_many([(TOPIC, payload)] * count),
-            lambda: reader.open_many([(TOPIC, one) for one in rates[-1][0]]),
+        for name, call in (
+            ("seal", lambda: [guard.seal(TOPIC, payload) for _ in range(count)]),
+            ("open", lambda: [reader.open(TOPIC, one, durable=False) for one in made[-1]]),
+            ("seal_many", lambda: guard.seal_many([(TOPIC, payload)] * count)),
+            ("open_many", lambda: reader.open_many([(TOPIC, one) for one in made[-1]])),
         ):
-            started = time.perf_counter()
-            rates.append((call(), count / (time.perf_counter() - started)))
-        assert all(isinstance(one, antedate.Message) for one in rates[1][0] + rates[3][0])
-    return "a second: " + ", ".join(f"{rate:,.0f} {name}" for (_, rate), name in zip(rates, ("seals", "opens", "in seal_many", "in open_many")))
+            cpu, clock = time.process_time(), time.perf_counter()
+            made.append(call())
+            cpu, clock = count / (time.process_time() - cpu), count / (time.perf_counter() - clock)
+            told.append(f"{cpu:,.0f} by {name} ({clock:,.0f})")
+            assert cpu >= LEAST, told
+        assert all(isinstance(one, antedate.Message) for one in made[1] + made[3])
+    return "a second of CPU (of the clock): " + ", ".join(told)
 
 
 def main():

@@ -1,5 +1,5 @@
-"""gmqtt, an asynchronous client of PyPI, at the other end of our client over Debian's Mosquitto, with an
-independent reader of the envelopes.
+"""gmqtt and aiomqtt, asynchronous clients of PyPI, at the other end of our client over Debian's Mosquitto, with
+an independent reader of the envelopes.
 
 Arguments: antedate program, empty directory. The last line of output is the verdict.
 """
@@ -8,11 +8,15 @@ import asyncio
 import json
 import os
 import re
+import socket
 import subprocess
 import sys
 import time
 
+import aiomqtt
 import gmqtt
+from paho.mqtt.packettypes import PacketTypes
+from paho.mqtt.properties import Properties
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from broker import Broker  # noqa: E402
@@ -87,13 +91,80 @@ async def over(broker, version):
         await one.disconnect()
 
 
+async def services(broker, version):
+    """aiomqtt: each QoS both ways, a shared subscription, wildcards, retained, a will; aliases and expiry of version 5."""
+    place, five = f"a{version}", version == "5"
+    await run("keygen", "mqtt", "--group", place, "--topic", f"{place}/#", "--out", f"{place}.toml")
+    group = Group(place, "aes-ccm-16-64-128", {1: bytes.fromhex(re.search(r'secret = "([0-9a-f]{64})"', open(f"{place}.toml").read()).group(1))})
+    for state in ("ours", "sub"):
+        await run("mqtt", "init", f"{place}.{state}")
+    common = ["-p", str(broker.port), "-V", version, "--keys", f"{place}.toml"]
+    protocol = aiomqtt.ProtocolVersion.V5 if five else aiomqtt.ProtocolVersion.V311
+    numbers = iter(range(1, 1000))
+
+    def envelope(topic, payload, publisher=b"theirs"):
+        return group.seal(topic, payload, publisher, 1, next(numbers))
+
+    def more(**fields):
+        """Properties, or nothing in version 3.1.1."""
+        of = Properties(PacketTypes.PUBLISH)
+        for name, value in fields.items():
+            setattr(of, name, value)
+        return {"properties": of} if five else {}
+
+    def client(name, **options):
+        return aiomqtt.Client("127.0.0.1", broker.port, identifier=f"{place}-{name}", protocol=protocol, **options)
+
+    async with client("writer") as writer, client("reader") as reader:
+        await reader.subscribe(f"{place}/+/out/#", qos=2)
+        for qos in range(3):
+            # Ours to theirs.
+            await run("mqtt", "pub", *common, "--state", f"{place}.ours", "--publisher", "ours", "-t", f"{place}/x/out/{qos}", "-q", str(qos), "-m", f"ours {qos}")
+            message = await asyncio.wait_for(anext(reader.messages), 10)
+            assert group.open(str(message.topic), message.payload)[0] == b"ours %d" % qos and message.qos == qos
+        # Theirs to ours, over a shared subscription: each message to one of two.
+        both = [asyncio.create_task(run("mqtt", "sub", *common, "-q", "2", "-t", f"$share/pair/{place}/+/in", "-W", "3")) for _ in range(2)]
+        await asyncio.sleep(1)
+        for number in range(30):
+            topic = f"{place}/{number % 3}/in"
+            await writer.publish(topic, envelope(topic, b"%d" % number), qos=number % 3)
+        got = [(await one).split() for one in both]
+        assert all(got) and sorted(int(word) for one in got for word in one) == list(range(30)), got
+        # Retained, with an end in version 5; and a topic by its alias.
+        topic = f"{place}/kept"
+        await writer.publish(topic, envelope(topic, b"kept"), qos=1, retain=True)
+        assert await run("mqtt", "sub", *common, "-t", topic, "-C", "1", "-W", "10") == b"kept\n"
+        if five:
+            short, alias = f"{place}/short", f"{place}/alias"
+            await writer.publish(short, envelope(short, b"short"), qos=1, retain=True, **more(MessageExpiryInterval=1))
+            sub = asyncio.create_task(run("mqtt", "sub", *common, "-q", "1", "-t", alias, "-C", "2", "-W", "20"))
+            await asyncio.sleep(1)
+            await writer.publish(alias, envelope(alias, b"first"), qos=1, **more(TopicAlias=1))
+            await writer.publish("", envelope(alias, b"second"), qos=1, **more(TopicAlias=1))
+            assert await sub == b"first\nsecond\n"
+            await asyncio.sleep(1.2)
+            ended = await asyncio.create_subprocess_exec(PROGRAM, "mqtt", "sub", *common, "-t", short, "-W", "1", stdout=subprocess.PIPE)
+            assert (await ended.communicate())[0] == b""
+    # The broker publishes a will of theirs, which is sealed.
+    topic = f"{place}/gone"
+    mortal = client("mortal", will=aiomqtt.Will(topic, envelope(topic, b"gone", b"mortal"), qos=1))
+    await mortal.__aenter__()
+    sub = asyncio.create_task(run("mqtt", "sub", *common, "-t", topic, "-C", "1", "-W", "20"))
+    await asyncio.sleep(1)
+    mortal._client._sock.shutdown(socket.SHUT_RDWR)
+    assert await sub == b"gone\n"
+
+
 async def main():
     broker = Broker("asynchronous")
     started = time.time()
     for version in ("311", "5"):
         await over(broker, version)
-    broker.kill()
     print(f"   gmqtt: each QoS both ways, retained, will, over 3.1.1 and 5 ({time.time() - started:.0f} s)", flush=True)
+    started = time.time()
+    await asyncio.gather(*(services(broker, version) for version in ("311", "5")))
+    broker.kill()
+    print(f"   aiomqtt: each QoS both ways, shared, wildcards, retained, will, aliases, expiry, over 3.1.1 and 5 ({time.time() - started:.0f} s)", flush=True)
     print(json.dumps({"passed": True}), flush=True)
     # A client that was cut off goes on trying.
     os._exit(0)

@@ -12,9 +12,9 @@ def free_port():
         return s.getsockname()[1]
 
 
-def until_open(port):
+def until_open(port, seconds=6):
     """Waits until a port takes connections. Returns whether one does."""
-    for _ in range(300):
+    for _ in range(50 * seconds):
         try:
             socket.create_connection(("127.0.0.1", port), 1).close()
             return True

@@ -10,6 +10,7 @@ import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from broker import Broker, free_port  # noqa: E402
+from certificates import authority, certificates  # noqa: E402
 
 PROGRAM, WORK = (os.path.abspath(word) for word in sys.argv[1:3])
 os.chdir(WORK)
@@ -27,27 +28,15 @@ def good(*words, **more):
     return done.stdout
 
 
-def openssl(*words):
-    subprocess.run(["openssl", *words], check=True, capture_output=True)
-
-
-def certificates():
-    """An authority, a broker's certificate for another name than ours, and a client's."""
-    curve = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
-    openssl("req", "-x509", *curve, "-subj", "/CN=authority", "-days", "2", "-keyout", "ca.key", "-out", "ca.pem")
-    for name, names in (("broker", "DNS:localhost,DNS:broker.example"), ("client", "DNS:press7")):
-        open(f"{name}.ext", "w").write(f"subjectAltName={names}\n")
-        openssl("req", *curve, "-subj", f"/CN={name}", "-keyout", f"{name}.key", "-out", f"{name}.csr")
-        openssl("x509", "-req", "-in", f"{name}.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-days", "2",
-                "-extfile", f"{name}.ext", "-out", f"{name}.pem")
-        os.chmod(f"{name}.key", 0o600)
+def authorities():
+    certificates()
     os.makedirs("authorities")
     open("authorities/one.pem", "w").write(open("ca.pem").read())
     open("authorities/README", "w").write("none\n")
 
 
 def main():
-    certificates()
+    authorities()
     good("keygen", "mqtt", "--group", "g", "--topic", "plant/#", "--out", "g.toml")
     good("mqtt", "init", "state")
     port = free_port()
@@ -58,8 +47,8 @@ def main():
     tls = [*ours, "-h", "localhost", "-p", str(port), "-t", TOPIC, "-m", "x"]
     # Client certificates, with both ways to name the authority, over both versions.
     for version in ("311", "5"):
-        for authority in (["--cafile", "ca.pem"], ["--capath", "authorities"]):
-            good(*tls, *authority, *mine, "-V", version)
+        for trusted in (["--cafile", "ca.pem"], ["--capath", "authorities"]):
+            good(*tls, *trusted, *mine, "-V", version)
     good(*ours, "-L", f"mqtts://localhost:{port}/{TOPIC}", "-m", "x", "--cafile", "ca.pem", *mine)
     wrong = (
         (1, "", [*tls, "--cafile", "ca.pem"]),
@@ -69,6 +58,7 @@ def main():
         (2, "which is not on", [*tls, *mine]),
         (2, "has no certificate", [*tls, "--capath", "options.db"]),
         (2, "both have a topic", [*ours, "-L", f"mqtt://localhost/{TOPIC}", "-t", TOPIC, "-m", "x"]),
+        (2, "pre-shared keys", [*ours, "-t", TOPIC, "-m", "x", "--psk", "00", "--psk-identity", "press7"]),
         (2, "there is no topic", [*ours, "-L", "mqtt://localhost", "-m", "x"]),
     )
     for status, text, words in wrong:
@@ -78,8 +68,7 @@ def main():
     other = [word if word != "localhost" else "127.0.0.1" for word in tls]
     done = antedate(*other, "--cafile", "ca.pem", *mine, "--insecure")
     assert done.returncode == 0 and b"not compared" in done.stderr, done
-    openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-subj", "/CN=authority", "-days", "2",
-            "-keyout", "eve.key", "-out", "eve.pem")
+    authority("eve")
     assert antedate(*other, "--cafile", "eve.pem", *mine, "--insecure").returncode == 1
     # A key that others can read is refused.
     os.chmod("client.key", 0o644)

@@ -136,8 +136,49 @@ async function client(port, version) {
     run("mqtt", "pub", ...common, "--state", `ours${version}`, "--publisher", `ours${version}`, "-t", from, "-m", `ours ${qos}`);
     await until(() => got.includes(`ours ${qos}`), "our payload");
   }
+  await services(port, version, connection, guard);
   await connection.endAsync();
   guard.close();
+}
+
+/** Shared subscriptions, wildcards, retained messages and wills; aliases and expiry of version 5. */
+async function services(port, version, connection, guard) {
+  const place = `plant/line4/services${version}`;
+  const common = ["-p", `${port}`, "-V", version === "5" ? "5" : "311", "--keys", "line4.toml"];
+  const listen = (name, topic, ...words) => {
+    const sub = start(program, ["mqtt", "sub", ...common, "-q", "2", "-t", topic, ...words], name);
+    return new Promise((done) => sub.on("exit", () => done(fs.readFileSync(`${name}.log`, "utf8"))));
+  };
+  const send = (topic, text, more) => connection.publishAsync(topic, guard.seal(topic, text), { qos: 1, ...more });
+  const pair = [0, 1].map((number) => listen(`shared${version}-${number}`, `$share/pair/${place}/+/in`, "-W", "3"));
+  await pause(1000);
+  for (let number = 0; number < 30; number++) {
+    await send(`${place}/${number % 3}/in`, `${number}`, { qos: number % 3 });
+  }
+  const got = (await Promise.all(pair)).map((text) => text.split("\n").filter((line) => line));
+  assert.ok(got.every((lines) => lines.length > 0), "both of a shared subscription");
+  assert.deepEqual(got.flat().map(Number).sort((one, other) => one - other), [...Array(30).keys()]);
+  await send(`${place}/kept`, "kept", { retain: true });
+  assert.equal(run("mqtt", "sub", ...common, "-t", `${place}/kept`, "-C", "1", "-W", "10"), "kept\n");
+  // Node-RED's flow reads all topics.
+  await connection.publishAsync(`${place}/kept`, "", { qos: 1, retain: true });
+  if (version === "5") {
+    await send(`${place}/short`, "short", { retain: true, properties: { messageExpiryInterval: 1 } });
+    const aliased = listen("alias", `${place}/alias`, "-C", "2", "-W", "20");
+    await pause(500);
+    await send(`${place}/alias`, "first", { properties: { topicAlias: 1 } });
+    await connection.publishAsync("", guard.seal(`${place}/alias`, "second"), { qos: 1, properties: { topicAlias: 1 } });
+    assert.equal(await aliased, "first\nsecond\n");
+    await pause(1200);
+    assert.equal(await listen("short", `${place}/short`, "-W", "1"), "");
+  }
+  // The broker publishes a sealed will when the connection is lost.
+  const will = { topic: `${place}/gone`, payload: guard.seal(`${place}/gone`, "gone"), qos: 1 };
+  const mortal = await mqtt.connectAsync(`mqtt://127.0.0.1:${port}`, { protocolVersion: version === "5" ? 5 : 4, will, reconnectPeriod: 0 });
+  const heir = listen(`gone${version}`, `${place}/gone`, "-C", "1", "-W", "20");
+  await pause(500);
+  mortal.stream.destroy();
+  assert.equal(await heir, "gone\n");
 }
 
 /** Node-RED without an editor: payloads of a machine are sealed by one flow and opened by the other. */

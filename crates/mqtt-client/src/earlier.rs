@@ -16,6 +16,8 @@ type Done<'a, T> = Pin<Box<dyn Future<Output = Result<T, SessionStoreError>> + S
 #[derive(Debug)]
 pub(crate) struct Earlier {
     pub(crate) inflight: u16,
+    /// The seconds for which the broker keeps the session.
+    pub(crate) expiry: Option<u32>,
 }
 
 /// The library's version of the record.
@@ -27,7 +29,7 @@ impl SessionStore for Earlier {
             format_version: VERSION,
             client_id: key.client_id().to_owned(),
             clean_start: false,
-            session_expiry_interval: Some(u32::MAX),
+            session_expiry_interval: self.expiry,
             outgoing_inflight_upper_limit: Some(self.inflight),
             ack_mode: PersistedAckMode::Manual,
             last_pkid: 0,

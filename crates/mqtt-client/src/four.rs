@@ -4,14 +4,16 @@ use std::sync::Arc;
 
 use rumqttc_four::mqttbytes::QoS;
 use rumqttc_four::{
-    AckMode, AsyncClient, ConnectReturnCode, ConnectionError, Event as Given, EventLoop, LastWill, ManualAck,
-    MqttOptions, NetworkOptions, Outgoing, Packet, PubAck, PubComp, PubRec, PublishOptions, SubscribeFilter,
-    SubscribeReasonCode, TlsConfiguration, Transport,
+    AckMode, AsyncClient, Broker, ConnectReturnCode, ConnectionError, Event as Given, EventLoop, LastWill,
+    ManualAck, MqttOptions, NetworkOptions, Outgoing, Packet, PubAck, PubComp, PubRec, PublishOptions,
+    SubscribeFilter, SubscribeReasonCode, TlsConfiguration, Transport,
 };
 use rustls::ClientConfig;
 
 use crate::kept::Kept;
-use crate::{ConnectionLostError, Event, MAX_PACKET, Message, Qos, QueueFullError, Settings, Will, tls};
+use crate::{
+    ConnectionLostError, Event, MAX_PACKET, Message, Qos, QueueFullError, Settings, Will, tls, websocket,
+};
 
 /// The most unacknowledged publishes of QoS 1 and 2: Mosquitto's default for a client. In this version
 /// a broker cannot tell its own limit, and Mosquitto 2.0.11 loses publishes of QoS 2 beyond it.
@@ -34,13 +36,24 @@ const fn qos(qos: Qos) -> QoS {
     }
 }
 
+/// The broker, and the way to it. The address of a WebSocket was checked.
+fn place(settings: &Settings, tls: Option<Arc<ClientConfig>>) -> (Broker, Transport) {
+    let url = settings.websocket.as_ref().map(|path| websocket::url(settings, path));
+    let websocket = url.and_then(|url| Broker::websocket(url).ok());
+    let tls = tls.map(TlsConfiguration::Rustls);
+    match (websocket, tls) {
+        (Some(broker), Some(tls)) => (broker, Transport::wss_with_config(tls)),
+        (Some(broker), None) => (broker, Transport::ws()),
+        (None, Some(tls)) => (Broker::tcp(&settings.host, settings.port), Transport::tls_with_config(tls)),
+        (None, None) => (Broker::tcp(&settings.host, settings.port), Transport::tcp()),
+    }
+}
+
 impl Inner {
     pub(crate) fn new(settings: &Settings, tls: Option<Arc<ClientConfig>>) -> Self {
-        let mut options = MqttOptions::new(&settings.client_id, (settings.host.as_str(), settings.port));
-        options.set_transport(match tls {
-            Some(config) => Transport::tls_with_config(TlsConfiguration::Rustls(config)),
-            None => Transport::tcp(),
-        });
+        let (broker, transport) = place(settings, tls);
+        let mut options = MqttOptions::new(&settings.client_id, broker);
+        options.set_transport(transport);
         options
             .set_keep_alive(settings.keep_alive)
             .set_clean_session(settings.clean)
@@ -168,7 +181,7 @@ fn full(_: rumqttc_four::ClientError) -> QueueFullError {
 
 fn incoming(packet: Packet) -> Event {
     match packet {
-        Packet::ConnAck(ack) => Event::Connected { session: ack.session_present },
+        Packet::ConnAck(ack) => Event::Connected { session: ack.session_present, longest: MAX_PACKET },
         Packet::SubAck(ack) => {
             let refused = |code: &SubscribeReasonCode| matches!(code, SubscribeReasonCode::Failure);
             Event::Subscribed { granted: !ack.return_codes.iter().any(refused) }
@@ -178,6 +191,7 @@ fn incoming(packet: Packet) -> Event {
             payload: publish.payload.to_vec(),
             qos: publish.qos as u8,
             retain: publish.retain,
+            properties: None,
             id: publish.pkid,
             connection: 0,
         }),

@@ -1,4 +1,4 @@
-//! An MQTT 3.1.1 and 5.0 client over TCP or TLS (`rumqttc-v4-next`, `rumqttc-v5-next`).
+//! An MQTT 3.1.1 and 5.0 client over TCP, TLS or WebSocket (`rumqttc-v4-next`, `rumqttc-v5-next`).
 //!
 //! It runs on the caller's thread, so a publish waits for no other thread, and with TCP_NODELAY, so
 //! a segment waits for no other segment. Payloads are opaque here; `antedate-mqtt` seals and opens
@@ -7,7 +7,9 @@
 //! - `four`, `five`: the same calls for the two versions
 //! - `earlier`: sessions of earlier processes, for version 5
 //! - `kept`: turns of the library's event loop that outlive their callers
+//! - `properties`: what a user adds to packets of version 5
 //! - `tls`: the settings of TLS
+//! - [`websocket`]: connections through HTTP servers
 
 #![forbid(unsafe_code)]
 
@@ -15,7 +17,9 @@ mod earlier;
 mod five;
 mod four;
 mod kept;
+mod properties;
 mod tls;
+pub mod websocket;
 
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
@@ -24,6 +28,7 @@ use std::sync::Arc;
 
 use antedate_host::fault::Fault;
 
+pub use properties::{ConnectProperties, DisconnectProperties, MessageProperties, Properties, UserProperty};
 pub use tls::Tls;
 
 /// A version of MQTT.
@@ -80,6 +85,10 @@ pub struct Settings {
     pub login: Option<(String, String)>,
     /// TLS, if the connection has it.
     pub tls: Option<Tls>,
+    /// The path of the broker's WebSocket, if the connection is one.
+    pub websocket: Option<String>,
+    /// Properties of packets. Version 3.1.1 has none.
+    pub properties: Properties,
     /// The will.
     pub will: Option<Will>,
     /// The most publishes that wait to be sent.
@@ -99,6 +108,8 @@ impl Settings {
             keep_alive: 60,
             login: None,
             tls: None,
+            websocket: None,
+            properties: Properties::default(),
             will: None,
             queue: 1024,
         }
@@ -116,6 +127,8 @@ pub struct Message {
     pub qos: u8,
     /// Whether the broker had retained it.
     pub retain: bool,
+    /// Its properties, with version 5. The broker may have changed them.
+    pub properties: Option<Box<MessageProperties>>,
     /// Its packet identifier. 0 with QoS 0.
     id: u16,
     /// The connection that it came by.
@@ -137,6 +150,8 @@ pub enum Event {
     Connected {
         /// Whether the broker resumed a session.
         session: bool,
+        /// The longest packet that the broker takes: MQTT's limit, or less if it told so (version 5).
+        longest: u32,
     },
     /// The broker answered a subscription.
     Subscribed {
@@ -195,11 +210,12 @@ macro_rules! either {
 }
 
 impl Inner {
-    fn new(settings: &Settings, tls: Option<Arc<rustls::ClientConfig>>) -> Self {
-        match settings.version {
+    fn new(settings: &Settings, tls: Option<Arc<rustls::ClientConfig>>) -> Result<Self, Fault> {
+        websocket::check(settings)?;
+        Ok(match settings.version {
             Version::V311 => Self::Four(four::Inner::new(settings, tls)),
             Version::V5 => Self::Five(five::Inner::new(settings, tls)),
-        }
+        })
     }
 }
 
@@ -229,11 +245,11 @@ impl Client {
     /// A client without a connection.
     ///
     /// # Errors
-    /// When the certificates cannot be read.
+    /// When the certificates cannot be read, or the WebSocket has no valid address.
     pub fn new(settings: &Settings) -> Result<Self, Fault> {
         let tls = settings.tls.as_ref().map(Tls::config).transpose()?;
         let mut client = Self {
-            inner: Inner::new(settings, tls.clone()),
+            inner: Inner::new(settings, tls.clone())?,
             settings: settings.clone(),
             tls,
             connection: 0,
@@ -295,10 +311,26 @@ impl Client {
 
     /// Closes the connection, which must follow [`disconnect`](Self::disconnect).
     /// [`next`](Self::next) connects again, with a will that is set after this.
-    pub fn hang_up(&mut self) {
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn hang_up(&mut self) -> Result<(), Fault> {
         // The library's event loop ends with its disconnect.
-        self.inner = Inner::new(&self.settings, self.tls.clone());
+        self.inner = Inner::new(&self.settings, self.tls.clone())?;
         self.part();
+        Ok(())
+    }
+
+    /// The octets of a publish's packet (MQTT 5.0, section 3.3), with the properties of this client.
+    #[must_use]
+    pub fn packet_length(&self, topic: &str, qos: Qos, payload: usize) -> usize {
+        let id = if qos == Qos::AtMostOnce { 0 } else { 2 };
+        let properties = match self.settings.version {
+            Version::V311 => 0,
+            Version::V5 => five::length(&self.settings.properties.publish),
+        };
+        let rest = 2 + topic.len() + id + properties + payload;
+        1 + length_of_length(rest) + rest
     }
 
     /// As [`next`](Self::next), and calls `idle` once if it would wait with nothing left to send.
@@ -362,5 +394,36 @@ impl Client {
     }
 }
 
+/// The octets of a length (section 1.5.5): seven bits each.
+const fn length_of_length(length: usize) -> usize {
+    match length {
+        0..=127 => 1,
+        128..=16_383 => 2,
+        16_384..=2_097_151 => 3,
+        _ => 4,
+    }
+}
+
 /// The largest packet: the limit of MQTT.
-const MAX_PACKET: u32 = 268_435_455;
+pub const MAX_PACKET: u32 = 268_435_455;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn length_of_a_packet_is_told() {
+        let mut settings = Settings::new("x", "localhost", 1);
+        let length = |settings: &Settings, qos, payload| {
+            Client::new(settings).expect("a client").packet_length("a/b", qos, payload)
+        };
+        assert_eq!(length(&settings, Qos::AtMostOnce, 10), 1 + 1 + 5 + 10);
+        assert_eq!(length(&settings, Qos::AtLeastOnce, 120), 1 + 1 + 5 + 2 + 120);
+        assert_eq!(length(&settings, Qos::AtLeastOnce, 121), 1 + 2 + 5 + 2 + 121);
+        settings.version = Version::V5;
+        // The length of no properties.
+        assert_eq!(length(&settings, Qos::AtMostOnce, 10), 1 + 1 + 5 + 1 + 10);
+        settings.properties.publish.user.push(("k".into(), "v".into()));
+        assert_eq!(length(&settings, Qos::AtMostOnce, 10), 1 + 1 + 5 + 1 + (1 + 3 + 3) + 10);
+    }
+}

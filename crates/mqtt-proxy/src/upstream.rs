@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use antedate_host::fault::Fault;
-use antedate_mqtt_client::Settings;
+use antedate_mqtt_client::{Settings, websocket};
 use rustls::pki_types::ServerName;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
@@ -18,8 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The broker.
 pub(crate) struct Upstream {
-    host: String,
-    port: u16,
+    settings: Settings,
     tls: Option<(TlsConnector, ServerName<'static>)>,
     /// Whether the last attempt failed.
     away: Cell<bool>,
@@ -29,14 +28,13 @@ impl Upstream {
     pub(crate) fn new(settings: &Settings) -> Result<Self, Fault> {
         let config = settings.tls.as_ref().map(|tls| tls.config()).transpose()?;
         let tls = config.map(|config| named(&settings.host).map(|name| (connector(config), name)));
-        let (host, port) = (settings.host.clone(), settings.port);
-        Ok(Self { host, port, tls: tls.transpose()?, away: Cell::new(false) })
+        Ok(Self { settings: settings.clone(), tls: tls.transpose()?, away: Cell::new(false) })
     }
 
     /// Connects. The log has a line when the broker goes away, and one when it is back.
     pub(crate) async fn connect(&self) -> Option<Box<dyn Stream>> {
         let attempt = tokio::time::timeout(PATIENCE, self.attempt()).await;
-        let place = format!("{}, port {}", self.host, self.port);
+        let place = format!("{}, port {}", self.settings.host, self.settings.port);
         match attempt.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())) {
             Ok(stream) => {
                 if self.away.replace(false) {
@@ -61,10 +59,19 @@ impl Upstream {
     }
 
     async fn attempt(&self) -> io::Result<Box<dyn Stream>> {
-        let tcp = TcpStream::connect((self.host.as_str(), self.port)).await?;
+        let Settings { host, port, .. } = &self.settings;
+        let tcp = TcpStream::connect((host.as_str(), *port)).await?;
         tcp.set_nodelay(true)?;
+        let web = self.settings.websocket.is_some();
         Ok(match &self.tls {
-            Some((connector, name)) => Box::new(connector.connect(name.clone(), tcp).await?),
+            Some((connector, name)) => {
+                let tls = connector.connect(name.clone(), tcp).await?;
+                match web {
+                    true => Box::new(websocket::connect(&self.settings, tls).await?),
+                    false => Box::new(tls),
+                }
+            }
+            None if web => Box::new(websocket::connect(&self.settings, tcp).await?),
             None => Box::new(tcp),
         })
     }

@@ -4,7 +4,6 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use antedate_channel::mqtt::rotation::{self, Rotation, RotationError};
@@ -18,7 +17,10 @@ use crate::manage;
 use crate::store::{Store, Stored};
 
 mod readers;
+mod unwritten;
+
 pub use readers::Bound;
+use unwritten::Unwritten;
 
 /// All groups of a client.
 #[derive(Debug)]
@@ -40,10 +42,7 @@ struct Membership {
     rehearsal: Option<(Publisher<Stored>, Vec<u8>)>,
     /// Deadlines, each with the epoch before which all epochs end then.
     retire: Vec<(Moment, u32)>,
-    /// Received since the last write: the last message of each publisher, epoch and topic.
-    unwritten: BTreeMap<(Arc<[u8]>, u32, String), Opened>,
-    /// Messages received since the last write.
-    unwritten_messages: usize,
+    unwritten: Unwritten,
     /// The key material of each epoch without a publisher, which identifies its bounds in the
     /// store.
     epoch_keys: BTreeMap<u32, Material>,
@@ -203,8 +202,7 @@ impl Guard {
             publisher: None,
             rehearsal: None,
             retire: Vec::new(),
-            unwritten: BTreeMap::new(),
-            unwritten_messages: 0,
+            unwritten: Unwritten::default(),
             epoch_keys: BTreeMap::new(),
             covered: String::new(),
             kept: false,
@@ -376,9 +374,7 @@ impl Guard {
             Ok(opened) => {
                 // A stale message was received as well: its number is used.
                 if store.is_some() {
-                    let place = (Arc::clone(&opened.publisher), opened.epoch, topic.to_owned());
-                    one.unwritten.insert(place, opened.clone());
-                    one.unwritten_messages += 1;
+                    one.unwritten.note(topic, &opened);
                 }
                 let verified = verified(&one.file, topic, &opened, out);
                 match verified.and_then(|()| fresh(one.file.max_age(topic), opened.time)) {
@@ -629,10 +625,10 @@ impl Guard {
         let Some(store) = &self.store else { return act().map_err(cannot) };
         let mut bounds = Vec::new();
         for one in &self.groups {
-            for ((_, _, topic), opened) in &one.unwritten {
+            for (topic, opened) in one.unwritten.pairs() {
                 let received = one.group.received(opened, topic).zip(one.epoch_keys.get(&opened.epoch));
                 if let Some(((material, next), epoch_key)) = received {
-                    bounds.push((epoch_key, &material.head().publisher[..], topic.as_str(), next));
+                    bounds.push((epoch_key, &material.head().publisher[..], topic, next));
                 }
             }
         }
@@ -643,7 +639,6 @@ impl Guard {
         }
         for one in &mut self.groups {
             one.unwritten.clear();
-            one.unwritten_messages = 0;
             if one.group.streams() > REMEMBERED {
                 one.group.shed(REMEMBERED / 2);
             }
@@ -663,7 +658,7 @@ impl Guard {
     /// The number of received messages that are not on the disk.
     #[must_use]
     pub fn unwritten(&self) -> usize {
-        self.groups.iter().map(|one| one.unwritten_messages).sum()
+        self.groups.iter().map(|one| one.unwritten.messages()).sum()
     }
 
     /// The clean end: writes all bounds and the exact next sequence numbers.

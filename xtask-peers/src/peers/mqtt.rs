@@ -76,14 +76,15 @@ pub(crate) fn run() -> StepResult {
     let chapter = root().join("docs/src/mqtt-applications.md");
     judge("applications", &[chapter.as_ref()], 120)?;
     judge("options", &[], 60)?;
+    judge("transport", &[], 90)?;
     judge("keys", &[], 300)?;
     judge("asynchronous", &[], 60)?;
     judge("cluster", &["/usr/sbin/nats-server".as_ref()], 180)?;
     judge("proxy", &[], 120)?;
     judge_in(&sparkplug()?, "sparkplug", &[], 60)?;
     judge("backlog", &["2000".as_ref()], 120)?;
-    let others = brokers::all()?;
-    judge("brokers", &others.iter().map(OsStr::new).collect::<Vec<_>>(), 120)?;
+    judge("pairs", &["20000".as_ref(), "100".as_ref()], 60)?;
+    let others = queues("300", 120)?;
     let done = format!(
         "Mosquitto and {} other brokers, a NATS cluster, paho-mqtt and gmqtt over 3.1.1 and 5, pycose both ways; kills of all three; the Python package; the proxy with paho-mqtt and pysparkplug",
         others.len()
@@ -101,10 +102,25 @@ pub(crate) fn run() -> StepResult {
     }
 }
 
-/// A long queue: each message is read once, through kills under load.
+/// Long queues: each message is read once, through kills under load, and at the other brokers. Then a
+/// subscriber of very many topics.
 pub(crate) fn run_long() -> StepResult {
     judge("backlog", &["100000".as_ref()], LONG)?;
-    Ok("100,000 queued messages for each QoS and version: each was read once".into())
+    let others = queues("100000", LONG)?;
+    judge("pairs", &["1000000".as_ref(), "200".as_ref()], LONG)?;
+    Ok(format!(
+        "100,000 queued messages for each QoS and version at Mosquitto and {} other brokers: each was read once; a million pairs of publisher and topic",
+        others.len()
+    ))
+}
+
+/// Queues of so many messages at the brokers that are there.
+fn queues(count: &str, seconds: u64) -> Result<Vec<String>, String> {
+    let others = brokers::all()?;
+    let words: Vec<&OsStr> =
+        [count].into_iter().chain(others.iter().map(String::as_str)).map(OsStr::new).collect();
+    judge("brokers", &words, seconds)?;
+    Ok(others)
 }
 
 /// Runs a script with a directory of its own. Its last line is the verdict.

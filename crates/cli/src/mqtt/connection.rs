@@ -8,11 +8,13 @@ use std::time::{Duration, Instant};
 use antedate_channel::mqtt::{Dropped, Opened};
 use antedate_host::signals;
 use antedate_mqtt::guard::{Guard, SealError, Verdict};
-use antedate_mqtt_client::{Client, ConnectionLostError, Event, Message, Qos, Settings};
+use antedate_mqtt_client::{
+    Client, ConnectionLostError, Event, MAX_PACKET, Message, Properties, Qos, Settings,
+};
 
 use super::options::WillArguments;
 use super::outage::Outage;
-use crate::failure::Failure;
+use crate::failure::{Done, Failure};
 use crate::output;
 
 /// A runtime on this thread.
@@ -46,6 +48,8 @@ pub(super) struct Link {
     queued: VecDeque<Outgoing>,
     unconfirmed: Vec<(u16, Outgoing)>,
     connected: bool,
+    /// The longest packet that the broker takes.
+    longest: u32,
     /// Start of the connection.
     since: Option<Instant>,
     outage: Outage,
@@ -124,6 +128,7 @@ impl Link {
             queued: VecDeque::new(),
             unconfirmed: Vec::new(),
             connected: false,
+            longest: MAX_PACKET,
             since: None,
             outage: Outage::new(keep_trying),
             answers: 0,
@@ -180,8 +185,13 @@ impl Link {
         Ok(())
     }
 
-    /// Publishes bytes unchanged.
-    pub(super) fn send(&mut self, topic: &str, payload: Vec<u8>, qos: Qos, retain: bool) {
+    /// Publishes bytes unchanged. A packet beyond the broker's limit would end the connection, so it
+    /// is an error here.
+    pub(super) fn send(&mut self, topic: &str, payload: Vec<u8>, qos: Qos, retain: bool) -> Done {
+        if let Some(why) = self.too_long(topic, qos, payload.len()) {
+            let remedy = "publish less at once, or raise max_packet_size in the broker's configuration";
+            return Err(Failure::usage(format!("{topic}: {why}"), remedy));
+        }
         let mut one = Outgoing { topic: topic.to_owned(), payload, qos, retain, handed: false };
         if self.connected {
             // The next connection sends a message that does not fit the queue; callers stay below
@@ -189,6 +199,16 @@ impl Link {
             one.handed = self.client.publish(&one.topic, one.qos, one.retain, one.payload.clone()).is_ok();
         }
         self.queued.push_back(one);
+        Ok(())
+    }
+
+    /// Why the broker would not take a publish, if its packet is too long.
+    fn too_long(&self, topic: &str, qos: Qos, payload: usize) -> Option<String> {
+        let length = self.client.packet_length(topic, qos, payload);
+        let most = self.longest as usize;
+        (length > most).then(|| {
+            format!("the sealed publish has {length} octets, and the broker takes packets of {most} at most")
+        })
     }
 
     /// Whether it is connected.
@@ -245,7 +265,10 @@ impl Link {
             Ok(event) => event,
         };
         match event {
-            Ok(Event::Connected { session }) => self.connected(session)?,
+            Ok(Event::Connected { session, longest }) => {
+                self.longest = longest;
+                self.connected(session)?;
+            }
             Ok(Event::Subscribed { granted: true }) => {
                 self.answers += 1;
                 self.granted |= self.is_subscribed();
@@ -275,7 +298,7 @@ impl Link {
     /// Leaves a will of the new epoch with a new connection. The old connection ends with a
     /// DISCONNECT, so its will is not published.
     fn renew_will(&mut self) -> Result<(), Failure> {
-        self.client.hang_up();
+        self.client.hang_up()?;
         (self.connected, self.since) = (false, None);
         self.outage.intended();
         let will = self.will.clone();
@@ -328,7 +351,16 @@ impl Link {
         if !session {
             let again: Vec<Outgoing> =
                 self.unconfirmed.drain(..).map(|(_, one)| one).chain(self.queued.drain(..)).collect();
-            self.queued.extend(again.into_iter().map(|one| Outgoing { handed: false, ..one }));
+            for one in again {
+                // The limit may be another one than when it was queued.
+                match self.too_long(&one.topic, one.qos, one.payload.len()) {
+                    None => self.queued.push_back(Outgoing { handed: false, ..one }),
+                    Some(why) => {
+                        self.denied += 1;
+                        output::tell(format_args!("antedate: {}: {why}", one.topic));
+                    }
+                }
+            }
         }
         for one in self.queued.iter_mut().filter(|one| !one.handed) {
             self.client.publish(&one.topic, one.qos, one.retain, one.payload.clone()).map_err(full)?;
@@ -439,6 +471,7 @@ impl Link {
             client_id: format!("{}-keys", settings.client_id),
             clean: true,
             will: None,
+            properties: Properties::default(),
             ..settings.clone()
         };
         let mut link = Self::new(&settings, guard, Vec::new(), Qos::AtMostOnce, keep_trying)?;

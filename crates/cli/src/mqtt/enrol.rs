@@ -139,7 +139,7 @@ impl Enrol {
                 Qos::AtLeastOnce,
                 self.broker.keeps_trying(),
             )?;
-            link.send(&asks, request.to_vec(), Qos::AtLeastOnce, true);
+            link.send(&asks, request.to_vec(), Qos::AtLeastOnce, true)?;
             let (mut sent, mut told) = (Instant::now(), None);
             let answer = loop {
                 if end.is_some_and(|end| Instant::now() >= end) || link.stop.load(Ordering::Relaxed) {
@@ -161,7 +161,7 @@ impl Enrol {
                     }
                 }
                 if link.is_connected() && link.waiting() == 0 && sent.elapsed() > AGAIN {
-                    link.send(&asks, request.to_vec(), Qos::AtLeastOnce, true);
+                    link.send(&asks, request.to_vec(), Qos::AtLeastOnce, true)?;
                     sent = Instant::now();
                 }
             };
@@ -420,7 +420,7 @@ pub(super) async fn publish(
         let Announcement { topic, message } = one?;
         longest = longest.max(message.len());
         count += 1;
-        link.send(&topic, message, Qos::AtLeastOnce, true);
+        link.send(&topic, message, Qos::AtLeastOnce, true)?;
         drain(link, WAITING_MAX).await?;
     }
     drain(link, 1).await?;

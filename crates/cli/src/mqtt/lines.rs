@@ -4,8 +4,8 @@ use std::time::{Duration, SystemTime};
 
 use antedate_channel::mqtt::Opened;
 use antedate_mqtt::guard::now;
-use antedate_mqtt_client::Message;
-use serde_json::json;
+use antedate_mqtt_client::{Message, MessageProperties};
+use serde_json::{Map, Value, json};
 
 use crate::failure::ValueError;
 
@@ -88,11 +88,35 @@ fn put_json(message: &Message, payload: &[u8], opened: &Opened, out: &mut Vec<u8
     if let Some(time) = opened.time {
         object["sealed"] = json!(time);
     }
+    if let Some(properties) = &message.properties {
+        put_properties(&mut object, properties);
+    }
     match str::from_utf8(payload) {
         Ok(text) => object["payload"] = json!(text),
         Err(_) => object["payload_hex"] = json!(antedate_host::hex::hex(payload)),
     }
     out.extend_from_slice(object.to_string().as_bytes());
+}
+
+/// The `properties` of `mosquitto_sub`'s `%j`.
+fn put_properties(object: &mut Value, of: &MessageProperties) {
+    let mut found = Map::new();
+    let mut put = |name: &str, value: Option<Value>| {
+        if let Some(value) = value {
+            found.insert(name.to_owned(), value);
+        }
+    };
+    let data = of.correlation_data.as_ref().map(|data| String::from_utf8_lossy(data).into_owned());
+    put("content-type", of.content_type.as_ref().map(|text| json!(text)));
+    put("response-topic", of.response_topic.as_ref().map(|text| json!(text)));
+    put("correlation-data", data.map(|text| json!(text)));
+    put("message-expiry-interval", of.message_expiry_interval.map(|seconds| json!(seconds)));
+    let pairs: Vec<Value> = of.user.iter().map(|(name, value)| json!({ name: value })).collect();
+    put("user-properties", (!pairs.is_empty()).then(|| json!(pairs)));
+    put("subscription-identifier", of.subscriptions.first().map(|id| json!(id)));
+    if !found.is_empty() {
+        object["properties"] = Value::Object(found);
+    }
 }
 
 /// A format of `mosquitto_sub -F`.
@@ -112,6 +136,12 @@ enum Piece {
     Time,
     Seconds,
     Json,
+    ContentType,
+    ResponseTopic,
+    CorrelationData,
+    Expiry,
+    User,
+    Subscriptions,
 }
 
 impl Format {
@@ -171,6 +201,17 @@ impl Format {
                     put_json(message, payload, opened, out);
                     continue;
                 }
+                Piece::ContentType
+                | Piece::ResponseTopic
+                | Piece::CorrelationData
+                | Piece::Expiry
+                | Piece::User
+                | Piece::Subscriptions => {
+                    if let Some(properties) = &message.properties {
+                        piece.put_property(properties, out);
+                    }
+                    continue;
+                }
                 Piece::Topic => message.topic.clone(),
                 Piece::Hex { upper: false } => antedate_host::hex::hex(payload),
                 Piece::Hex { upper: true } => antedate_host::hex::hex(payload).to_uppercase(),
@@ -189,6 +230,32 @@ impl Format {
     }
 }
 
+impl Piece {
+    /// Appends a property. Its texts are visible ones, because nobody authenticates them.
+    fn put_property(&self, of: &MessageProperties, out: &mut Vec<u8>) {
+        let text = |text: &Option<String>| text.clone().unwrap_or_default();
+        let written = match self {
+            Self::ContentType => text(&of.content_type),
+            Self::ResponseTopic => text(&of.response_topic),
+            Self::CorrelationData => {
+                return put_visible(of.correlation_data.as_deref().unwrap_or_default(), out);
+            }
+            Self::Expiry => of.message_expiry_interval.map(|seconds| seconds.to_string()).unwrap_or_default(),
+            Self::User => {
+                let pairs: Vec<String> =
+                    of.user.iter().map(|(name, value)| format!("{name}:{value}")).collect();
+                pairs.join(" ")
+            }
+            Self::Subscriptions => {
+                let ids: Vec<String> = of.subscriptions.iter().map(usize::to_string).collect();
+                ids.join(",")
+            }
+            _ => return,
+        };
+        put_visible(written.as_bytes(), out);
+    }
+}
+
 fn letter_piece(letter: char) -> Result<Piece, ValueError> {
     Ok(match letter {
         't' => Piece::Topic,
@@ -202,9 +269,15 @@ fn letter_piece(letter: char) -> Result<Piece, ValueError> {
         'I' => Piece::Time,
         'U' => Piece::Seconds,
         'j' => Piece::Json,
+        'C' => Piece::ContentType,
+        'R' => Piece::ResponseTopic,
+        'D' => Piece::CorrelationData,
+        'E' => Piece::Expiry,
+        'P' => Piece::User,
+        'S' => Piece::Subscriptions,
         _ => {
             return Err(ValueError::new(
-                "known are %t %p %x %X %l %m %q %r %I %U %j and %%; properties of MQTT 5 are not printed",
+                "known are %t %p %x %X %l %m %q %r %I %U %j, of MQTT 5 %C %D %E %P %R %S, and %%",
             ));
         }
     })
@@ -273,9 +346,33 @@ mod tests {
         let begin = [Piece::Topic, text(" "), Piece::Payload, text("\n%@"), Piece::Hex { upper: false }];
         assert_eq!(format[..5], begin);
         assert_eq!(format.len(), 13);
-        for wrong in ["%", "%P", "%J", "@Y", "\\", "\\q"] {
+        for wrong in ["%", "%Z", "%J", "@Y", "\\", "\\q"] {
             assert!(Format::parse(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn properties_forge_no_line() {
+        let of = MessageProperties {
+            content_type: Some("a\nb".into()),
+            user: vec![("n".into(), "v\r".into()), ("m".into(), "w".into())],
+            subscriptions: vec![7, 9],
+            message_expiry_interval: Some(60),
+            ..MessageProperties::default()
+        };
+        let text = |piece: Piece| {
+            let mut out = Vec::new();
+            piece.put_property(&of, &mut out);
+            String::from_utf8(out).expect("text")
+        };
+        assert_eq!(text(Piece::ContentType), "a\\nb");
+        assert_eq!(text(Piece::User), "n:v\\r m:w");
+        assert_eq!((text(Piece::Subscriptions), text(Piece::Expiry)), ("7,9".into(), "60".into()));
+        assert_eq!(text(Piece::ResponseTopic), "");
+        let mut object = json!({});
+        put_properties(&mut object, &of);
+        assert_eq!(object["properties"]["user-properties"], json!([{"n": "v\r"}, {"m": "w"}]));
+        assert_eq!(object["properties"]["subscription-identifier"], json!(7));
     }
 
     #[test]

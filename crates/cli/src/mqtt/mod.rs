@@ -8,6 +8,7 @@ mod lines;
 mod manage;
 mod options;
 mod outage;
+mod properties;
 mod proxy;
 mod publish;
 mod subscribe;

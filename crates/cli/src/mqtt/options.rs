@@ -7,9 +7,10 @@ use antedate_hardening::stack;
 use antedate_host::{private_file, process};
 use antedate_mqtt::guard::{Guard, SealError};
 use antedate_mqtt::load::Files;
-use antedate_mqtt_client::{Qos, Settings, Tls, Version, Will};
+use antedate_mqtt_client::{Properties, Qos, Settings, Tls, Version, Will};
 use clap::Args;
 
+use super::properties::PropertyArguments;
 use super::url::Url;
 use crate::failure::{Failure, ValueError};
 use crate::hardened;
@@ -29,7 +30,7 @@ pub(super) struct Broker {
     /// The broker
     #[arg(short = 'h', long, default_value = "localhost")]
     host: String,
-    /// Its port [default: 1883, or 8883 with TLS]
+    /// Its port [default: 1883, 8883 with TLS, 80 and 443 with a WebSocket]
     #[arg(short = 'p', long)]
     port: Option<u16>,
     /// The client identifier [default: a random one]
@@ -44,7 +45,9 @@ pub(super) struct Broker {
     /// A file whose first line is the password, for which `ps` shows no password
     #[arg(long, value_name = "FILE", requires = "username", conflicts_with = "pw")]
     pw_file: Option<PathBuf>,
-    #[arg(help = "Broker, user, password and topic in one: mqtt(s)://[USER[:PASSWORD]@]HOST[:PORT][/TOPIC]")]
+    #[arg(
+        help = "Broker, user, password and topic in one: mqtt(s)://[USER[:PASSWORD]@]HOST[:PORT][/TOPIC]; ws(s):// over a WebSocket"
+    )]
     #[arg(short = 'L', long, value_parser = Url::parse, conflicts_with_all = ["host", "port", "username", "pw"])]
     url: Option<Url>,
     /// Certificates (PEM) to verify the broker's; turns TLS on
@@ -63,9 +66,21 @@ pub(super) struct Broker {
     /// certificate can then read topics and drop payloads
     #[arg(long)]
     insecure: bool,
-    /// The protocol: 311 (or mqttv311) or 5 (or mqttv5)
-    #[arg(short = 'V', long, default_value = "311", value_parser = version)]
-    protocol_version: Version,
+    /// Connects over a WebSocket, as -L ws://HOST (wss:// with TLS)
+    #[arg(long)]
+    ws: bool,
+    /// The path of the WebSocket at the broker
+    #[arg(long, value_name = "PATH", default_value = "/mqtt")]
+    ws_path: String,
+    /// A pre-shared key, which the TLS library does not have
+    #[arg(long, hide = true)]
+    psk: Option<String>,
+    /// Its name
+    #[arg(long, hide = true)]
+    psk_identity: Option<String>,
+    /// The protocol: 311 (or mqttv311) or 5 (or mqttv5) [default: 311, or 5 with -D]
+    #[arg(short = 'V', long, value_parser = version)]
+    protocol_version: Option<Version>,
     /// Seconds between keep-alive messages
     #[arg(short = 'k', long, default_value_t = 60, value_parser = clap::value_parser!(u16).range(5..))]
     keepalive: u16,
@@ -113,16 +128,29 @@ impl Broker {
                 format!("antedate-{}", antedate_host::hex::hex(&bytes))
             }
         };
+        if self.psk.is_some() || self.psk_identity.is_some() {
+            return Err(Failure::usage(
+                "--psk: TLS with pre-shared keys is not part of this program",
+                "give the broker a certificate and name its authority with --cafile, or let stunnel (PSKsecrets) carry the connection",
+            ));
+        }
         let tls = self.tls()?;
         let url = self.url.as_ref();
+        let web = self.ws || url.is_some_and(|url| url.web);
         let port = self.port.or(url.and_then(|url| url.port));
-        let port = port.unwrap_or(if tls.is_some() { 8883 } else { 1883 });
+        let port = port.unwrap_or(match (web, tls.is_some()) {
+            (false, false) => 1883,
+            (false, true) => 8883,
+            (true, false) => 80,
+            (true, true) => 443,
+        });
         let login = match (&self.username, url) {
             (Some(user), _) => Some((user.clone(), self.password()?)),
             (None, url) => url.and_then(|url| url.login.clone()),
         };
         Ok(Settings {
-            version: self.protocol_version,
+            version: self.protocol_version.unwrap_or_default(),
+            websocket: web.then(|| self.ws_path.clone()),
             keep_alive: self.keepalive,
             login,
             tls,
@@ -170,6 +198,19 @@ impl Broker {
             )
         })?;
         Ok(text.to_owned())
+    }
+
+    /// The same with properties, which only version 5 has.
+    pub(super) fn settings_with(&self, given: &PropertyArguments) -> Result<Settings, Failure> {
+        let mut settings = self.settings()?;
+        settings.properties = given.read()?;
+        if settings.properties != Properties::default() {
+            if self.protocol_version == Some(Version::V311) {
+                return Err(Failure::usage("-D: MQTT 3.1.1 has no properties", "leave -V out, or give -V 5"));
+            }
+            settings.version = Version::V5;
+        }
+        Ok(settings)
     }
 
     /// The topic of `-L`.

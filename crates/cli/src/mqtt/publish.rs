@@ -12,13 +12,14 @@ use tokio::sync::mpsc;
 
 use super::connection::{Link, block_on};
 use super::options::{Broker, Protection, WillArguments, qos};
+use super::properties::PropertyArguments;
 use crate::failure::{Done, Failure};
 
 /// Publish.
 #[derive(Args)]
 #[command(group(ArgGroup::new("what").required(true).args(["message", "file", "lines", "null_message", "template"])))]
 #[command(
-    after_help = "Example:\n  antedate mqtt pub --keys line4.toml --state /var/lib/antedate/press7 --publisher press7 \\\n    -t plant/line4/press7/force -m '{\"kN\":81.5}'"
+    after_help = "Example:\n  antedate mqtt pub --keys line4.toml --state /var/lib/antedate/press7 --publisher press7 \\\n    -t plant/line4/press7/force -m '{\"kN\":81.5}'\n\n  # over a WebSocket with TLS, with properties of MQTT 5\n  antedate mqtt pub --keys line4.toml --state /var/lib/antedate/press7 --publisher press7 \\\n    -L wss://broker.example/plant/line4/press7/force -m 81.5 -D publish content-type text/plain -D publish user-property unit kN"
 )]
 pub(crate) struct Pub {
     #[command(flatten)]
@@ -55,6 +56,8 @@ pub(crate) struct Pub {
     #[arg(short = 'r', long)]
     retain: bool,
     #[command(flatten)]
+    properties: PropertyArguments,
+    #[command(flatten)]
     will: WillArguments,
 }
 
@@ -84,7 +87,7 @@ impl Pub {
         if !guard.covers(&self.topic) {
             return Err(antedate_mqtt::guard::SealError::NoGroup(self.topic).into());
         }
-        let settings = self.broker.settings()?;
+        let settings = self.broker.settings_with(&self.properties)?;
         self.protection.confine(Some(&settings));
         let keep_trying = self.broker.keeps_trying();
         block_on(async {
@@ -140,8 +143,7 @@ impl Pub {
     fn publish(&self, link: &mut Link, payload: &[u8]) -> Done {
         let mut envelope = Vec::new();
         link.guard.seal(&self.topic, payload, &mut envelope)?;
-        link.send(&self.topic, envelope, self.qos, self.retain);
-        Ok(())
+        link.send(&self.topic, envelope, self.qos, self.retain)
     }
 
     /// Publishes each line, or with a template a payload with each line's values.
@@ -185,7 +187,7 @@ impl Pub {
                     let values = values(template, &line)?;
                     let values: Vec<&[u8]> = values.iter().map(Vec::as_slice).collect();
                     link.guard.seal_values(template, &values, &mut envelope)?;
-                    link.send(&self.topic, envelope, self.qos, self.retain);
+                    link.send(&self.topic, envelope, self.qos, self.retain)?;
                 }
             }
         }

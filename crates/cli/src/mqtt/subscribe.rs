@@ -13,13 +13,14 @@ use clap::Args;
 use super::connection::{Arrival, Link, Why, block_on};
 use super::lines::{Form, Format};
 use super::options::{Broker, Protection, WillArguments, qos};
+use super::properties::PropertyArguments;
 use crate::failure::{Done, Failure};
 use crate::output;
 
 /// Subscribe.
 #[derive(Args)]
 #[command(
-    after_help = "Refused messages are said on standard error, and the subscriber goes on.\nExample:\n  antedate mqtt sub --keys line4.toml -t 'plant/line4/#' -v"
+    after_help = "Refused messages are said on standard error, and the subscriber goes on.\nExample:\n  antedate mqtt sub --keys line4.toml -t 'plant/line4/#' -v\n\n  # over a WebSocket, with properties of MQTT 5\n  antedate mqtt sub --keys line4.toml -L ws://broker.example:8080 -t 'plant/line4/#' -V 5 -F '%t %C %P %p'"
 )]
 pub(crate) struct Sub {
     #[command(flatten)]
@@ -57,7 +58,9 @@ pub(crate) struct Sub {
     #[arg(long, conflicts_with_all = ["verbose", "origin", "format"])]
     json: bool,
     /// The form of a message, as mosquitto_sub's: %t topic, %p payload, %x %X in hexadecimal, %l
-    /// length, %m %q %r packet identifier, QoS and retain, %I %U time, %j JSON
+    /// length, %m %q %r packet identifier, QoS and retain, %I %U time, %j JSON; of MQTT 5 %C content
+    /// type, %R response topic, %D correlation data, %E expiry interval, %P user properties, %S
+    /// identifiers of subscriptions
     #[arg(short = 'F', value_name = "FORMAT", value_parser = Format::parse, conflicts_with_all = ["verbose", "origin"])]
     format: Option<Format>,
     /// Does not print what the broker had retained
@@ -66,6 +69,8 @@ pub(crate) struct Sub {
     /// Prints no newline after a payload
     #[arg(short = 'N')]
     no_newline: bool,
+    #[command(flatten)]
+    properties: PropertyArguments,
     #[command(flatten)]
     will: WillArguments,
 }
@@ -89,7 +94,7 @@ impl Sub {
             })?;
         }
         let guard = self.protection.guard(self.publisher.clone())?;
-        let mut settings = self.broker.settings()?;
+        let mut settings = self.broker.settings_with(&self.properties)?;
         settings.clean = !self.disable_clean_session;
         self.protection.confine(Some(&settings));
         let keep_trying = self.broker.keeps_trying();

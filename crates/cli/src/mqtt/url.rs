@@ -6,6 +6,8 @@ use crate::failure::ValueError;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Url {
     pub(super) tls: bool,
+    /// Over a WebSocket.
+    pub(super) web: bool,
     pub(super) host: String,
     pub(super) port: Option<u16>,
     /// User and password.
@@ -14,14 +16,20 @@ pub(super) struct Url {
 }
 
 impl Url {
-    /// Reads `mqtt(s)://[USER[:PASSWORD]@]HOST[:PORT][/TOPIC]`. As in Mosquitto nothing is escaped:
-    /// the last `@` before the first `/` ends the password.
+    /// Reads `mqtt(s)://` or `ws(s)://`, and `[USER[:PASSWORD]@]HOST[:PORT][/TOPIC]`. As in Mosquitto
+    /// nothing is escaped: the last `@` before the first `/` ends the password.
     pub(super) fn parse(text: &str) -> Result<Self, ValueError> {
-        let form = || ValueError::new("give mqtt://HOST/TOPIC or mqtts://USER:PASSWORD@HOST:PORT/TOPIC");
+        let form = || {
+            ValueError::new(
+                "give mqtt://HOST/TOPIC or mqtts://USER:PASSWORD@HOST:PORT/TOPIC, or ws:// and wss:// likewise",
+            )
+        };
         let (scheme, rest) = text.split_once("://").ok_or_else(form)?;
-        let tls = match scheme {
-            "mqtt" => false,
-            "mqtts" => true,
+        let (web, tls) = match scheme {
+            "mqtt" => (false, false),
+            "mqtts" => (false, true),
+            "ws" => (true, false),
+            "wss" => (true, true),
             _ => return Err(form()),
         };
         let (authority, topic) = rest.split_once('/').unwrap_or((rest, ""));
@@ -46,7 +54,7 @@ impl Url {
             return Err(form());
         }
         let topic = Some(topic.to_owned()).filter(|topic| !topic.is_empty());
-        Ok(Self { tls, host: host.to_owned(), port, login, topic })
+        Ok(Self { tls, web, host: host.to_owned(), port, login, topic })
     }
 }
 
@@ -59,15 +67,19 @@ mod tests {
         let login = Some(("u".to_owned(), "p@:w".to_owned()));
         let url = Url {
             tls: true,
+            web: false,
             host: "broker".into(),
             port: Some(8884),
             login,
             topic: Some("plant/+/a".into()),
         };
         assert_eq!(Url::parse("mqtts://u:p@:w@broker:8884/plant/+/a").ok(), Some(url));
-        let plain = Url { tls: false, host: "fe80::1".into(), port: None, login: None, topic: None };
+        let plain =
+            Url { tls: false, web: false, host: "fe80::1".into(), port: None, login: None, topic: None };
         assert_eq!(Url::parse("mqtt://[fe80::1]").ok(), Some(plain.clone()));
-        assert_eq!(Url::parse("mqtt://[fe80::1]/").ok(), Some(plain));
+        assert_eq!(Url::parse("mqtt://[fe80::1]/").ok(), Some(plain.clone()));
+        assert_eq!(Url::parse("ws://[fe80::1]").ok(), Some(Url { web: true, ..plain.clone() }));
+        assert_eq!(Url::parse("wss://[fe80::1]").ok(), Some(Url { web: true, tls: true, ..plain }));
         for wrong in [
             "broker",
             "http://b/t",

@@ -234,7 +234,7 @@ fn unwritten_bounds_are_kept_per_topic() {
         assert!(matches!(guard.open(topic, &envelope, &mut Vec::new()), Verdict::Opened(_)));
         assert!(guard.flush().is_err());
     }
-    let kept: usize = guard.groups.iter().map(|one| one.unwritten.len()).sum();
+    let kept: usize = guard.groups.iter().map(|one| one.unwritten.pairs().count()).sum();
     assert_eq!((guard.unwritten(), kept), (100, 2));
     fs::remove_dir(&next).expect("removed");
     guard.flush().expect("durable");

@@ -1,16 +1,19 @@
-//! Brokers other than Mosquitto: NATS of Debian, aedes of npm, mochi of Go's module proxy.
+//! Brokers other than Mosquitto: NATS of Debian, aedes of npm, mochi of Go's module proxy, HiveMQ of Maven.
 
 use crate::peers::npm;
 use std::fs;
 use std::path::PathBuf;
 use xtask::shell::{Run, cache, program, root};
 
-/// Builds mochi and installs aedes. A machine that cannot fetch one goes on without it, and
+/// Builds mochi, and installs aedes and HiveMQ. A machine that cannot fetch one goes on without it, and
 /// [`missing`] names it.
 pub(super) fn prepare() -> Result<(), String> {
     mochi()?;
     if let Err(reason) = aedes() {
         println!("   aedes is left out, its packages cannot be fetched here: {reason}");
+    }
+    if let Err(reason) = hivemq() {
+        println!("   HiveMQ is left out, its modules cannot be fetched here: {reason}");
     }
     Ok(())
 }
@@ -22,13 +25,15 @@ pub(super) fn all() -> Result<Vec<String>, String> {
     let mut all = vec!["nats=/usr/sbin/nats-server".to_owned()];
     all.extend(mochi.exists().then(|| format!("mochi={}", mochi.display())));
     all.extend(installed.exists().then(|| format!("aedes={}", aedes.display())));
+    let hivemq = class_path()?;
+    all.extend(hivemq.exists().then(|| format!("hivemq={}", hivemq.display())));
     Ok(all)
 }
 
 /// The names of those that are not there.
 pub(super) fn missing(there: &[String]) -> Vec<&'static str> {
     let is_there = |name: &str| there.iter().any(|one| one.split('=').next() == Some(name));
-    ["nats", "mochi", "aedes"].into_iter().filter(|name| !is_there(name)).collect()
+    ["nats", "mochi", "aedes", "hivemq"].into_iter().filter(|name| !is_there(name)).collect()
 }
 
 fn mochi_program() -> Result<PathBuf, String> {
@@ -52,6 +57,26 @@ fn mochi() -> Result<(), String> {
     let mut go = program("go");
     go.current_dir(&folder).args(["build", "-mod=readonly", "-trimpath", "-o"]).arg(&out).arg(".");
     go.env("GOFLAGS", "").env("CGO_ENABLED", "0").echoed(240)
+}
+
+/// The file with the class path of HiveMQ.
+fn class_path() -> Result<PathBuf, String> {
+    Ok(cache("peers/hivemq")?.join("class-path"))
+}
+
+/// Fetches the modules of its pom.xml, once for each pom.xml.
+fn hivemq() -> Result<(), String> {
+    let (path, pom) = (class_path()?, root().join("peers/hivemq/pom.xml"));
+    let (text, known) =
+        (fs::read_to_string(&pom).map_err(|e| e.to_string())?, path.with_file_name("pom.xml"));
+    if path.exists() && fs::read_to_string(&known).is_ok_and(|known| known == text) {
+        return Ok(());
+    }
+    let _ = fs::remove_file(&path);
+    fs::write(&known, text).map_err(|e| e.to_string())?;
+    let mut maven = program("mvn");
+    maven.args(["-q", "-B", "-f"]).arg(&known).arg("dependency:build-classpath");
+    maven.arg(format!("-Dmdep.outputFile={}", path.display())).echoed(240)
 }
 
 /// Installs the packages of its lock file.
