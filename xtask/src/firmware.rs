@@ -1,6 +1,6 @@
 //! `cargo xtask firmware`: builds the programs of the motes and measures them.
 
-use crate::{interface, sensors, traces};
+use crate::{cycles, interface, sensors, traces};
 use serde_json::Value;
 use std::path::PathBuf;
 use xtask::mote::Build;
@@ -42,6 +42,7 @@ const BUILDS: [(&str, &str, &str, &str, &[&str]); 6] = [
             "client-gcm",
             "client-chacha",
             "traces",
+            "ascon",
         ],
     ),
     ("antedate-mote-cortex-m3", "thumbv7m-none-eabi", "release", "node,table", &["tsch"]),
@@ -90,6 +91,7 @@ const BUILDS: [(&str, &str, &str, &str, &[&str]); 6] = [
         "",
         &[
             "chacha",
+            "ascon",
             "chacha_holes",
             "gcm_holes",
             "dtls",
@@ -144,6 +146,7 @@ pub(crate) fn main() -> Result<bool, String> {
     }
     println!("{}", interface()?);
     println!("{}", traces()?);
+    println!("{}", cycles()?);
     println!("the sensor: {}", sensors::run()?);
     Ok(met)
 }
@@ -160,7 +163,7 @@ pub(crate) fn check(profile: &str) -> StepResult {
             judge(experiment, met, &result).map_err(|why| format!("{experiment}: {why}"))
         })
         .collect();
-    Ok(format!("{}, {}, {}", said?.join(", "), interface()?, traces()?))
+    Ok(format!("{}, {}, {}, {}", said?.join(", "), interface()?, traces()?, cycles()?))
 }
 
 /// The C interface beside the engine's.
@@ -172,6 +175,11 @@ fn interface() -> Result<String, String> {
 /// AES on the Cortex-M3, instruction by instruction.
 fn traces() -> Result<String, String> {
     traces::check(&cache("firmware")?.join("thumbv7m-none-eabi/release"))
+}
+
+/// What instructions take on a Cortex-M3.
+fn cycles() -> Result<String, String> {
+    cycles::check(&cache("firmware")?.join("thumbv7m-none-eabi/release"))
 }
 
 /// Runs an experiment. Returns its verdict and its result.

@@ -1,6 +1,7 @@
 //! The C interface on a Cortex-M3, beside the engine's calls from Rust: instructions and code size.
 
 use crate::capi;
+use crate::elf::Elf;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use xtask::shell::{Run, program, root};
@@ -107,28 +108,9 @@ impl Library {
 
     /// The library's bytes of flash in a program, its tables included.
     fn code(&self) -> Result<u64, String> {
-        let of = |define| flash(&self.link("smallest", define)?);
+        let of = |define| Ok::<_, String>(Elf::read(&self.link("smallest", define)?)?.flash());
         Ok(of("-DEXCHANGE")?.saturating_sub(of("-DNOTHING")?))
     }
-}
-
-/// Bytes of flash of an ELF file of 32 bits: what its segments have in the file, also for RAM.
-fn flash(image: &Path) -> Result<u64, String> {
-    let bytes = std::fs::read(image).map_err(|e| format!("{}: {e}", image.display()))?;
-    let number = |at: usize, len: usize| -> Option<u64> {
-        let octets = bytes.get(at..at + len)?;
-        Some(octets.iter().rev().fold(0, |sum, octet| sum << 8 | u64::from(*octet)))
-    };
-    // Place, size and number of the program headers; type and size in the file of each.
-    let segments = || -> Option<u64> {
-        let (at, size, count) = (number(28, 4)?, number(42, 2)?, number(44, 2)?);
-        let of = |i: u64| {
-            let header = (at + i * size) as usize;
-            Some(if number(header, 4)? == 1 { number(header + 16, 4)? } else { 0 })
-        };
-        (0..count).map(of).sum()
-    };
-    segments().filter(|bytes| *bytes > 0).ok_or(format!("{}: not a program for a mote", image.display()))
 }
 
 /// The lines of a program: what was measured, and the number.

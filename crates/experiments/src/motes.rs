@@ -152,7 +152,7 @@ pub(crate) fn scenarios(mut step: impl FnMut(&str)) -> Result<[ScenarioCounts; 3
 /// Runs the experiment.
 pub(crate) fn run(options: &Options) -> Result<Report, ExperimentError> {
     let programs = Programs::find()?;
-    let steps = 9;
+    let steps = 11;
     let mut done = 0;
     let mut step = |what: &str| {
         options.progress(done, steps, what);
@@ -162,6 +162,8 @@ pub(crate) fn run(options: &Options) -> Result<Report, ExperimentError> {
     let mut cortex_m3 = programs.cortex_m3("ccm")?;
     step("ChaCha20-Poly1305 on a Cortex-M3");
     cortex_m3.extend(programs.cortex_m3("chacha")?);
+    step("Ascon-AEAD128 on a Cortex-M3");
+    cortex_m3.extend(programs.cortex_m3("ascon")?);
     step("a DTLS record on a Cortex-M3");
     cortex_m3.extend(programs.cortex_m3("dtls")?);
     step("CCM on an MSP430");
@@ -171,6 +173,8 @@ pub(crate) fn run(options: &Options) -> Result<Report, ExperimentError> {
     let engine = programs.msp430("engine", with_engine)?;
     step("ChaCha20-Poly1305 on an MSP430");
     msp430.extend(programs.msp430("chacha", Devices::default())?);
+    step("Ascon-AEAD128 on an MSP430");
+    msp430.extend(programs.msp430("ascon", Devices::default())?);
     step("a DTLS record on an MSP430");
     msp430.extend(programs.msp430("dtls", Devices::default())?);
     step("code sizes");

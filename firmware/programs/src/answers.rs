@@ -1,7 +1,7 @@
 //! Known answers, checked before any measurement.
 
 use crate::{Wrong, right};
-use antedate_aead::{AesCcm, BlockCipher, ChaCha20Poly1305, Key, Nonce};
+use antedate_aead::{AesCcm, AsconAead128, BlockCipher, ChaCha20Poly1305, Key, Nonce};
 use core::array::from_fn;
 
 /// The result for all zeros after a hundred rounds of ten encryptions, from OpenSSL.
@@ -56,4 +56,21 @@ pub(crate) fn chacha() -> Result<(), Wrong> {
         packet[..8] == [0xd3, 0x1a, 0x8d, 0x34, 0x64, 0x8e, 0x60, 0xdb]
             && tag.as_bytes() == &0x1ae1_0b59_4f09_e26a_7e90_2ecb_d060_0691_u128.to_be_bytes(),
     )
+}
+
+pub(crate) fn ascon() -> Result<(), Wrong> {
+    let octets: [u8; 16] = from_fn(|i| i as u8);
+    let key = Key::<AsconAead128>::new(&octets).map_err(|_| Wrong::Fit)?;
+    let seal = |aad: &[u8], packet: &mut [u8]| key.seal_in_place(Nonce::assume_unique(octets), aad, packet);
+    // The first of the known answers of the standard's authors.
+    let tag = seal(&[], &mut []);
+    right(tag.as_bytes() == &0x4427_d64b_8e1e_1451_fc44_5960_f083_9bb0_u128.to_be_bytes())?;
+    // Whole blocks and partial ones, computed by the standard's text.
+    let (aad, mut packet): ([u8; 20], [u8; 40]) = (from_fn(|i| i as u8), from_fn(|i| i as u8));
+    let tag = seal(&aad, &mut packet);
+    right(
+        packet[..8] == [0xc3, 0x05, 0xeb, 0x0e, 0x85, 0x1d, 0xf9, 0x2b]
+            && packet[32..] == [0x0c, 0x68, 0x74, 0x77, 0xec, 0x87, 0x3f, 0x21],
+    )?;
+    right(tag.as_bytes() == &0x0c44_1450_56f8_1b63_c472_dcee_a5eb_423a_u128.to_be_bytes())
 }

@@ -9,6 +9,7 @@
 extern crate alloc;
 
 mod answers;
+mod ascon;
 mod ccm;
 mod chacha;
 pub mod client;
@@ -164,6 +165,13 @@ pub fn measure_ccm<M: Mote, A: BlockCipher>() -> Result<(), Wrong> {
     ccm::block::<M, A>()?;
     ctr::all::<M, A>()?;
     ccm::all::<M, A>()
+}
+
+/// Checks Ascon-AEAD128, measures and prints.
+pub fn measure_ascon<M: Mote>() -> Result<(), Wrong> {
+    nothing::<M>();
+    answers::ascon()?;
+    ascon::all::<M>()
 }
 
 /// Checks ChaCha20-Poly1305, measures and prints.

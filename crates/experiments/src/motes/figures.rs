@@ -48,7 +48,29 @@ pub(super) fn add(report: &mut Report, counted: &Counted) -> Result<(), Experime
         templates(report, numbers, aes, note)?;
         both(report, numbers, aes, note)?;
     }
-    records(report, counted)
+    records(report, counted)?;
+    ascon(report, counted)
+}
+
+/// Ascon-AEAD128, unprepared and with all but the last block prepared.
+fn ascon(report: &mut Report, counted: &Counted) -> Result<(), ExperimentError> {
+    let motes = [
+        ("MSP430", "cycles", &counted.msp430, "simulated MSP430, cycles by TI's table"),
+        ("Cortex-M3", "instructions", &counted.cortex_m3, "QEMU's Cortex-M3, permutation in assembly"),
+    ];
+    for (mote, unit, numbers, note) in motes {
+        for (size, front) in [(112, 96), (1008, 992)] {
+            let online = numbers.get(&format!("ascon-{size}-{front}-front-online"))?;
+            let case = format!("Ascon-AEAD128: {size} B, front of {front} B, {mote}");
+            let row = Row::new(&case, "sealing at the deadline", unit).note(note);
+            report.row(row.baseline(numbers.get(&format!("ascon-{size}-seal"))?).antedated(online));
+        }
+        // What a byte more costs, without start and end.
+        let (long, short) = (numbers.get("ascon-1008-seal")?, numbers.get("ascon-112-seal")?);
+        let row = Row::new(format!("Ascon-AEAD128: long packets, {mote}"), "for each byte", unit);
+        report.row(row.antedated((long - short) / 896.0).note(note));
+    }
+    Ok(())
 }
 
 /// A whole DTLS record with header: online, and prepared with a front.

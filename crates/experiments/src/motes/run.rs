@@ -61,7 +61,7 @@ impl Numbers {
 fn profile(target: &str, name: &str) -> &'static str {
     match (target, name) {
         (CORTEX_M3, "chacha" | "chacha_holes" | "gcm_holes" | "mqtt_chacha" | "mqtt_gcm") => "fast",
-        (MSP430, "chacha" | "chacha_holes" | "gcm_holes" | "dtls" | "slots") => "release",
+        (MSP430, "chacha" | "ascon" | "chacha_holes" | "gcm_holes" | "dtls" | "slots") => "release",
         (MSP430, name) if name.starts_with("node-") => "release",
         (MSP430, _) => "small",
         _ => "release",

@@ -6,10 +6,64 @@
 //! `8 r + 2 c + b`. An odd round leaves out ShiftRows: row `r` lies `r` columns away from its place, so
 //! MixColumns takes the next row from one column further, and the round key is moved in the same
 //! way. An even round makes up for both: it turns rows 1 and 3 by two columns.
+//!
+//! On ARMv7-M the rounds are assembly (`aes_pairs/armv7m.s`): eight planes leave a compiler too few
+//! registers for the circuit. The Rust version serves other CPUs and host tests. `cargo xtask firmware`
+//! compares the assembly with the AES of four blocks in QEMU.
 
-use super::aes::sub_bytes;
-use core::ops::{BitAnd, BitXor, Not};
 use zeroize::Zeroize;
+
+use rounds::{encrypt, substitute, transpose};
+
+#[cfg(not(armv7m))]
+mod rounds;
+
+/// The rounds in assembly.
+#[cfg(armv7m)]
+#[allow(unsafe_code, reason = "calls assembly")]
+mod rounds {
+    use core::arch::global_asm;
+
+    global_asm!(include_str!("aes_pairs/armv7m.s"), options(raw));
+
+    unsafe extern "C" {
+        fn antedate_aes_pair(
+            keys: *const [u32; 8],
+            first: *mut [u8; 16],
+            second: *mut [u8; 16],
+            last: *const [u32; 8],
+        );
+        fn antedate_aes_substitute(planes: *mut [u32; 8]);
+        fn antedate_aes_transpose(words: *mut [u32; 8]);
+    }
+
+    /// Encrypts two blocks with an expanded key: an even number of rounds, at least two.
+    pub(super) fn encrypt<const KEYS: usize>(
+        planes: &[[u32; 8]; KEYS],
+        first: &mut [u8; 16],
+        second: &mut [u8; 16],
+    ) {
+        const { assert!(KEYS >= 3 && KEYS % 2 == 1) };
+        // SAFETY: the last round key is within the array. The function reads the array from its start
+        // to that key, which comes after an even number of rounds, where it stops. It reads and writes
+        // the 16 bytes of either block, with accesses that may be unaligned, and preserves the
+        // registers that the ABI requires.
+        unsafe { antedate_aes_pair(planes.as_ptr(), first, second, planes.as_ptr().add(KEYS - 1)) }
+    }
+
+    /// SubBytes without its constant.
+    pub(super) fn substitute(planes: &mut [u32; 8]) {
+        // SAFETY: the function reads and writes the eight words, and preserves the registers that the
+        // ABI requires.
+        unsafe { antedate_aes_substitute(planes) }
+    }
+
+    /// Transposes four 8x8 bit matrices, each made of the same byte of the eight words. Self-inverse.
+    pub(super) fn transpose(words: &mut [u32; 8]) {
+        // SAFETY: as in `substitute`.
+        unsafe { antedate_aes_transpose(words) }
+    }
+}
 
 /// An expanded key: `KEYS` is one more than the rounds.
 pub(crate) struct Aes<const KEYS: usize> {
@@ -22,47 +76,8 @@ impl<const KEYS: usize> Drop for Aes<KEYS> {
     }
 }
 
-/// A plane for the circuit without its constant: the round keys have it, and MixColumns keeps it.
-#[derive(Clone, Copy)]
-struct Bare(u32);
-
-impl BitXor for Bare {
-    type Output = Self;
-
-    #[inline(always)]
-    fn bitxor(self, other: Self) -> Self {
-        Self(self.0 ^ other.0)
-    }
-}
-
-impl BitAnd for Bare {
-    type Output = Self;
-
-    #[inline(always)]
-    fn bitand(self, other: Self) -> Self {
-        Self(self.0 & other.0)
-    }
-}
-
-impl Not for Bare {
-    type Output = Self;
-
-    #[inline(always)]
-    fn not(self) -> Self {
-        self
-    }
-}
-
 /// The constant of SubBytes (FIPS 197 section 5.1.1).
 const CONSTANT: u8 = 0x63;
-
-/// SubBytes without its constant. Out of line: key expansion and encryption share it.
-#[inline(never)]
-fn substitute(x: &mut [u32; 8]) {
-    let mut planes = x.map(Bare);
-    sub_bytes(&mut planes);
-    *x = planes.map(|plane| plane.0);
-}
 
 fn sub_word(word: u32) -> u32 {
     let mut x = [word, 0, 0, 0, 0, 0, 0, 0];
@@ -70,103 +85,6 @@ fn sub_word(word: u32) -> u32 {
     substitute(&mut x);
     transpose(&mut x);
     x[0] ^ u32::from_ne_bytes([CONSTANT; 4])
-}
-
-/// Transposes four 8x8 bit matrices, each made of the same byte of the eight words. Self-inverse.
-#[inline(never)]
-fn transpose(x: &mut [u32; 8]) {
-    let [a, b, c, d, e, f, g, h] = x;
-    for (low, high) in [(&mut *a, &mut *b), (&mut *c, &mut *d), (&mut *e, &mut *f), (&mut *g, &mut *h)] {
-        exchange::<1>(low, high, 0x5555_5555);
-    }
-    for (low, high) in [(&mut *a, &mut *c), (&mut *b, &mut *d), (&mut *e, &mut *g), (&mut *f, &mut *h)] {
-        exchange::<2>(low, high, 0x3333_3333);
-    }
-    for (low, high) in [(a, e), (b, f), (c, g), (d, h)] {
-        exchange::<4>(low, high, 0x0f0f_0f0f);
-    }
-}
-
-/// Exchanges bits of two words: those of `low` above `STEP` with those of `high` in the mask.
-#[inline(always)]
-fn exchange<const STEP: u32>(low: &mut u32, high: &mut u32, mask: u32) {
-    let swap = ((*low >> STEP) ^ *high) & mask;
-    *high ^= swap;
-    *low ^= swap << STEP;
-}
-
-/// The words of a block: its columns, with row 0 in the lowest byte.
-fn columns(block: &[u8; 16]) -> [u32; 4] {
-    let mut words = [0; 4];
-    for (word, bytes) in words.iter_mut().zip(block.as_chunks().0) {
-        *word = u32::from_le_bytes(*bytes);
-    }
-    words
-}
-
-fn put(block: &mut [u8; 16], words: [u32; 4]) {
-    for (bytes, word) in block.as_chunks_mut::<4>().0.iter_mut().zip(words) {
-        *bytes = word.to_le_bytes();
-    }
-}
-
-/// The next row in the same column. Without ShiftRows (`ODD`) it lies a column further: a row is a
-/// byte of four columns, and what leaves the byte comes in at its other end.
-#[inline(always)]
-fn next<const ODD: bool>(x: u32) -> u32 {
-    match ODD {
-        false => x.rotate_right(8),
-        true => (x ^ ((x ^ x.rotate_right(8)) & 0xfcfc_fcfc)).rotate_right(2),
-    }
-}
-
-/// The row after the next one.
-#[inline(always)]
-fn opposite<const ODD: bool>(x: u32) -> u32 {
-    match ODD {
-        false => x.rotate_right(16),
-        true => (x ^ ((x ^ x.rotate_right(8)) & 0xf0f0_f0f0)).rotate_right(12),
-    }
-}
-
-/// Rows 1 and 3 by two columns, which is ShiftRows twice.
-#[inline(always)]
-fn turn(plane: u32) -> u32 {
-    let swap = ((plane >> 4) ^ plane) & 0x0f00_0f00;
-    plane ^ swap ^ (swap << 4)
-}
-
-/// What is left of ShiftRows, then MixColumns and AddRoundKey.
-#[inline(never)]
-fn mix<const ODD: bool>(x: &mut [u32; 8], key: &[u32; 8]) {
-    // From the last plane on, so that few values are alive: doubling moves plane 7 to plane 0.
-    let last = if ODD { x[7] } else { turn(x[7]) };
-    let n = next::<ODD>(last);
-    let high = last ^ n;
-    let (n, t) = plane::<ODD, 7>(x, key, 0, (n, high));
-    let (n, t) = plane::<ODD, 6>(x, key, 0, (n, t));
-    let (n, t) = plane::<ODD, 5>(x, key, 0, (n, t));
-    let (n, t) = plane::<ODD, 4>(x, key, high, (n, t));
-    let (n, t) = plane::<ODD, 3>(x, key, high, (n, t));
-    let (n, t) = plane::<ODD, 2>(x, key, 0, (n, t));
-    let (n, t) = plane::<ODD, 1>(x, key, high, (n, t));
-    x[0] = high ^ n ^ opposite::<ODD>(t) ^ key[0];
-}
-
-/// Plane `K` of the mixed columns. Takes the next row's plane and its sum with this row's, and
-/// returns those of the plane below, which is doubled.
-#[inline(always)]
-fn plane<const ODD: bool, const K: usize>(
-    x: &mut [u32; 8],
-    key: &[u32; 8],
-    reduction: u32,
-    (n, t): (u32, u32),
-) -> (u32, u32) {
-    let this = if ODD { x[K - 1] } else { turn(x[K - 1]) };
-    let below = next::<ODD>(this);
-    let doubled = this ^ below;
-    x[K] = doubled ^ reduction ^ n ^ opposite::<ODD>(t) ^ key[K];
-    (below, doubled)
 }
 
 impl<const KEYS: usize> Aes<KEYS> {
@@ -218,31 +136,7 @@ impl<const KEYS: usize> Aes<KEYS> {
 
     /// Encrypts two blocks.
     pub(crate) fn encrypt(&self, first: &mut [u8; 16], second: &mut [u8; 16]) {
-        let (a, b) = (columns(first), columns(second));
-        let mut x = [a[0], b[0], a[1], b[1], a[2], b[2], a[3], b[3]];
-        transpose(&mut x);
-        for (plane, key) in x.iter_mut().zip(&self.planes[0]) {
-            *plane ^= key;
-        }
-        // Two rounds, the last of which has no MixColumns.
-        let (rounds, _) = self.planes[1..].as_chunks::<2>();
-        for (i, [odd, even]) in rounds.iter().enumerate() {
-            substitute(&mut x);
-            mix::<true>(&mut x, odd);
-            substitute(&mut x);
-            if i + 1 < rounds.len() {
-                mix::<false>(&mut x, even);
-            } else {
-                for (plane, key) in x.iter_mut().zip(even) {
-                    *plane = turn(*plane) ^ key;
-                }
-            }
-        }
-        transpose(&mut x);
-        let [a, b, c, d, e, f, g, h] = x;
-        put(first, [a, c, e, g]);
-        put(second, [b, d, f, h]);
-        x.zeroize();
+        encrypt(&self.planes, first, second);
     }
 
     /// Encrypts one block.

@@ -1,7 +1,8 @@
 //! Ascon-AEAD128 (NIST SP 800-232 section 4) on five 64-bit words, little-endian as in the
 //! standard. Not the competition's Ascon-128, with its other byte order and half the rate.
 //!
-//! The permutation has no table and no branch, so it is constant-time.
+//! The permutation has no table and no branch, so it is constant-time. On ARMv7-M it is assembly: its ten
+//! half words fit the registers, and a compiler spills them.
 
 use super::pieces;
 use zeroize::Zeroize;
@@ -46,6 +47,30 @@ fn padded(bytes: &[u8]) -> [u64; 2] {
 }
 
 /// The permutation (section 3), with the last `rounds` of the sixteen round constants.
+#[cfg(armv7m)]
+#[allow(unsafe_code, reason = "calls assembly")]
+mod rounds {
+    use core::arch::global_asm;
+
+    global_asm!(include_str!("ascon/armv7m.s"), options(raw));
+
+    unsafe extern "C" {
+        fn antedate_ascon_permute(s: *mut [u64; 5], rounds: u32);
+    }
+
+    #[inline]
+    pub(super) fn permute(s: &mut [u64; 5], rounds: u64) {
+        // SAFETY: the function reads and writes the five words, and preserves the registers that the ABI
+        // requires. It ends after 1 to 12 rounds; the callers want 8 or 12.
+        unsafe { antedate_ascon_permute(s, rounds as u32) }
+    }
+}
+
+#[cfg(armv7m)]
+use rounds::permute;
+
+/// The permutation (section 3), with the last `rounds` of the sixteen round constants.
+#[cfg(not(armv7m))]
 #[inline(always)]
 fn permute(s: &mut [u64; 5], rounds: u64) {
     let [mut x0, mut x1, mut x2, mut x3, mut x4] = *s;

@@ -1,41 +1,43 @@
 @ The rounds of AES-128 on ARMv7-M.
 @
 @ The state is in r4 to r7 or r8 to r11, one column each; r0 walks through the round keys, r2 is the
-@ table, r3 an index, r12 a counter. A round takes three instructions for each byte: extract, look
-@ up, and XOR rotated to the place of its row.
+@ table, r12 a counter; r3 and r1 are indices, in the last round r3 and lr. A round takes three
+@ instructions for each byte: extract, look up, and XOR rotated to the place of its row. Look-ups come in
+@ pairs, behind both indices: a load waits for an index from the instruction before it, and overlaps
+@ with a load before it.
 
     .syntax unified
     .thumb
 
     .macro ANTEDATE_COLUMN to, a, b, c, d
     uxtb r3, \a
+    ubfx r1, \b, #8, #8
     ldr r3, [r2, r3, lsl #2]
+    ldr r1, [r2, r1, lsl #2]
     eor \to, \to, r3
-    ubfx r3, \b, #8, #8
-    ldr r3, [r2, r3, lsl #2]
-    eor \to, \to, r3, ror #24
+    eor \to, \to, r1, ror #24
     ubfx r3, \c, #16, #8
+    lsr r1, \d, #24
     ldr r3, [r2, r3, lsl #2]
+    ldr r1, [r2, r1, lsl #2]
     eor \to, \to, r3, ror #16
-    lsr r3, \d, #24
-    ldr r3, [r2, r3, lsl #2]
-    eor \to, \to, r3, ror #8
+    eor \to, \to, r1, ror #8
     .endm
 
 @ A column of the last round, without MixColumns; r2 points to the table's second byte.
     .macro ANTEDATE_LAST to, a, b, c, d
     uxtb r3, \a
+    ubfx lr, \b, #8, #8
     ldrb r3, [r2, r3, lsl #2]
+    ldrb lr, [r2, lr, lsl #2]
     eor \to, \to, r3
-    ubfx r3, \b, #8, #8
-    ldrb r3, [r2, r3, lsl #2]
-    eor \to, \to, r3, lsl #8
+    eor \to, \to, lr, lsl #8
     ubfx r3, \c, #16, #8
+    lsr lr, \d, #24
     ldrb r3, [r2, r3, lsl #2]
+    ldrb lr, [r2, lr, lsl #2]
     eor \to, \to, r3, lsl #16
-    lsr r3, \d, #24
-    ldrb r3, [r2, r3, lsl #2]
-    eor \to, \to, r3, lsl #24
+    eor \to, \to, lr, lsl #24
     .endm
 
 @ Rounds 1 to 9, from r8-r11 to r4-r7; enters the loop in its middle. r0 is at round key 1 before
