@@ -46,6 +46,11 @@ pub(crate) fn experiment_in(guest: &mut Guest, name: &str, full: bool) -> Result
 }
 
 impl Found {
+    /// Writes the result as `antedate lab --json` does.
+    pub(crate) fn write(&self, file: &std::path::Path) -> Result<(), String> {
+        std::fs::write(file, self.0.to_string()).map_err(|error| format!("{}: {error}", file.display()))
+    }
+
     pub(crate) fn cases(&self) -> Vec<&str> {
         let mut cases: Vec<&str> = self.rows().iter().filter_map(|row| row["case"].as_str()).collect();
         cases.dedup();

@@ -15,6 +15,7 @@ pub(crate) fn run(name: &str, profile: &str) -> StepResult {
     let _ = fs::remove_file(&json);
     let mut command = program(antedate_of(profile));
     command.args(["lab", name, "--quick", "--json"]).arg(&json);
+    command.arg("--figure").arg(json.with_extension("svg"));
     let met = command.verdict(240)?;
     let text = fs::read_to_string(&json).map_err(|e| format!("{}: {e}", json.display()))?;
     let result: Value = serde_json::from_str(&text).map_err(|e| format!("{}: {e}", json.display()))?;

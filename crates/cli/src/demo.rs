@@ -1,5 +1,7 @@
 //! `antedate demo`.
 
+mod figure;
+
 use std::io::IsTerminal;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -73,6 +75,9 @@ pub(crate) struct Demo {
     /// Writes the verdict as JSON to FILE, or to standard output without one
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
     json: Option<PathBuf>,
+    /// Draws the delays as SVG: round trips, ways and intervals, or the gaps of each fault
+    #[arg(long, value_name = "FILE")]
+    figure: Option<PathBuf>,
 }
 
 impl Demo {
@@ -82,6 +87,9 @@ impl Demo {
         let json_only = self.json.as_ref().is_some_and(|file| file.as_os_str() == "-");
         if let Some(file) = self.json.as_ref().filter(|_| !json_only) {
             output::writable("--json", Kind::Json("passed"), file)?;
+        }
+        if let Some(file) = &self.figure {
+            output::writable("--figure", output::SVG, file)?;
         }
         if let Some(file) = &self.pcap {
             output::writable("--pcap", Kind::Capture, file)?;
@@ -104,11 +112,18 @@ impl Demo {
         if self.topology == Topology::Redundant {
             let outcome = redundant::run(&options, self.rounds.into()).map_err(failure)?;
             let redundant::Report { passed, interrupted, .. } = outcome.report;
+            draw(self.figure, || figure::of_gaps(&outcome.report))?;
             return tell(&outcome.text, &outcome.report, (passed, interrupted), self.json);
         }
         let outcome = demo::run(&options).map_err(failure)?;
+        draw(self.figure, || figure::of_delays(&outcome.report))?;
         tell(&outcome.text, &outcome.report, (outcome.passed, outcome.report.interrupted), self.json)
     }
+}
+
+/// Writes the figure, if it is wanted.
+fn draw(file: Option<PathBuf>, figure: impl FnOnce() -> String) -> Done {
+    file.map_or(Ok(()), |file| output::replace("--figure", output::SVG, &file, &figure()))
 }
 
 /// Prints a verdict, or writes it.
@@ -161,7 +176,7 @@ pub(crate) fn faults_help() -> String {
     help.push_str("  kill             kill-a and kill-b\n\n");
     help.push_str("Exit status: 0 the verdict is good, 1 it is not, 2 there is none.\n\n");
     help.push_str(
-        "Examples:\n  antedate demo\n  antedate demo --secure overlay --faults all --json demo.json\n  \
+        "Examples:\n  antedate demo\n  antedate demo --secure overlay --faults all --json demo.json --figure demo.svg\n  \
          antedate demo --topology redundant --cycle-us 1000 --rounds 5\n  antedate demo --seconds 600 --page",
     );
     help

@@ -76,7 +76,7 @@ pub(crate) struct Macsec {
     /// The cipher suite.
     #[arg(long, value_name = "SUITE", default_value = "gcm-aes-128", value_parser = suite)]
     #[arg(
-        help = "The cipher suite: gcm-aes-128, gcm-aes-256, gcm-aes-xpn-128, gcm-aes-xpn-256, chacha20-poly1305 or aegis-128l"
+        help = "The cipher suite: gcm-aes-128, gcm-aes-256, gcm-aes-xpn-128, gcm-aes-xpn-256; between Antedate gateways also chacha20-poly1305, aegis-128l, ascon-aead128 and aes-128-ocb3"
     )]
     suite: CipherSuite,
     /// A pre-shared key for key agreement (MKA) instead: a random CAK and its name, in

@@ -1,8 +1,9 @@
 //! `antedate lab`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use antedate_experiments::{self as experiments, Experiment, Options};
+use antedate_host::fault::Fault;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 
@@ -12,7 +13,7 @@ use crate::output::{self, Kind};
 /// Options of `antedate lab`.
 #[derive(Args)]
 #[command(
-    after_help = "Examples:\n  antedate lab list\n  antedate lab aead --quick\n  antedate lab attack --only mkpdu-replay --json attack.json"
+    after_help = "Examples:\n  antedate lab list\n  antedate lab aead --quick\n  antedate lab attack --only mkpdu-replay --json attack.json\n  antedate lab timeslot --figure timeslot.svg\n  antedate lab aead --from report/results/aead.json --figure aead.svg"
 )]
 pub(crate) struct Lab {
     /// The experiment, or `list` for all names
@@ -33,9 +34,12 @@ pub(crate) struct Lab {
     /// Writes the result as JSON to FILE, or to standard output without one
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
     json: Option<PathBuf>,
-    /// Draws the paper's figure with these numbers as SVG, if the experiment has one
+    /// Draws the result as SVG: the paper's figure, or a chart for each quantity
     #[arg(long, value_name = "FILE")]
     figure: Option<PathBuf>,
+    /// Runs nothing: draws the result that --json wrote, or one of a report's folder
+    #[arg(long, value_name = "FILE", requires = "figure", conflicts_with_all = ["json", "quick", "kills", "only", "minutes"])]
+    from: Option<PathBuf>,
 }
 
 fn names() -> PossibleValuesParser {
@@ -59,8 +63,8 @@ impl Lab {
                 output::writable(option, kind, file)?;
             }
         }
-        if self.figure.is_some() && !experiments::DRAWING.contains(&experiment.name) {
-            return Err(no_figure(&self.name));
+        if let (Some(from), Some(figure)) = (&self.from, &self.figure) {
+            return draw(experiment.name, from, figure);
         }
         if self.kills.is_some() && self.name != "nonces" {
             return Err(other_option(&self.name, "--kills", "nonces"));
@@ -84,8 +88,10 @@ impl Lab {
             output::json(&file, &report)?;
         }
         if let Some(file) = self.figure {
-            let figure = report.figure.as_ref().ok_or_else(|| no_figure(&self.name))?;
-            output::replace("--figure", output::SVG, &file, figure)?;
+            let drawn = experiments::figure::of(&report).map_err(|what| {
+                Failure::usage(format!("lab {}: {what}", self.name), "leave --figure away")
+            })?;
+            output::replace("--figure", output::SVG, &file, &drawn)?;
         }
         if report.passed() {
             Ok(())
@@ -99,11 +105,15 @@ fn other_option(name: &str, option: &str, of: &str) -> Failure {
     Failure::usage(format!("lab {name}: {option} belongs to lab {of}"), format!("leave {option} away"))
 }
 
-fn no_figure(name: &str) -> Failure {
-    Failure::usage(
-        format!("lab {name}: has no figure of its own"),
-        "leave --figure away; the numbers are in the table and in --json",
-    )
+/// Draws an earlier result.
+fn draw(name: &str, from: &Path, figure: &Path) -> Done {
+    let fault = |what: String, remedy: &str| Failure::from(Fault::of_file(from, what, remedy));
+    let text = std::fs::read_to_string(from)
+        .map_err(|error| fault(format!("cannot be read: {error}"), "give a file that is there"))?;
+    let drawn = experiments::figure::of_result(name, &text).map_err(|what| {
+        fault(what.to_string(), "give the file that `antedate lab NAME --json FILE` wrote, and its NAME")
+    })?;
+    output::replace("--figure", output::SVG, figure, &drawn)
 }
 
 /// Lists the experiments, and the demonstration, which has its own verb.

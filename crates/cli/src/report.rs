@@ -4,6 +4,7 @@ use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 
 use antedate_experiments::papers::{self, ReportError, Settings, Step, Verdict, Written};
+use antedate_host::fault::Fault;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 
@@ -53,6 +54,9 @@ impl Report {
                 output::writable("--out", kind, &file)?;
             }
         }
+        let names = papers::figure_files(settings.only)
+            .map_err(|error| Failure::usage(format!("report: {error}"), "report this as a fault"))?;
+        own(&settings, names.iter().map(String::as_str))?;
         let written = papers::report(&settings, &mut progress).map_err(|error| match error {
             ReportError::Interrupted { .. } => Failure::Verdict(format!("report: {error}")),
             _ => Failure::usage(format!("report: {error}"), "give --out a folder that you can write to"),
@@ -68,12 +72,24 @@ impl Report {
 
 const PAGE: Kind<'_> = Kind::Text(papers::PAGE_BEGIN);
 
+/// Refuses files of figures that no earlier report of this folder wrote.
+fn own<'a>(settings: &Settings, names: impl Iterator<Item = &'a str>) -> Done {
+    let Some(path) = papers::Earlier::read(&settings.folder).foreign(&settings.folder, names) else {
+        return Ok(());
+    };
+    let remedy = "move it away, or give --out another folder";
+    Err(Fault::of_file(&path, "is there, and no earlier report wrote it as it is", remedy).into())
+}
+
 /// Writes the page, the rows and the figures.
 fn save(settings: &Settings, written: &Written) -> Done {
     let file = |name: &str| settings.folder.join(name);
+    let names =
+        written.document.figures.iter().flat_map(|name| [format!("{name}.svg"), format!("{name}.csv")]);
+    let names: Vec<String> = names.collect();
+    own(settings, names.iter().map(String::as_str))?;
     for figure in &written.figures {
         output::replace("--out", output::SVG, &file(&format!("{}.svg", figure.name)), &figure.svg)?;
-        // Files of this name in the folder of a report are those of earlier ones.
         output::replace("--out", Kind::Text(""), &file(&format!("{}.csv", figure.name)), &figure.csv)?;
     }
     let mut json = serde_json::to_string(&written.document)

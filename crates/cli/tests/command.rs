@@ -711,7 +711,8 @@ fn unwritable_result_is_refused_first() {
     for (arguments, expected) in [
         (["lab", "overlay-cycles", "--json", "no/such/directory"], "--json no/such/directory: No such file"),
         (["lab", "scenarios", "--figure", "no/such/directory"], "--figure no/such/directory: No such file"),
-        (["lab", "overlay-cycles", "--figure", "drawn.svg"], "lab overlay-cycles: has no figure of its own"),
+        (["plan", "--figure", "no/such/directory", "cell.toml"], "--figure no/such/directory: No such file"),
+        (["demo", "--figure", "no/such/directory", "--express"], "--figure no/such/directory: No such file"),
         (["plan", "--calibrate", "--out", "no/such/directory"], "--out no/such/directory: No such file"),
     ] {
         let begun = std::time::Instant::now();
@@ -1081,4 +1082,27 @@ fn observer_hears_the_field_and_ends() {
         "{}",
         called.err()
     );
+}
+
+#[test]
+fn results_are_drawn_again() {
+    let folder = Folder::new();
+    let called = folder.antedate(&["lab", "formulas", "--json", "f.json", "--figure", "f.svg"]);
+    assert_eq!(called.status(), 0, "{}", called.err());
+    let read = |name: &str| std::fs::read_to_string(folder.path(name)).expect("a file");
+    let drawn = read("f.svg");
+    assert!(drawn.starts_with("<svg ") && drawn.contains("time on the air (ms)"), "{drawn}");
+    let called = folder.antedate(&["lab", "formulas", "--from", "f.json", "--figure", "again.svg"]);
+    assert_eq!((called.status(), read("again.svg")), (0, drawn), "{}", called.err());
+    std::fs::write(folder.path("other.json"), "{\"experiment\":\"formulas\"}").expect("written");
+    for (arguments, expected) in [
+        (["lab", "motes", "--from", "f.json", "--figure", "m.svg"], "f.json: it is a result of formulas"),
+        (["lab", "formulas", "--from", "no.json", "--figure", "m.svg"], "no.json: cannot be read"),
+        (["lab", "formulas", "--from", "other.json", "--figure", "m.svg"], "is no result of `antedate lab"),
+        (["lab", "formulas", "--from", "f.json", "--figure", "f.json"], "f.json: is there, and no result"),
+    ] {
+        let called = folder.antedate(&arguments);
+        assert_eq!(called.status(), 2, "{arguments:?}: {}", called.out());
+        assert!(called.err().contains(expected), "{}", called.err());
+    }
 }

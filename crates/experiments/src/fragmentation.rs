@@ -6,14 +6,16 @@
 //! Mbit/s. Compared sizes take turns.
 //!
 //! - [`express`]: cyclic frames behind bulk
+//! - [`throughput`]: the rate of TCP in each scenario
 //! - [`rotation`]: cyclic frames while keys change
 
 mod express;
 mod rotation;
+mod throughput;
 
 use std::time::Duration;
 
-use super::link::{Link, Settings};
+use super::link::{Link, POLLING, Settings};
 use crate::{ExperimentError, Options, Report, Row};
 use antedate_lab::histogram::{Summary, Times};
 
@@ -63,7 +65,8 @@ fn on_fragments(report: &mut Report, options: &Options) -> Result<(), Experiment
         round_trips(report, rate, wire, options)?;
     }
     options.progress(3, 6, "throughput");
-    throughput(report, options)
+    frames_that_arrive(report, options)?;
+    throughput::run(report, options)
 }
 
 fn on_cycles(report: &mut Report, options: &Options) -> Result<(), ExperimentError> {
@@ -85,6 +88,7 @@ fn link(rate_mbit: u32, bulk: bool, wire_mtu: u32, macsec: &str) -> Result<Link,
         rekey_seconds: None,
         rate_mbit,
         bulk,
+        wait: POLLING,
     })
 }
 
@@ -177,7 +181,8 @@ fn means(report: &mut Report, wire: &str, fragmented: &[Times; 3]) {
 const MEDIUM: usize = 24;
 const MACSEC: usize = 32;
 
-fn throughput(report: &mut Report, options: &Options) -> Result<(), ExperimentError> {
+/// The share of frames that arrive on a full wire.
+fn frames_that_arrive(report: &mut Report, options: &Options) -> Result<(), ExperimentError> {
     let time = Duration::from_millis(if options.quick { 500 } else { 4_000 });
     // The time of a frame at 100 Mbit/s in nanoseconds: whole, and in two fragments that repeat the
     // header.

@@ -4,9 +4,11 @@
 //! rate. Both ends measure on raw sockets.
 //!
 //! - [`cyclic`]: cyclic frames and their delays
+//! - [`iperf3`]: the rate of TCP
 //! - [`stalls`]: times at which the machine withheld a core
 
 pub(crate) mod cyclic;
+pub(crate) mod iperf3;
 pub(crate) mod stalls;
 
 use crate::{ExperimentError, failed};
@@ -71,7 +73,14 @@ pub(crate) struct Settings<'a> {
     pub(crate) rate_mbit: u32,
     /// The emulated wire carries bulk rather than single frames.
     pub(crate) bulk: bool,
+    /// How the gateways wait for a frame: lines of `[run]`.
+    pub(crate) wait: &'a str,
 }
+
+/// Gateways poll, for short round trips.
+pub(crate) const POLLING: &str = "poll = \"adaptive\"\npoll_cpu_percent = 80\npriority = 20";
+/// Gateways sleep until a frame comes, which leaves the cores to the machines.
+pub(crate) const SLEEPING: &str = "poll = \"block\"";
 
 /// Machines, gateways and the wire. All end on drop.
 pub(crate) struct Link {
@@ -229,6 +238,14 @@ impl Link {
         Ok(came as f64 / sent.max(1) as f64)
     }
 
+    /// Ends the far machine's answers, which read every frame, also those of another program.
+    fn end_answers(&mut self) {
+        self.far.stop.store(true, Ordering::Release);
+        if let Some(thread) = self.answering.take() {
+            let _ = thread.join();
+        }
+    }
+
     /// Status of gateway A (0) or B (1).
     pub(crate) fn status(&self, gateway: usize) -> Option<Status> {
         self.gateways.get(gateway)?.status()
@@ -237,10 +254,7 @@ impl Link {
 
 impl Drop for Link {
     fn drop(&mut self) {
-        self.far.stop.store(true, Ordering::Release);
-        if let Some(thread) = self.answering.take() {
-            let _ = thread.join();
-        }
+        self.end_answers();
         self.gateways.clear();
         let _ = fs::remove_dir_all(&self.files);
     }
@@ -333,8 +347,9 @@ impl Gateway {
         };
         let configuration = format!(
             "[field]\ninterface = \"field\"\n[uplink]\ninterface = \"uplink\"\n\
-             [policy]\nallow = [\"all\"]\n[run]\npoll = \"adaptive\"\npoll_cpu_percent = 80\npriority = 20\ncpus = [{cpu}]\n\
+             [policy]\nallow = [\"all\"]\n[run]\n{}\ncpus = [{cpu}]\n\
              [control]\nsocket = \"{}\"\n{protection}\n",
+            settings.wait,
             socket.display(),
         );
         // The keys are this run's.

@@ -5,6 +5,7 @@
 //! contenders take turns, so disturbances of the machine affect all.
 
 mod bulk;
+mod datagrams;
 mod paths;
 mod release;
 
@@ -46,6 +47,43 @@ pub(crate) fn run_paths(options: &Options) -> Result<Report, ExperimentError> {
     Ok(report)
 }
 
+/// Runs round trips beside the kernel's WireGuard.
+pub(crate) fn run_kernel(options: &Options) -> Result<Report, ExperimentError> {
+    super::in_namespaces()?;
+    let mut report = Report::new("overlay-kernel", "hohmann2020");
+    if let Some(missing) = Contender::KernelOverKernel.missing() {
+        return Err(format!("this machine lacks {missing}").into());
+    }
+    const COMPARED: [Contender; 6] = [
+        Contender::Bridges,
+        Contender::KernelVxlan,
+        Contender::KernelOverKernel,
+        Contender::OursPlain,
+        Contender::OursBare,
+        Contender::Ours,
+    ];
+    let effort = if options.quick { (1, 500) } else { (4, 5_000) };
+    round_trips(&mut report, options, &COMPARED, effort.0, effort.1)?;
+    let with_datagrams =
+        Contender::WITH_DATAGRAMS.into_iter().filter(|contender| *contender != Contender::KernelOverGo);
+    datagrams::run(
+        &mut report,
+        options,
+        &with_datagrams.filter(|contender| *contender != Contender::GoAlone).collect::<Vec<_>>(),
+        effort,
+    )?;
+    Ok(report)
+}
+
+/// A note that names the emulated machine of the run, if it is one.
+fn noted(report: &Report, note: &str) -> String {
+    if report.machine.cpu.contains("QEMU") {
+        format!("{note}; in QEMU, whose clock counts instructions")
+    } else {
+        note.to_owned()
+    }
+}
+
 /// Runs TCP in more rounds.
 pub(crate) fn run_tcp(options: &Options) -> Result<Report, ExperimentError> {
     let (mut report, all) = begin("overlay-tcp")?;
@@ -73,7 +111,8 @@ fn begin(name: &'static str) -> Result<(Report, Vec<Contender>), ExperimentError
     super::in_namespaces()?;
     let mut report = Report::new(name, "hohmann2020");
     let all = Contender::ALL.into_iter().filter(|contender| contender.missing().is_none()).collect();
-    for contender in Contender::ALL {
+    let alone = [Contender::GoAlone, Contender::KernelAlone];
+    for contender in Contender::ALL.into_iter().chain(alone) {
         if let Some(missing) = contender.missing() {
             report.row(Row::new(contender.name(), "left out", "").note(missing));
         }
@@ -84,6 +123,8 @@ fn begin(name: &'static str) -> Result<(Report, Vec<Contender>), ExperimentError
 fn on_paths(report: &mut Report, options: &Options, all: &[Contender]) -> Result<(), ExperimentError> {
     let (rounds, count) = if options.quick { (2, 500) } else { (12, 10_000) };
     round_trips(report, options, all, rounds, count)?;
+    let effort = if options.quick { (1, 300) } else { (6, 5_000) };
+    datagrams::run(report, options, &Contender::WITH_DATAGRAMS, effort)?;
     tcp(report, options, all, if options.quick { (1, 1.0) } else { (3, 5.0) })
 }
 
@@ -126,7 +167,7 @@ fn round_trips(
             let row = Row::new(contender.name(), format!("round trip {name}"), "µs");
             let row = row.paper(place.and_then(|place| paper.map(|values| values[place])));
             let row = if contender.is_ours() { row.antedated(value) } else { row.baseline(value) };
-            report.row(row.note(contender.note()));
+            report.row(row.note(noted(report, contender.note())));
         }
         report
             .check(format!("{}: no round trip of 64 octets was lost ({lost})", contender.name()), *lost == 0);
@@ -236,6 +277,23 @@ fn profinet(
             report.row(value(Row::new(&case, "bus errors", "1"), all_errors as f64).paper(paper).note(note));
             for (key, found) in [("p99", device.interval_us.p99), ("max", device.interval_us.max)] {
                 report.row(value(Row::new(&case, format!("interval {key}"), "µs"), found));
+            }
+            if *cycle_us == 4000 {
+                let ends = [("controller", &plc), ("device", &device)];
+                for (end, measured) in ends {
+                    for (call, of) in
+                        [("sending", &measured.sending_us), ("receiving", &measured.receiving_us)]
+                    {
+                        for (key, found) in [("mean", of.mean), ("max", of.max)] {
+                            let metric = format!("{end}, {call} a frame, {key}");
+                            let note = format!("{} calls of the system", of.count);
+                            report.row(value(Row::new(&case, metric, "µs"), found).note(note));
+                        }
+                    }
+                }
+                let diverged = ends.iter().filter(|(_, measured)| !measured.edges.agree).count();
+                let row = Row::new(&case, "edge counters that diverged", "1");
+                report.row(value(row, diverged as f64));
             }
             let errors = all_errors - stalled.min(all_errors);
             let heard = plc.counts.heard(frames) && device.counts.heard(frames);

@@ -11,10 +11,12 @@
 //! - `verdict`: the one rule that compares two numbers
 //! - `join`: a row for each printed number
 //! - `figures`: the papers' figures with our numbers, and figures of our own
+//! - `folder`: the files of figures, of which only our own are replaced
 //! - `html`: the page
 
 mod error;
 mod figures;
+mod folder;
 mod html;
 mod join;
 mod printed;
@@ -22,12 +24,14 @@ mod results;
 mod run;
 mod verdict;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
 pub use error::ReportError;
 pub use figures::Figure;
+pub use folder::{Earlier, figure_files};
 pub use html::BEGIN as PAGE_BEGIN;
 pub use join::{Comparison, Label, ModelCheck};
 pub use results::{Source, State};
@@ -81,6 +85,8 @@ pub struct Document {
     pub results: Vec<Source>,
     /// Names of the figures' files, without their endings.
     pub figures: Vec<String>,
+    /// The files of figures, with the beginnings of their SHA-256: a later report replaces these alone.
+    pub files: BTreeMap<String, String>,
     /// Figures that could not be drawn, with reasons.
     pub not_drawn: Vec<String>,
 }
@@ -122,7 +128,12 @@ pub fn report(settings: &Settings, tell: &mut dyn FnMut(&Step<'_>)) -> Result<Wr
         run::missing(settings, &me, &machine, tell)?;
     }
     let results = Results::read(settings, &me, &machine);
-    document(&papers, &results, me, machine)
+    let mut written = document(&papers, &results, me, machine)?;
+    // A report on one paper leaves the figures of the others.
+    let mut files = Earlier::read(&settings.folder).files;
+    files.append(&mut written.document.files);
+    written.document.files = files;
+    Ok(written)
 }
 
 /// The papers of a report.
@@ -152,6 +163,7 @@ fn document(
         rows,
         results: results.sources.clone(),
         figures: drawn.iter().map(|figure| figure.name.clone()).collect(),
+        files: folder::digests(&drawn),
         not_drawn,
     };
     let html = html::page(papers, &document, &drawn);

@@ -32,7 +32,7 @@ pub struct Report {
 }
 
 /// One metric of one case.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Row {
     /// Platform, cipher, size, strategy.
     pub case: String,
@@ -51,7 +51,7 @@ pub struct Row {
 }
 
 /// A goal and its result.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Check {
     /// The goal, with the numbers.
     pub what: String,

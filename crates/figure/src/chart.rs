@@ -30,10 +30,34 @@ pub struct Texts<'a> {
 /// A lane of a chart: a name, and a value for each series, if there is one.
 pub type Lane = (String, Vec<Option<f64>>);
 
-/// The pixels for names of lanes.
-fn names<'a>(names: impl Iterator<Item = &'a str>) -> f64 {
-    let longest = names.map(|name| name.chars().count()).max().unwrap_or(0);
-    (longest as f64 * LETTER + 16.0).clamp(60.0, 0.55 * WIDTH)
+/// Where the names of lanes stand.
+#[derive(Clone, Copy)]
+struct Names {
+    /// Pixels left of the axis.
+    left: f64,
+    /// Pixels above each lane, for names that are too long for its left side.
+    above: f64,
+}
+
+impl Names {
+    fn of<'a>(names: impl Iterator<Item = &'a str>) -> Self {
+        let longest = names.map(|name| name.chars().count()).max().unwrap_or(0);
+        let wide = longest as f64 * LETTER + 16.0;
+        if wide <= 0.55 * WIDTH {
+            Self { left: wide.max(60.0), above: 0.0 }
+        } else {
+            Self { left: 24.0, above: 16.0 }
+        }
+    }
+
+    /// Writes the name of a lane whose bars begin at `y` and are `tall`.
+    fn write(self, drawing: &mut Drawing, y: f64, tall: f64, name: &str) {
+        if self.above > 0.0 {
+            drawing.text([8.0, y - 4.0], Anchor::Start, name);
+        } else {
+            drawing.text([self.left - 8.0, y + tall / 2.0 + 4.0], Anchor::End, name);
+        }
+    }
 }
 
 /// The lines that the legend takes, and draws it if there is a drawing.
@@ -87,14 +111,15 @@ fn lying(
 /// colours.
 #[must_use]
 pub fn bars(texts: &Texts<'_>, kind: Kind, series: &[(&str, usize)], lanes: &[Lane]) -> String {
-    let left = names(lanes.iter().map(|(name, _)| name.as_str()));
-    let group = BAR * series.len().max(1) as f64 + GAP;
+    let names = Names::of(lanes.iter().map(|(name, _)| name.as_str()));
+    let tall = BAR * series.len().max(1) as f64;
+    let group = tall + GAP + names.above;
     let values = lanes.iter().flat_map(|(_, values)| values.iter().flatten().copied());
     let Lying { mut drawing, scale, top } =
-        lying(texts, series, kind, values, [left, group * lanes.len() as f64]);
+        lying(texts, series, kind, values, [names.left, group * lanes.len() as f64]);
     for (at, (name, values)) in lanes.iter().enumerate() {
-        let y = top + group * at as f64 + GAP / 2.0;
-        drawing.text([left - 8.0, y + (group - GAP) / 2.0 + 4.0], Anchor::End, name);
+        let y = top + group * at as f64 + GAP / 2.0 + names.above;
+        names.write(&mut drawing, y, tall, name);
         for (bar, (value, (_, hue))) in values.iter().zip(series).enumerate() {
             let Some(value) = value.filter(|value| value.is_finite()) else { continue };
             let y = y + BAR * bar as f64;
@@ -112,15 +137,15 @@ pub type Quartiles = (String, [f64; 5], usize);
 /// Draws boxes with whiskers from the minimum to the maximum and a line at the median.
 #[must_use]
 pub fn boxes(texts: &Texts<'_>, kind: Kind, series: &[(&str, usize)], lanes: &[Quartiles]) -> String {
-    let left = names(lanes.iter().map(|(name, ..)| name.as_str()));
-    let lane = BAR + GAP;
+    let names = Names::of(lanes.iter().map(|(name, ..)| name.as_str()));
+    let lane = BAR + GAP + names.above;
     let values = lanes.iter().flat_map(|(_, five, _)| five.iter().copied());
     let Lying { mut drawing, scale, top } =
-        lying(texts, series, kind, values, [left, lane * lanes.len() as f64]);
+        lying(texts, series, kind, values, [names.left, lane * lanes.len() as f64]);
     for (at, (name, five, hue)) in lanes.iter().enumerate() {
-        let y = top + lane * at as f64 + GAP / 2.0;
+        let y = top + lane * at as f64 + GAP / 2.0 + names.above;
         let middle = y + BAR / 2.0;
-        drawing.text([left - 8.0, y + 12.0], Anchor::End, name);
+        names.write(&mut drawing, y, BAR, name);
         let [min, low, median, high, max] = five.map(|value| scale.at(value));
         drawing.line([min, middle], [max, middle]);
         drawing.rect([low, y], [(high - low).max(1.0), BAR], colour(*hue));
@@ -137,15 +162,15 @@ pub fn boxes(texts: &Texts<'_>, kind: Kind, series: &[(&str, usize)], lanes: &[Q
 /// names of parts and their colours. The sum stands behind each lane.
 #[must_use]
 pub fn parts(texts: &Texts<'_>, parts: &[(&str, usize)], lanes: &[(String, Vec<f64>)]) -> String {
-    let left = names(lanes.iter().map(|(name, _)| name.as_str()));
-    let lane = BAR + GAP;
+    let names = Names::of(lanes.iter().map(|(name, _)| name.as_str()));
+    let lane = BAR + GAP + names.above;
     let sum = |of: &[f64]| of.iter().filter(|part| part.is_finite()).sum::<f64>();
     let sums = lanes.iter().map(|(_, of)| sum(of));
     let Lying { mut drawing, scale, top } =
-        lying(texts, parts, Kind::Linear, sums, [left, lane * lanes.len() as f64]);
+        lying(texts, parts, Kind::Linear, sums, [names.left, lane * lanes.len() as f64]);
     for (at, (name, of)) in lanes.iter().enumerate() {
-        let y = top + lane * at as f64 + GAP / 2.0;
-        drawing.text([left - 8.0, y + 12.0], Anchor::End, name);
+        let y = top + lane * at as f64 + GAP / 2.0 + names.above;
+        names.write(&mut drawing, y, BAR, name);
         let mut from = 0.0;
         for (part, (_, hue)) in of.iter().zip(parts).filter(|(part, _)| part.is_finite()) {
             let [begin, end] = [from, from + part].map(|value| scale.at(value));
@@ -163,14 +188,32 @@ pub type Curve<'a> = (&'a str, usize, Vec<[f64; 2]>);
 /// Draws curves over a horizontal axis of the quantity `across`.
 #[must_use]
 pub fn curves(texts: &Texts<'_>, across: &str, kinds: [Kind; 2], curves: &[Curve<'_>]) -> String {
+    curves_within(texts, across, kinds, curves, &[])
+}
+
+/// The most points of a curve that are marked one by one.
+const MARKED: usize = 60;
+
+/// Draws curves, and bounds as dashed lines: each with its value and the colour of its curve.
+/// Points that are not finite are left out.
+#[must_use]
+pub fn curves_within(
+    texts: &Texts<'_>,
+    across: &str,
+    kinds: [Kind; 2],
+    curves: &[Curve<'_>],
+    bounds: &[(f64, usize)],
+) -> String {
     let series: Vec<(&str, usize)> = curves.iter().map(|(name, hue, _)| (*name, *hue)).collect();
     let top = 26.0 + legend(None, &series, 8.0);
     let (left, right, bottom) = (70.0, WIDTH - 24.0, top + 260.0);
     let mut drawing = Drawing::described(WIDTH, bottom + 44.0, texts.title, texts.description);
     legend(Some(&mut drawing), &series, 8.0);
-    let all = || curves.iter().flat_map(|(.., points)| points.iter());
+    let finite = |point: &&[f64; 2]| point.iter().all(|value| value.is_finite());
+    let all = || curves.iter().flat_map(|(.., points)| points.iter()).filter(finite);
     let x = Scale::over(kinds[0], all().map(|point| point[0]), [left, right]);
-    let y = Scale::over(kinds[1], all().map(|point| point[1]), [bottom, top]);
+    let high = all().map(|point| point[1]).chain(bounds.iter().map(|(bound, _)| *bound));
+    let y = Scale::over(kinds[1], high, [bottom, top]);
     for tick in x.ticks() {
         drawing.mark(x.at(tick), [top, bottom], &number(tick));
     }
@@ -180,9 +223,30 @@ pub fn curves(texts: &Texts<'_>, across: &str, kinds: [Kind; 2], curves: &[Curve
     drawing.text([8.0, top - 8.0], Anchor::Start, texts.axis);
     drawing.text([(left + right) / 2.0, bottom + 36.0], Anchor::Middle, across);
     for (_, hue, points) in curves {
-        let places: Vec<[f64; 2]> = points.iter().map(|[px, py]| [x.at(*px), y.at(*py)]).collect();
+        let finite = points.iter().filter(finite);
+        let places: Vec<[f64; 2]> = finite.map(|[px, py]| [x.at(*px), y.at(*py)]).collect();
         drawing.curve(places.iter().copied(), colour(*hue));
-        places.into_iter().for_each(|place| drawing.point(place, colour(*hue)));
+        if places.len() <= MARKED {
+            places.into_iter().for_each(|place| drawing.point(place, colour(*hue)));
+        }
+    }
+    for (bound, hue) in bounds.iter().filter(|(bound, _)| bound.is_finite()) {
+        drawing.bound([left, right], y.at(*bound), colour(*hue));
     }
     drawing.finish()
+}
+
+/// Joins charts of this module into one figure, each below its heading.
+#[must_use]
+pub fn column(texts: &Texts<'_>, charts: &[(String, String)]) -> String {
+    const HEAD: f64 = 30.0;
+    let mut y = HEAD;
+    let mut inside = Drawing::part();
+    inside.text([8.0, 20.0], Anchor::Start, texts.title);
+    for (heading, chart) in charts {
+        inside.text([8.0, y + 20.0], Anchor::Start, heading);
+        y += HEAD;
+        y += inside.chart(y, chart);
+    }
+    Drawing::group(WIDTH, y, texts.title, texts.description, inside)
 }

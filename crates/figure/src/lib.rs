@@ -56,6 +56,31 @@ impl Drawing {
         ))
     }
 
+    /// The inside of a figure, without its frame.
+    fn part() -> Self {
+        Self(String::new())
+    }
+
+    /// A figure of several charts in the reader's colours.
+    fn group(width: f64, height: f64, title: &str, description: &str, inside: Self) -> String {
+        let whole = Self::described(width, height, title, description).0;
+        // The charts inside are images of their own.
+        whole.replacen("role=\"img\"", "role=\"group\"", 1) + &inside.0 + "</svg>\n"
+    }
+
+    /// Puts a finished figure at this height, and returns its own height.
+    fn chart(&mut self, y: f64, figure: &str) -> f64 {
+        const BEGIN: &str = "<svg ";
+        let size = figure.split("viewBox=\"0 0 ").nth(1).and_then(|rest| rest.split('"').next());
+        let size = size.and_then(|size| size.split_once(' '));
+        let (Some((width, height)), Some(rest)) = (size, figure.strip_prefix(BEGIN)) else { return 0.0 };
+        self.element(format_args!(
+            "{BEGIN}x=\"0\" y=\"{y:.1}\" width=\"{width}\" height=\"{height}\" {}",
+            rest.trim_end()
+        ));
+        height.parse().unwrap_or(0.0)
+    }
+
     fn element(&mut self, element: Arguments<'_>) {
         // Writing to a string cannot fail.
         let _ = writeln!(self.0, "{element}");

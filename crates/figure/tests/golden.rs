@@ -2,7 +2,7 @@
 //! with `ANTEDATE_GOLDEN=write` writes the images anew, and they are looked at again.
 
 use antedate_figure::axis::Kind;
-use antedate_figure::chart::{Texts, bars, boxes, curves, parts};
+use antedate_figure::chart::{Texts, bars, boxes, column, curves, parts};
 use std::fs;
 use std::path::Path;
 
@@ -51,4 +51,15 @@ fn curves_match_their_image() {
         ("antedated", 2, vec![[16.0, 0.4], [1000.0, 16.0]]),
     ];
     compare("curves.svg", &curves(&TEXTS, "payload (bytes)", [Kind::Linear, Kind::Logarithmic], &all));
+}
+
+#[test]
+fn column_matches_its_image() {
+    let long = "A name that is far too long to stand beside the bars of its lane, and stands above them";
+    let lanes = [(long.to_owned(), vec![Some(2.0)]), ("short".into(), vec![Some(1.0)])];
+    let first = bars(&TEXTS, Kind::Linear, &[("ours", 2)], &lanes);
+    let second = boxes(&TEXTS, Kind::Linear, &[], &[(long.to_owned(), [1.0, 2.0, 3.0, 4.0, 5.0], 2)]);
+    let third = parts(&TEXTS, &[("one", 0), ("two", 2)], &[(long.to_owned(), vec![1.0, 2.0])]);
+    let charts = [("Bars & more".to_owned(), first), ("Boxes".into(), second), ("Parts".into(), third)];
+    compare("column.svg", &column(&TEXTS, &charts));
 }

@@ -99,7 +99,9 @@ fn mkpdus_have_the_outer_tag() {
 }
 
 fn three_gateways_agree_with_every_suite() {
-    for suite in ["gcm-aes-128", "gcm-aes-256", "gcm-aes-xpn-128", "gcm-aes-xpn-256"] {
+    for suite in
+        ["gcm-aes-128", "gcm-aes-256", "gcm-aes-xpn-128", "gcm-aes-xpn-256", "ascon-aead128", "aes-128-ocb3"]
+    {
         let mut association = Association::build(3, &format!("cipher = \"{suite}\""));
         association.start_all();
         association.until_agreed(&[0, 1, 2]);

@@ -29,6 +29,7 @@ mod l2tp;
 mod linuxptp;
 mod mqtt;
 mod npm;
+mod overlay_kernel;
 mod package;
 mod page;
 mod ppmp;
@@ -56,7 +57,7 @@ pub(crate) struct Peer {
 }
 
 /// All peers, quick ones first.
-pub(crate) const PEERS: [Peer; 26] = [
+pub(crate) const PEERS: [Peer; 27] = [
     Peer {
         name: "scapy",
         about: "scapy's MACsecSA opens our frames, and we open its",
@@ -212,6 +213,13 @@ pub(crate) const PEERS: [Peer; 26] = [
         run: key_rotation::run,
     },
     Peer {
+        name: "overlay-kernel",
+        about: "the Linux kernel's WireGuard and VXLAN beside our overlay, in a guest that counts instructions",
+        limit: 900,
+        prepare: experiment::prepare,
+        run: overlay_kernel::run,
+    },
+    Peer {
         name: "l2tp",
         about: "L2TPv3 over the kernel's MACsec between two bridges, and our fragments beside it, in one guest that counts instructions",
         limit: 480,
@@ -331,7 +339,7 @@ mod tests {
 
     /// Peers that measure for minutes without a verdict, which `cargo xtask test` leaves out, and one
     /// that is a step of another name.
-    const ALONE: [&str; 4] = ["l2tp", "key-rotation", "mqtt-backlog", "package"];
+    const ALONE: [&str; 5] = ["overlay-kernel", "l2tp", "key-rotation", "mqtt-backlog", "package"];
 
     #[test]
     fn tests_run_all_other_peers() {

@@ -5,7 +5,8 @@ use alloc::vec::Vec;
 
 use antedate_aead::research::Morus1280;
 use antedate_aead::{
-    Aegis128L, Aes128Gcm, Aes256Gcm, AuthenticationError, ChaCha20Poly1305, Key, OpenPool, SealPool, Suite,
+    Aegis128L, Aes128Gcm, Aes128Ocb3, Aes256Gcm, AsconAead128, AuthenticationError, ChaCha20Poly1305, Key,
+    OpenPool, SealPool, Suite,
 };
 
 use super::flows::{FlowShape, Tables};
@@ -33,6 +34,8 @@ pub(super) enum Seal {
     Aes256(Box<Paged<Tables<Aes256Gcm>>>),
     ChaCha(Sealing<ChaCha20Poly1305>),
     Aegis(Sealing<Aegis128L>),
+    Ascon(Sealing<AsconAead128>),
+    Ocb3(Sealing<Aes128Ocb3>),
     Morus(Sealing<Morus1280>),
 }
 
@@ -43,6 +46,8 @@ pub(super) enum Open {
     Aes256(Opening<Aes256Gcm>),
     ChaCha(Opening<ChaCha20Poly1305>),
     Aegis(Opening<Aegis128L, [u8; 16]>),
+    Ascon(Opening<AsconAead128, [u8; 16]>),
+    Ocb3(Opening<Aes128Ocb3>),
     Morus(Opening<Morus1280, [u8; 16]>),
 }
 
@@ -93,6 +98,8 @@ pub(super) fn fingerprint(sak: &Sak) -> Option<Fingerprint> {
         CipherSuite::GcmAes256 | CipherSuite::GcmAesXpn256 => key::<Aes256Gcm>(sak)?.1,
         CipherSuite::ChaCha20Poly1305 => key::<ChaCha20Poly1305>(sak)?.1,
         CipherSuite::Aegis128L => key::<Aegis128L>(sak)?.1,
+        CipherSuite::AsconAead128 => key::<AsconAead128>(sak)?.1,
+        CipherSuite::Aes128Ocb3 => key::<Aes128Ocb3>(sak)?.1,
         CipherSuite::Morus1280 => key::<Morus1280>(sak)?.1,
     })
 }
@@ -109,6 +116,8 @@ macro_rules! with {
             Self::Aes256($pool) => $body,
             Self::ChaCha($pool) => $body,
             Self::Aegis($pool) => $body,
+            Self::Ascon($pool) => $body,
+            Self::Ocb3($pool) => $body,
             Self::Morus($pool) => $body,
         }
     };
@@ -125,6 +134,8 @@ impl Seal {
             }
             CipherSuite::ChaCha20Poly1305 => Self::ChaCha(Paged::boxed(SealPool::new(key(sak)?.0, numbers))),
             CipherSuite::Aegis128L => Self::Aegis(Paged::boxed(SealPool::new(key(sak)?.0, numbers))),
+            CipherSuite::AsconAead128 => Self::Ascon(Paged::boxed(SealPool::new(key(sak)?.0, numbers))),
+            CipherSuite::Aes128Ocb3 => Self::Ocb3(Paged::boxed(SealPool::new(key(sak)?.0, numbers))),
             CipherSuite::Morus1280 => Self::Morus(Paged::boxed(SealPool::new(key(sak)?.0, numbers))),
         })
     }
@@ -150,7 +161,7 @@ impl Seal {
     pub(super) fn steps_a_slot(&self, reach: usize) -> u32 {
         match self {
             Self::Aes128(_) | Self::Aes256(_) | Self::ChaCha(_) => 1 + reach.div_ceil(64) as u32,
-            Self::Aegis(_) | Self::Morus(_) => 1,
+            Self::Aegis(_) | Self::Ascon(_) | Self::Ocb3(_) | Self::Morus(_) => 1,
         }
     }
 
@@ -199,6 +210,8 @@ impl Open {
             }
             CipherSuite::ChaCha20Poly1305 => Self::ChaCha(Paged::boxed(OpenPool::new(key(sak)?.0, by(rule)))),
             CipherSuite::Aegis128L => Self::Aegis(Paged::boxed(OpenPool::new(key(sak)?.0, by(rule)))),
+            CipherSuite::AsconAead128 => Self::Ascon(Paged::boxed(OpenPool::new(key(sak)?.0, by(rule)))),
+            CipherSuite::Aes128Ocb3 => Self::Ocb3(Paged::boxed(OpenPool::new(key(sak)?.0, by(rule)))),
             CipherSuite::Morus1280 => Self::Morus(Paged::boxed(OpenPool::new(key(sak)?.0, by(rule)))),
         };
         this.expect_from(expected);

@@ -21,38 +21,55 @@ pub enum CipherSuite {
     ChaCha20Poly1305,
     /// AEGIS-128L (draft-irtf-cfrg-aegis-aead), with nonces of sixteen octets. Not in the standard.
     Aegis128L,
+    /// Ascon-AEAD128 (NIST SP 800-232), with nonces of sixteen octets. Not in the standard.
+    AsconAead128,
+    /// AES-128-OCB3 (RFC 7253), with the nonces of GCM-AES-128. Not in the standard.
+    Aes128Ocb3,
     /// MORUS-1280-128, to reproduce the paper only. It protects nothing.
     Morus1280,
 }
 
 impl CipherSuite {
     /// All suites.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 9] = [
         Self::GcmAes128,
         Self::GcmAes256,
         Self::GcmAesXpn128,
         Self::GcmAesXpn256,
         Self::ChaCha20Poly1305,
         Self::Aegis128L,
+        Self::AsconAead128,
+        Self::Aes128Ocb3,
         Self::Morus1280,
     ];
 
     /// Octets of a SAK.
     pub const fn key_len(self) -> usize {
         match self {
-            Self::GcmAes128 | Self::GcmAesXpn128 | Self::Aegis128L | Self::Morus1280 => 16,
+            Self::GcmAes128
+            | Self::GcmAesXpn128
+            | Self::Aegis128L
+            | Self::AsconAead128
+            | Self::Aes128Ocb3
+            | Self::Morus1280 => 16,
             Self::GcmAes256 | Self::GcmAesXpn256 | Self::ChaCha20Poly1305 => 32,
         }
     }
 
     /// Whether the suite is in the standard, so that other implementations may know it.
     pub const fn is_standard(self) -> bool {
-        !matches!(self, Self::ChaCha20Poly1305 | Self::Aegis128L | Self::Morus1280)
+        matches!(self, Self::GcmAes128 | Self::GcmAes256 | Self::GcmAesXpn128 | Self::GcmAesXpn256)
     }
 
     /// Whether the suite exists only to reproduce a paper.
     pub const fn is_research(self) -> bool {
         matches!(self, Self::Morus1280)
+    }
+
+    /// Whether `cipher = "auto"` offers the suite without its name in `auto_ciphers`: the standard's
+    /// and the two that are the fastest on some CPU.
+    pub const fn is_offered_unasked(self) -> bool {
+        self.is_standard() || matches!(self, Self::ChaCha20Poly1305 | Self::Aegis128L)
     }
 
     /// Whether the suite protects some frames by [flow tables](super::Transmit::set_flows).
@@ -74,6 +91,8 @@ impl CipherSuite {
             Self::GcmAesXpn256 => "gcm-aes-xpn-256",
             Self::ChaCha20Poly1305 => "chacha20-poly1305",
             Self::Aegis128L => "aegis-128l",
+            Self::AsconAead128 => "ascon-aead128",
+            Self::Aes128Ocb3 => "aes-128-ocb3",
             Self::Morus1280 => "morus-1280-128",
         }
     }
@@ -88,6 +107,8 @@ impl CipherSuite {
             Self::ChaCha20Poly1305 => private(1),
             Self::Aegis128L => private(2),
             Self::Morus1280 => private(3),
+            Self::AsconAead128 => private(4),
+            Self::Aes128Ocb3 => private(5),
         }
     }
 
@@ -229,6 +250,8 @@ mod tests {
             assert_eq!(CipherSuite::from_identifier(suite.identifier()), Some(suite));
             let standards = suite.identifier().starts_with(&[0x00, 0x80, 0xc2]);
             assert_eq!(suite.is_standard(), standards, "our own suites carry our own identifiers");
+            let same = CipherSuite::ALL.into_iter().filter(|other| other.identifier() == suite.identifier());
+            assert_eq!(same.count(), 1, "{suite}: an identifier names one suite");
         }
         assert_eq!("gcm-aes-192".parse::<CipherSuite>(), Err(UnknownCipherSuiteError));
     }

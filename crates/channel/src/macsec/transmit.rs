@@ -386,6 +386,8 @@ impl Transmit {
             Seal::Aes256(tables) => packet.seal_by_tables(tables, confidentiality, &mut by_tables)?,
             Seal::ChaCha(pool) => packet.seal(pool, self.config.confidentiality)?,
             Seal::Aegis(pool) => packet.seal(pool, self.config.confidentiality)?,
+            Seal::Ascon(pool) => packet.seal(pool, self.config.confidentiality)?,
+            Seal::Ocb3(pool) => packet.seal(pool, self.config.confidentiality)?,
             Seal::Morus(pool) => packet.seal(pool, self.config.confidentiality)?,
         };
         sa.took(number, data.len());

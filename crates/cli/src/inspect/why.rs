@@ -2,9 +2,13 @@
 //!
 //! A deviation fits if the frame's ICV is right under it. The tag of a candidate is computed by
 //! encryption alone: in counter mode the ciphertext encrypted again is the plaintext, and that
-//! encrypted gives the tag, of which a sender may have sent a part.
+//! encrypted gives the tag, of which a sender may have sent a part. The suites without counter mode
+//! are opened, which takes the whole ICV.
 
-use antedate_aead::{Aes128Gcm, Aes256Gcm, ChaCha20Poly1305, Key, Nonce};
+use antedate_aead::research::Morus1280;
+use antedate_aead::{
+    Aegis128L, Aes128Gcm, Aes128Ocb3, Aes256Gcm, AsconAead128, ChaCha20Poly1305, Key, Nonce, Suite,
+};
 use antedate_channel::macsec::{CipherSuite, ReadyReceive, Receive, ReceiveConfig, Sak};
 use antedate_gateway::config::express::express_sci;
 use antedate_gateway::config::keys::{KeyFile, SecretKey};
@@ -227,16 +231,35 @@ fn fits(candidate: &Candidate, parts: &Parts<'_>, way: Way) -> bool {
         CipherSuite::GcmAes128 | CipherSuite::GcmAesXpn128 => tag::<Aes128Gcm>(key, way.nonce, &aad, text),
         CipherSuite::GcmAes256 | CipherSuite::GcmAesXpn256 => tag::<Aes256Gcm>(key, way.nonce, &aad, text),
         CipherSuite::ChaCha20Poly1305 => tag::<ChaCha20Poly1305>(key, way.nonce, &aad, text),
-        // No counter mode.
-        CipherSuite::Aegis128L | CipherSuite::Morus1280 => None,
+        CipherSuite::Aes128Ocb3 => return opened::<Aes128Ocb3>(key, way.nonce, &aad, text, icv),
+        CipherSuite::Aegis128L => return opened::<Aegis128L>(key, widened(way.nonce), &aad, text, icv),
+        CipherSuite::AsconAead128 => return opened::<AsconAead128>(key, widened(way.nonce), &aad, text, icv),
+        CipherSuite::Morus1280 => return opened::<Morus1280>(key, widened(way.nonce), &aad, text, icv),
     };
     tag.is_some_and(|tag| tag.starts_with(icv))
+}
+
+/// The nonce of the private suites with 16 octets: four zeros first.
+fn widened(nonce: [u8; 12]) -> [u8; 16] {
+    let mut wide = [0; 16];
+    wide[4..].copy_from_slice(&nonce);
+    wide
+}
+
+/// Whether a ciphertext is authentic under a suite, with a whole ICV.
+fn opened<S>(key: &[u8], nonce: S::NonceBytes, aad: &[u8], text: &[u8], icv: &[u8]) -> bool
+where
+    S: Suite<TagBytes = [u8; ICV]>,
+{
+    let (Ok(key), Ok(icv)) = (Key::<S>::new(key), icv.try_into()) else { return false };
+    let mut plain = Zeroizing::new(vec![0; text.len()]);
+    key.open(nonce, aad, text, &mut plain, icv).is_ok()
 }
 
 /// The tag of a ciphertext.
 fn tag<S>(key: &[u8], nonce: [u8; 12], aad: &[u8], text: &[u8]) -> Option<[u8; ICV]>
 where
-    S: antedate_aead::Suite<NonceBytes = [u8; 12], TagBytes = [u8; ICV]>,
+    S: Suite<NonceBytes = [u8; 12], TagBytes = [u8; ICV]>,
 {
     let key = Key::<S>::new(key).ok()?;
     let mut plain = Zeroizing::new(text.to_vec());
@@ -262,6 +285,7 @@ pub(super) fn opens<'a, T>(frame: &[u8], keys: impl Iterator<Item = (T, &'a Sak)
 #[cfg(test)]
 mod tests {
     use super::*;
+    use antedate_channel::macsec::{Transmit, TransmitConfig};
 
     const SCI: &str = "02:00:5e:00:00:01/1";
 
@@ -308,7 +332,7 @@ mod tests {
     impl Sender {
         fn frame<S>(&self, key_len: usize) -> Vec<u8>
         where
-            S: antedate_aead::Suite<NonceBytes = [u8; 12], TagBytes = [u8; ICV]>,
+            S: Suite<NonceBytes = [u8; 12], TagBytes = [u8; ICV]>,
         {
             let mut frame = vec![2, 0, 0x5e, 0, 0, 9, 2, 0, 0x5e, 0, 0, 8, 0x88, 0xe5];
             frame.push(0x20 | if self.says_encrypted { 0x0c } else { 0 } | self.an);
@@ -328,6 +352,19 @@ mod tests {
             frame.extend(&tag.as_bytes()[..self.icv]);
             frame
         }
+    }
+
+    /// A frame of a gateway with this suite, under the key and the SCI of the usual sender.
+    fn protected(suite: CipherSuite) -> Vec<u8> {
+        let sak = Sak::new(suite, &[7; 16], None).expect("a key");
+        let config = TransmitConfig::new(suite, Sci(USUAL.sci));
+        let mut transmit = Transmit::new(config).expect("a channel");
+        transmit.install(An::ALL[0], &sak, 0x305, u64::MAX).expect("installed");
+        let frame = [&[2, 0, 0x5e, 0, 0, 9, 2, 0, 0x5e, 0, 0, 8, 0x88, 0x92][..], &[5; 60]].concat();
+        let mut out = vec![0; transmit.protected_len(frame.len())];
+        let len = transmit.protect(&frame, &mut out).expect("protected");
+        out.truncate(len);
+        out
     }
 
     fn explained(sender: &Sender) -> String {
@@ -394,6 +431,19 @@ mod tests {
         let frame = USUAL.frame::<Aes128Gcm>(16);
         let what = suspects("gcm-aes-xpn-128", &salt).explain(&frame).expect("a deviation");
         assert_eq!(what, "the sender's suite is gcm-aes-128, the key file's gcm-aes-xpn-128");
+        let frame = USUAL.frame::<Aes128Ocb3>(16);
+        let what = suspects("gcm-aes-128", "").explain(&frame).expect("a deviation");
+        assert_eq!(what, "the sender's suite is aes-128-ocb3, the key file's gcm-aes-128");
+        let cut = Sender { icv: 12, ..USUAL }.frame::<Aes128Ocb3>(16);
+        assert_eq!(suspects("aes-128-ocb3", "").explain(&cut), None, "a cut ICV cannot be opened");
+        for suite in ["aegis-128l", "ascon-aead128", "aes-128-ocb3"] {
+            let sealed = protected(suite.parse().expect("a suite"));
+            let what = suspects("gcm-aes-128", "").explain(&sealed).expect("a deviation");
+            assert_eq!(what, format!("the sender's suite is {suite}, the key file's gcm-aes-128"));
+            let mut forged = sealed;
+            forged[50] ^= 1;
+            assert_eq!(suspects("gcm-aes-128", "").explain(&forged), None, "{suite}");
+        }
     }
 
     #[test]

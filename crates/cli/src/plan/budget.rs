@@ -12,7 +12,12 @@ use super::page;
 use crate::failure::{Done, Failure};
 use crate::output::{self, Kind};
 
-pub(super) fn run(document: &Document, json: Option<&Path>, html: Option<&Path>) -> Done {
+pub(super) fn run(
+    document: &Document,
+    json: Option<&Path>,
+    html: Option<&Path>,
+    figure: Option<&Path>,
+) -> Done {
     let answer = document.answer(true)?;
     if json.is_none_or(|file| file.as_os_str() != "-") {
         output::print(&(say(&answer) + &document.say_origins()))?;
@@ -23,6 +28,9 @@ pub(super) fn run(document: &Document, json: Option<&Path>, html: Option<&Path>)
     if let Some(file) = html {
         let page = page::html(&document.file.display().to_string(), &answer);
         output::replace("--html", Kind::Text(page::HEAD), file, &page)?;
+    }
+    if let Some(file) = figure {
+        output::replace("--figure", output::SVG, file, &page::figure(&answer.messages))?;
     }
     let late: Vec<&str> = answer
         .messages

@@ -25,7 +25,7 @@ mod tsch;
 /// rate, latency and energy. Exit status 1 if a deadline is missed.
 #[derive(Args)]
 #[command(
-    after_help = "Examples:\n  antedate plan docs/examples/plan/table-1.toml\n  antedate plan cell.toml --sweep size=16..1500 --csv cell.csv --figure cell.svg\n  antedate plan cell.toml --html cell.html\n  antedate plan --calibrate --out here.toml"
+    after_help = "Examples:\n  antedate plan docs/examples/plan/table-1.toml\n  antedate plan cell.toml --sweep size=16..1500 --csv cell.csv --figure cell.svg\n  antedate plan cell.toml --html cell.html --figure cell.svg\n  antedate plan --calibrate --out here.toml"
 )]
 pub(crate) struct Plan {
     /// The scenario, in TOML
@@ -43,11 +43,11 @@ pub(crate) struct Plan {
     /// Writes the CSV of a sweep to FILE instead of standard output
     #[arg(long, value_name = "FILE", requires = "sweep")]
     csv: Option<PathBuf>,
-    /// Draws a sweep as SVG
-    #[arg(long, value_name = "FILE", requires = "sweep")]
+    /// Draws the answer as SVG: each message's latency by its parts, or the curves of a sweep
+    #[arg(long, value_name = "FILE")]
     figure: Option<PathBuf>,
     /// Measures this machine and writes a platform file, which a scenario names by its path
-    #[arg(long, conflicts_with_all = ["file", "json", "html", "sweep"])]
+    #[arg(long, conflicts_with_all = ["file", "json", "html", "sweep", "figure"])]
     calibrate: bool,
     /// Measures other packets as well and compares each with its prediction; exit status 1 if one
     /// is off by more than 10 %
@@ -69,6 +69,9 @@ impl Plan {
         if let Some(html) = &self.html {
             output::writable("--html", Kind::Text(page::HEAD), html)?;
         }
+        if let Some(figure) = &self.figure {
+            output::writable("--figure", output::SVG, figure)?;
+        }
         let text = fs::read_to_string(file)
             .map_err(|error| fault(format!("cannot be read: {error}"), "give a file that is there"))?;
         let table: toml::Table = text
@@ -81,12 +84,17 @@ impl Plan {
             if self.html.is_some() {
                 return Err(fault("a slotframe has no page".into(), "give a file with [[message]]"));
             }
+            if self.figure.is_some() {
+                return Err(fault("a slotframe has no figure".into(), "give a file with [[message]]"));
+            }
             return tsch::run(file, &text, self.json.as_deref());
         }
         let document = document::read(file, &text)?;
         match &self.sweep {
             Some(sweep) => sweep::run(&document, sweep, self.csv.as_deref(), self.figure.as_deref()),
-            None => budget::run(&document, self.json.as_deref(), self.html.as_deref()),
+            None => {
+                budget::run(&document, self.json.as_deref(), self.html.as_deref(), self.figure.as_deref())
+            }
         }
     }
 }

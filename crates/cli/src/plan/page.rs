@@ -93,7 +93,7 @@ pub(super) fn html(file: &str, answer: &Answer) -> String {
 }
 
 /// Each message's latency by its parts, as shares of its deadline.
-fn figure(messages: &[MessageAnswer]) -> String {
+pub(super) fn figure(messages: &[MessageAnswer]) -> String {
     let shown = &messages[..messages.len().min(BARS)];
     let longest = shown
         .iter()

@@ -3,7 +3,7 @@
 
 use crate::link::cyclic::Crossings;
 use crate::link::stalls::Witnesses;
-use crate::link::{Link, Settings};
+use crate::link::{Link, POLLING, Settings};
 use crate::{ExperimentError, Options, Report, Row};
 use antedate_lab::histogram::Times;
 
@@ -31,6 +31,7 @@ impl Measured {
             rekey_seconds: Some(rekey_seconds),
             rate_mbit: 0,
             bulk: false,
+            wait: POLLING,
         })?;
         link.cyclic(count / 10)?;
         let before = link.fresh_keys(1);

@@ -126,6 +126,7 @@ fn say(
     let latency = |cost: Option<[f64; 2]>| cost.map(|[seal, open]| way + seal + open);
     let [plain, antedated] = costs.map(latency);
     let mut notes = Vec::new();
+    let yes = |of: Option<f64>, bound: f64| of.map(|ms| f64::from(u8::from(ms <= bound)));
     for (bound, paper) in bounds {
         let holds = |of: Option<f64>| of.is_some_and(|ms| ms <= *bound);
         let verdict = match (holds(plain), antedated.map(|ms| ms <= *bound)) {
@@ -136,6 +137,9 @@ fn say(
                 format!("broken by {}", limit(journey, costs[1].or(costs[0]).unwrap_or_default()))
             }
         };
+        let row = Row::new(&case, format!("bound of {bound} ms holds"), "yes = 1");
+        let row = row.baseline(yes(plain, *bound)).antedated(yes(antedated, *bound));
+        report.row(row.note(format!("modelled; {verdict} (paper: {paper})")));
         notes.push(format!("{bound} ms: {verdict} (paper: {paper})"));
     }
     let row = Row::new(case, "latency", "ms").baseline(plain).antedated(antedated);

@@ -44,11 +44,7 @@ impl Path {
     }
 
     fn connection(&self, seconds: f64) -> Result<f64, ExperimentError> {
-        let address = |last: u8| format!("10.7.0.{last}");
-        for (space, last) in [(&self.chain.plc, 1), (&self.chain.device, 2)] {
-            space.batch(&[format!("addr add {}/24 dev eth0", address(last))]).map_err(failed)?;
-        }
-        let to = format!("{}:5201", address(2));
+        let to = format!("{}:5201", self.addresses()?);
         let listener = self.chain.device.run(|| TcpListener::bind(&to)).map_err(failed)?.map_err(failed)?;
         let begin = || {
             TcpStream::connect_timeout(&to.parse().map_err(failed)?, Duration::from_secs(10)).map_err(failed)

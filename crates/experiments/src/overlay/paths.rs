@@ -6,6 +6,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path as FilePath, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use antedate_gateway::config::tunnel_keys::{Kind, Secret, encode, generate, public_of, write_new};
@@ -29,10 +30,22 @@ pub(super) enum Contender {
     KernelVxlan,
     KernelOverGo,
     KernelOverBoringtun,
+    KernelOverKernel,
     OursPlain,
     OursBare,
     Ours,
     OursToStock,
+    /// No Ethernet: IP packets are routed into it.
+    GoAlone,
+    /// The same, in the kernel.
+    KernelAlone,
+}
+
+/// The program or the kernel that speaks WireGuard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Tunnel {
+    Daemon(&'static str),
+    Kernel,
 }
 
 fn runs(program: &str) -> bool {
@@ -40,15 +53,28 @@ fn runs(program: &str) -> bool {
 }
 
 impl Contender {
-    pub(super) const ALL: [Self; 8] = [
+    /// Those that carry Ethernet.
+    pub(super) const ALL: [Self; 9] = [
         Self::Bridges,
         Self::KernelVxlan,
         Self::KernelOverGo,
         Self::KernelOverBoringtun,
+        Self::KernelOverKernel,
         Self::OursPlain,
         Self::OursBare,
         Self::Ours,
         Self::OursToStock,
+    ];
+    /// Those whose datagrams are timed: the paper's rows, and ours.
+    pub(super) const WITH_DATAGRAMS: [Self; 8] = [
+        Self::Bridges,
+        Self::KernelVxlan,
+        Self::GoAlone,
+        Self::KernelAlone,
+        Self::KernelOverGo,
+        Self::KernelOverKernel,
+        Self::OursBare,
+        Self::Ours,
     ];
 
     pub(super) const fn name(self) -> &'static str {
@@ -57,10 +83,13 @@ impl Contender {
             Self::KernelVxlan => "kernel VXLAN",
             Self::KernelOverGo => "kernel VXLAN over wireguard-go",
             Self::KernelOverBoringtun => "kernel VXLAN over boringtun",
+            Self::KernelOverKernel => "kernel VXLAN over kernel WireGuard",
             Self::OursPlain => "ours, none",
             Self::OursBare => "ours, VXLAN without WireGuard",
             Self::Ours => "ours to ours",
             Self::OursToStock => "ours to kernel VXLAN over wireguard-go",
+            Self::GoAlone => "WireGuard alone, by wireguard-go",
+            Self::KernelAlone => "WireGuard alone, by the kernel",
         }
     }
 
@@ -71,7 +100,10 @@ impl Contender {
     pub(super) const fn note(self) -> &'static str {
         match self {
             Self::Bridges | Self::KernelVxlan => "in the kernel, on the sender's core",
-            Self::KernelOverGo | Self::KernelOverBoringtun => "a daemon that sleeps, as it comes",
+            Self::KernelOverKernel | Self::KernelAlone => "in the kernel",
+            Self::KernelOverGo | Self::KernelOverBoringtun | Self::GoAlone => {
+                "a daemon that sleeps, as it comes"
+            }
             Self::OursPlain | Self::OursBare | Self::Ours => {
                 "one polling thread a gateway, each on a core with its machine"
             }
@@ -82,21 +114,36 @@ impl Contender {
     /// The missing requirement on this machine, if any.
     pub(super) fn missing(self) -> Option<&'static str> {
         match self {
-            Self::KernelOverGo | Self::OursToStock if !(runs("wireguard-go") && runs("wg")) => {
+            Self::KernelOverGo | Self::GoAlone | Self::OursToStock
+                if !(runs("wireguard-go") && runs("wg")) =>
+            {
                 Some("apt-get install wireguard-go wireguard-tools")
             }
             Self::KernelOverBoringtun if !(runs("boringtun-cli") && runs("wg")) => {
                 Some("cargo install boringtun-cli, and wireguard-tools")
             }
+            Self::KernelOverKernel | Self::KernelAlone if !(kernel_has_wireguard() && runs("wg")) => Some(
+                "a kernel with the module wireguard, and wireguard-tools; `cargo xtask peers overlay-kernel` has one in a guest",
+            ),
             _ => None,
         }
     }
+}
+
+/// Whether this kernel makes WireGuard's interfaces.
+fn kernel_has_wireguard() -> bool {
+    static HAS: OnceLock<bool> = OnceLock::new();
+    *HAS.get_or_init(|| {
+        let add = ["link add wg0 type wireguard".to_owned()];
+        Namespace::create("probe").is_ok_and(|space| space.batch(&add).is_ok())
+    })
 }
 
 /// A running path; removed on drop.
 pub(super) struct Path {
     pub(super) gateways: Vec<Gateway>,
     daemons: Vec<Daemon>,
+    contender: Contender,
     pub(super) cpus: [usize; 2],
     pub(super) chain: Chain,
     files: PathBuf,
@@ -155,7 +202,7 @@ impl Path {
         for (space, last) in [(&chain.gateway_a, 1), (&chain.gateway_b, 2)] {
             space.batch(&[format!("addr add 192.0.2.{last}/24 dev uplink")]).map_err(failed)?;
         }
-        let mut path = Self { gateways: Vec::new(), daemons: Vec::new(), cpus, chain, files };
+        let mut path = Self { gateways: Vec::new(), daemons: Vec::new(), contender, cpus, chain, files };
         let keys = [1, 2].map(|seed| key(&path.files, seed));
         let [near, far] = keys;
         let keys = [near?, far?];
@@ -166,16 +213,27 @@ impl Path {
                     path.vxlan(side, "192.0.2")?;
                 }
             }
-            Contender::KernelOverGo => (0..2).try_for_each(|side| path.stock(side, "wireguard-go", &keys))?,
+            Contender::KernelOverGo => {
+                (0..2).try_for_each(|side| path.stock(side, Tunnel::Daemon("wireguard-go"), &keys))?;
+            }
+            Contender::KernelOverKernel => {
+                (0..2).try_for_each(|side| path.stock(side, Tunnel::Kernel, &keys))?;
+            }
+            Contender::GoAlone => {
+                (0..2).try_for_each(|side| path.routed(side, Tunnel::Daemon("wireguard-go"), &keys))?;
+            }
+            Contender::KernelAlone => {
+                (0..2).try_for_each(|side| path.routed(side, Tunnel::Kernel, &keys))?;
+            }
             Contender::KernelOverBoringtun => {
-                (0..2).try_for_each(|side| path.stock(side, "boringtun-cli", &keys))?;
+                (0..2).try_for_each(|side| path.stock(side, Tunnel::Daemon("boringtun-cli"), &keys))?;
             }
             Contender::OursPlain | Contender::OursBare | Contender::Ours => {
                 (0..2).try_for_each(|side| path.ours(side, contender, &keys, overlay))?;
             }
             Contender::OursToStock => {
                 path.ours(0, contender, &keys, overlay)?;
-                path.stock(1, "wireguard-go", &keys)?;
+                path.stock(1, Tunnel::Daemon("wireguard-go"), &keys)?;
             }
         }
         Ok(path)
@@ -199,8 +257,29 @@ impl Path {
         space.batch(&["link set dev vx0 up".into()]).map_err(failed)
     }
 
-    /// Sets up kernel VXLAN over a WireGuard daemon.
-    fn stock(&mut self, side: usize, program: &str, keys: &[Secret; 2]) -> Result<(), ExperimentError> {
+    /// Sets up kernel VXLAN over WireGuard.
+    fn stock(&mut self, side: usize, tunnel: Tunnel, keys: &[Secret; 2]) -> Result<(), ExperimentError> {
+        self.tunnel(side, tunnel, keys)?;
+        self.vxlan(side, "10.66.0")
+    }
+
+    /// Routes the machines' packets into WireGuard, without Ethernet.
+    fn routed(&mut self, side: usize, tunnel: Tunnel, keys: &[Secret; 2]) -> Result<(), ExperimentError> {
+        self.tunnel(side, tunnel, keys)?;
+        let (own, other, name) = (side + 1, 2 - side, Daemon::name(side));
+        let space = self.space(side);
+        let forward = || fs::write("/proc/sys/net/ipv4/ip_forward", "1");
+        space.run(forward).and_then(|written| written).map_err(failed)?;
+        space
+            .batch(&[
+                format!("addr add 10.7.{own}.254/24 dev field"),
+                format!("route add 10.7.{other}.0/24 dev {name}"),
+            ])
+            .map_err(failed)
+    }
+
+    /// Starts the program that speaks WireGuard on one side, and waits for its interface.
+    fn daemon(&mut self, side: usize, program: &str) -> Result<(), ExperimentError> {
         let name = Daemon::name(side);
         let mut command = Command::new("ip");
         command.args([
@@ -223,14 +302,26 @@ impl Path {
         antedate_lab::sys::process::arrange(&mut command, None, &[]);
         let process = command.spawn().map_err(failed)?;
         self.daemons.push(Daemon { process, name: name.clone() });
-        let space = self.space(side);
         let end = Instant::now() + Duration::from_secs(5);
-        while space.batch(&[format!("link show {name}")]).is_err() {
+        while self.space(side).batch(&[format!("link show {name}")]).is_err() {
             if Instant::now() > end {
                 return Err(format!("{program} does not start").into());
             }
             std::thread::sleep(Duration::from_millis(20));
         }
+        Ok(())
+    }
+
+    /// Sets up WireGuard between the boxes.
+    fn tunnel(&mut self, side: usize, tunnel: Tunnel, keys: &[Secret; 2]) -> Result<(), ExperimentError> {
+        let name = Daemon::name(side);
+        match tunnel {
+            Tunnel::Daemon(program) => self.daemon(side, program)?,
+            Tunnel::Kernel => {
+                self.space(side).batch(&[format!("link add {name} type wireguard")]).map_err(failed)?;
+            }
+        }
+        let space = self.space(side);
         let (own, other) = (side + 1, 2 - side);
         let file = self.files.join(format!("{own}.key"));
         let status = Command::new("ip")
@@ -242,7 +333,7 @@ impl Path {
                 "endpoint",
                 &format!("192.0.2.{other}:51820"),
             ])
-            .args(["allowed-ips", &format!("10.66.0.{other}/32")])
+            .args(["allowed-ips", &format!("10.66.0.{other}/32,10.7.{other}.0/24")])
             .status();
         if !status.map_err(failed)?.success() {
             return Err(format!("wg set {name} failed").into());
@@ -252,8 +343,7 @@ impl Path {
                 format!("addr add 10.66.0.{own}/24 dev {name}"),
                 format!("link set dev {name} mtu 1560 up"),
             ])
-            .map_err(failed)?;
-        self.vxlan(side, "10.66.0")
+            .map_err(failed)
     }
 
     /// Starts one of our gateways.
@@ -316,6 +406,23 @@ impl Path {
         }
         echo.end();
         Ok(report.lost)
+    }
+
+    /// Gives the machines their addresses. Returns that of the device.
+    pub(super) fn addresses(&self) -> Result<String, ExperimentError> {
+        let routed = matches!(self.contender, Contender::GoAlone | Contender::KernelAlone);
+        for (space, last) in [(&self.chain.plc, 1), (&self.chain.device, 2)] {
+            let lines = if routed {
+                vec![
+                    format!("addr add 10.7.{last}.1/24 dev eth0"),
+                    format!("route add 10.7.0.0/16 via 10.7.{last}.254"),
+                ]
+            } else {
+                vec![format!("addr add 10.7.0.{last}/24 dev eth0")]
+            };
+            space.batch(&lines).map_err(failed)?;
+        }
+        Ok(if routed { "10.7.2.1" } else { "10.7.0.2" }.into())
     }
 
     /// Runs controller and device and returns their reports.

@@ -61,6 +61,9 @@ pub(super) enum Form {
     Slots,
 }
 
+/// The names of the figures that no paper's file describes.
+pub(super) const OWN: [&str; 3] = [scenarios::NAME, own::ROUND_TRIPS, own::LATENCIES];
+
 /// Names and colours of the series.
 const SERIES: [(&str, usize); 3] = [("the paper", 4), ("unmodified, here", 0), ("antedated", 2)];
 

@@ -186,6 +186,7 @@ fn row(paper: &Paper, group: &Group, value: &Value, results: &Results) -> Compar
         Verdict::NotMeasured => why,
         Verdict::NotComparable if group.incomparable.is_some() => text(&group.incomparable),
         Verdict::NotComparable => "the paper prints no number here, only a drawing or a word".into(),
+        _ if group.unit == "yes = 1" => answers(printed, found),
         _ => difference(printed, found),
     };
     let remark = group.remark.replace("{}", value.named());
@@ -208,6 +209,12 @@ fn row(paper: &Paper, group: &Group, value: &Value, results: &Results) -> Compar
         check,
         repeat: repeat.unwrap_or_default(),
     }
+}
+
+/// Two answers in words.
+fn answers(printed: Option<f64>, found: Option<f64>) -> String {
+    let word = |answer: Option<f64>| if answer.is_some_and(|yes| yes < 0.5) { "no" } else { "yes" };
+    format!("the paper says {}, ours is {}", word(printed), word(found))
 }
 
 /// The difference of two numbers in words.
@@ -268,7 +275,8 @@ fn ours(experiment: &str, group: &Group, value: &Value, results: &Results) -> Ou
             None => continue,
         };
         if is_base {
-            all.baseline = line.any();
+            // Like with like: the unmodified processing, where the row has both.
+            all.baseline = line.baseline.or(line.antedated);
         } else {
             (all.baseline, all.ours) = (line.baseline, line.antedated);
         }

@@ -144,7 +144,7 @@ impl Results {
             }
             let (stored, state) = take(settings, needed.name, program, machine);
             // Nobody expects these.
-            if needed.paper.is_empty() && state == State::Missing {
+            if (needed.paper.is_empty() || needed.guest) && state == State::Missing {
                 continue;
             }
             results.add(needed.name, stored, state, program);
@@ -204,7 +204,15 @@ impl Results {
         let Some(stored) = self.get(experiment) else {
             let source = self.sources.iter().find(|source| source.experiment == experiment);
             let state = source.map_or_else(|| State::Missing.text(), |source| source.state.text());
-            return format!("the result of {experiment} is {state}");
+            let guest = is_in_guest(experiment);
+            let how = if guest {
+                format!(
+                    "; `cargo xtask peers {experiment}` runs it in a guest, and names the file for the folder results"
+                )
+            } else {
+                String::new()
+            };
+            return format!("the result of {experiment} is {state}{how}");
         };
         // Experiments name what this machine lacks.
         let left_out = |line: &&Line| line.metric == "left out" && line.case == case;
@@ -285,10 +293,19 @@ fn age(stored: &Stored, settings: &Settings, program: &str, machine: &Machine) -
     }
     let of =
         |machine: &Machine| format!("{}, {} cores, Linux {}", machine.cpu, machine.cores, machine.kernel);
+    // A guest is another machine, and another build has made its program.
+    if is_in_guest(&report.experiment) {
+        return None;
+    }
     if of(&report.machine) != of(machine) {
         return Some(format!("made on another machine: {}", of(&report.machine)));
     }
     (stored.quick && !settings.quick).then(|| "a short run, in a report of full ones".into())
+}
+
+/// Whether a guest runs this experiment.
+fn is_in_guest(experiment: &str) -> bool {
+    NEEDED.iter().any(|needed| needed.guest && needed.name == experiment)
 }
 
 /// The content of a file, if it is there.

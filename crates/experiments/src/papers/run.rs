@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use antedate_lab::sys::process::{Signal, arrange, signal as send};
 use antedate_lab::sys::signal;
 
-use super::results::{Stored, digest, now, one_line, take};
+use super::results::{State, Stored, digest, now, one_line, take};
 use super::{ReportError, Settings, result_file};
 use crate::Machine;
 
@@ -20,6 +20,8 @@ pub(super) struct Needed {
     pub(super) name: &'static str,
     /// Its paper; empty for an experiment of our own, which is shown if it has run.
     pub(super) paper: &'static str,
+    /// It needs a kernel that few machines have, so that a guest runs it; shown if it has run.
+    pub(super) guest: bool,
     /// Seconds that it takes on two cores: the short form, the full one. They serve the estimate of
     /// the time left.
     seconds: [u32; 2],
@@ -33,7 +35,7 @@ impl Needed {
 }
 
 const fn needed(name: &'static str, paper: &'static str, seconds: [u32; 2]) -> Needed {
-    Needed { name, paper, seconds }
+    Needed { name, paper, guest: false, seconds }
 }
 
 /// The experiments of a report in their order: those first that say early what the machine lacks.
@@ -49,6 +51,7 @@ pub(super) const NEEDED: &[Needed] = &[
     needed("ciphers", "lackorzynski2020", [60, 600]),
     needed("overlay-paths", "hohmann2020", [60, 300]),
     needed("overlay-cycles", "hohmann2020", [60, 1500]),
+    Needed { guest: true, ..needed("overlay-kernel", "hohmann2020", [0, 0]) },
     needed("nonces", "", [0, 0]),
     needed("attack", "", [0, 0]),
     needed("soak", "", [0, 0]),
@@ -83,7 +86,7 @@ pub(super) fn missing(
 ) -> Result<(), ReportError> {
     let wanted: Vec<&Needed> = NEEDED
         .iter()
-        .filter(|needed| !needed.paper.is_empty())
+        .filter(|needed| !needed.paper.is_empty() && !needed.guest)
         .filter(|needed| settings.only.is_none_or(|only| needed.serves(only)))
         .collect();
     let missing: Vec<&Needed> = wanted
@@ -94,6 +97,7 @@ pub(super) fn missing(
     signal::install();
     let estimate = |needed: &Needed| needed.seconds[usize::from(!settings.quick)];
     for (at, needed) in missing.iter().enumerate() {
+        set_aside(settings, needed.name, program, machine)?;
         let rest: u32 = missing[at..].iter().map(|needed| estimate(needed)).sum();
         let mut step = Step {
             experiment: needed.name,
@@ -122,6 +126,25 @@ pub(super) fn missing(
         tell(&Step { ended: Some(ended), ..step });
     }
     Ok(())
+}
+
+/// Keeps a file that the run would replace, and that is no result or one of a longer run: as
+/// `NAME.json.broken` or `NAME.json.old`, with a number if there is one already.
+fn set_aside(settings: &Settings, name: &str, program: &str, machine: &Machine) -> Result<(), ReportError> {
+    let file = result_file(&settings.folder, name);
+    let word = match take(settings, name, program, machine) {
+        (_, State::Broken(_)) => "broken",
+        (Some(stored), State::Old(_)) if settings.quick && !stored.quick => "old",
+        _ => return Ok(()),
+    };
+    let aside = (1..)
+        .map(|number| match number {
+            1 => file.with_extension(format!("json.{word}")),
+            _ => file.with_extension(format!("json.{word}-{number}")),
+        })
+        .find(|aside| !aside.exists());
+    let fault = |source| ReportError::Folder { path: file.clone(), source };
+    aside.map_or(Ok(()), |aside| fs::rename(&file, aside)).map_err(fault)
 }
 
 /// What a run of an experiment left.

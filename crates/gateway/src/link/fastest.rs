@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 
 use antedate_aead::research::Morus1280;
 use antedate_aead::{
-    Aegis128L, Aes128Gcm, Aes256Gcm, Backend, ChaCha20Poly1305, Key, KeyLengthError, Nonce, Suite,
+    Aegis128L, Aes128Gcm, Aes128Ocb3, Aes256Gcm, AsconAead128, Backend, ChaCha20Poly1305, Key,
+    KeyLengthError, Nonce, Suite,
 };
 use antedate_channel::macsec::{An, CipherSuite, FlowShape, Sak, Sci, Transmit, TransmitConfig};
 
@@ -64,6 +65,8 @@ pub fn of(suite: CipherSuite, backend: Backend, effort: Effort) -> Times {
         CipherSuite::GcmAes256 | CipherSuite::GcmAesXpn256 => measure::<Aes256Gcm>(backend, effort),
         CipherSuite::ChaCha20Poly1305 => measure::<ChaCha20Poly1305>(backend, effort),
         CipherSuite::Aegis128L => measure::<Aegis128L>(backend, effort),
+        CipherSuite::AsconAead128 => measure::<AsconAead128>(backend, effort),
+        CipherSuite::Aes128Ocb3 => measure::<Aes128Ocb3>(backend, effort),
         CipherSuite::Morus1280 => measure::<Morus1280>(backend, effort),
     };
     // The key has the suite's length.
@@ -160,7 +163,7 @@ mod tests {
         let mut suites = CipherSuite::ALL;
         order(&mut suites);
         assert!(CipherSuite::ALL.iter().all(|suite| suites.contains(suite)));
-        assert!(suites[5].is_xpn() && suites[6].is_xpn(), "{suites:?}");
+        assert!(suites[7..].iter().all(|suite| suite.is_xpn()), "{suites:?}");
     }
 
     #[test]

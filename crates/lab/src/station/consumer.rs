@@ -47,14 +47,12 @@ impl Consumer<'_> {
         while !done() {
             let now = monotonic_ns();
             let wait = self.watchdog.deadline_ns().map_or(LONGEST_WAIT_NS, |at| at.saturating_sub(now));
-            let received = if self.socket.wait(wait.min(LONGEST_WAIT_NS))? {
-                self.socket.receive(&mut buffer, false)?
-            } else {
-                None
-            };
+            let there = self.socket.wait(wait.min(LONGEST_WAIT_NS))?;
+            let begun = monotonic_ns();
+            let received = if there { self.socket.receive(&mut buffer, false)? } else { None };
             let now = monotonic_ns();
             match received.map(|len| &buffer[..len]) {
-                Some(frame) => self.frame(now, frame),
+                Some(frame) => self.frame(now, now - begun, frame),
                 None => {
                     let event = self.watchdog.expire(now);
                     self.report(now, event);
@@ -84,11 +82,11 @@ impl Consumer<'_> {
         }
     }
 
-    fn frame(&mut self, now: u64, frame: &[u8]) {
+    fn frame(&mut self, now: u64, took_ns: u64, frame: &[u8]) {
         match cyclic::read(frame, &self.expected) {
             Incoming::Data(data) => match self.run {
                 Some(run) if run != data.run => self.samples.push(Sample::Refused(Refusal::Foreign)),
-                Some(_) => self.data(now, data),
+                Some(_) => self.data(now, took_ns, data),
                 None => {
                     let Some(address) =
                         frame.get(6..12).and_then(|octets| EthernetAddress::from_bytes(octets).ok())
@@ -102,7 +100,7 @@ impl Consumer<'_> {
                     self.expected.peer = Some(address);
                     // The main thread may have ended.
                     let _ = self.found.send(Peer { address, run: data.run });
-                    self.data(now, data);
+                    self.data(now, took_ns, data);
                 }
             },
             Incoming::Acyclic(kind) => {
@@ -120,9 +118,9 @@ impl Consumer<'_> {
         }
     }
 
-    fn data(&mut self, now: u64, data: ProcessData) {
+    fn data(&mut self, now: u64, took_ns: u64, data: ProcessData) {
         self.shared.received(data.sent_ns, now);
-        self.samples.push(Sample::Frame { at_ns: now, data });
+        self.samples.push(Sample::Frame { at_ns: now, took_ns, data });
         let (error, recovered) = self.watchdog.feed(now);
         self.shared.consuming.store(true, Ordering::Relaxed);
         self.report(now, error);

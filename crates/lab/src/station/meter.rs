@@ -12,6 +12,7 @@
 //! - **lost**: never arrived. **late**: arrived beyond the tolerance.
 //! - **one way**: arrival minus the sender's stamp. Both read the same `CLOCK_MONOTONIC`; between
 //!   two machines this number means nothing.
+//! - **sending**, **receiving**: the duration of the system call, as Codesys' statistics have it.
 //! - **round trip**: now - own stamp that came back - its residence in the other station.
 
 use std::collections::BTreeMap;
@@ -31,6 +32,8 @@ pub enum Sample {
     Frame {
         /// Arrival.
         at_ns: u64,
+        /// Duration of the call that received it.
+        took_ns: u64,
         /// Content.
         data: ProcessData,
     },
@@ -49,6 +52,8 @@ pub enum Sample {
         at_ns: u64,
         /// Delay after the due time.
         late_ns: u64,
+        /// Duration of the call that sent it.
+        took_ns: u64,
     },
     /// The station's core was withheld.
     Stalled {
@@ -95,6 +100,8 @@ pub struct Meter {
     /// The longest round trip since the last line of the live view.
     recent_round_trip_ns: u64,
     send_lateness: Times,
+    sending: Times,
+    receiving: Times,
     counts: Counts,
     outages: Vec<Outage>,
     unexpected: BTreeMap<u16, u64>,
@@ -200,6 +207,12 @@ pub struct Measured {
     pub round_trip_us: Summary,
     /// Delay of sending after the due time.
     pub send_lateness_us: Summary,
+    /// Duration of the call that sends a frame.
+    #[serde(default)]
+    pub sending_us: Summary,
+    /// Duration of the call that receives a frame, once it is there.
+    #[serde(default)]
+    pub receiving_us: Summary,
 }
 
 /// A line of the live view.
@@ -248,6 +261,8 @@ impl Meter {
             round_trip: Times::default(),
             recent_round_trip_ns: 0,
             send_lateness: Times::default(),
+            sending: Times::default(),
+            receiving: Times::default(),
             counts: Counts::default(),
             outages: Vec::new(),
             unexpected: BTreeMap::new(),
@@ -257,7 +272,12 @@ impl Meter {
     /// Takes one sample.
     pub fn apply(&mut self, sample: Sample) {
         match sample {
-            Sample::Frame { at_ns, data } => self.frame(at_ns, &data),
+            Sample::Frame { at_ns, took_ns, data } => {
+                if !self.frozen {
+                    self.receiving.record(took_ns);
+                }
+                self.frame(at_ns, &data);
+            }
             Sample::Watchdog { at_ns, event } => self.watchdog(at_ns, event),
             Sample::Refused(Refusal::Damaged) => self.counts.damaged += 1,
             Sample::Refused(Refusal::Foreign) => self.counts.foreign += 1,
@@ -265,9 +285,10 @@ impl Meter {
                 self.counts.unexpected += 1;
                 *self.unexpected.entry(ethertype).or_default() += 1;
             }
-            Sample::Sent { at_ns, late_ns } => {
+            Sample::Sent { at_ns, late_ns, took_ns } => {
                 self.counts.sent += 1;
                 if !self.frozen {
+                    self.sending.record(took_ns);
                     self.send_lateness.record(late_ns);
                 }
                 if late_ns > self.tolerance_ns {
@@ -430,6 +451,8 @@ impl Meter {
             one_way_us: self.one_way.summary(),
             round_trip_us: self.round_trip.summary(),
             send_lateness_us: self.send_lateness.summary(),
+            sending_us: self.sending.summary(),
+            receiving_us: self.receiving.summary(),
         }
     }
 }
@@ -443,7 +466,7 @@ mod tests {
 
     fn frame(meter: &mut Meter, at_ns: u64, sequence: u32) {
         let data = ProcessData { sequence, sent_ns: at_ns.saturating_sub(10_000), ..ProcessData::default() };
-        meter.apply(Sample::Frame { at_ns, data });
+        meter.apply(Sample::Frame { at_ns, took_ns: 2_000, data });
     }
 
     fn after(arrivals: &[(u64, u32)]) -> Counts {
@@ -452,6 +475,21 @@ mod tests {
             frame(&mut meter, CYCLE * 10 + at_tenths * CYCLE / 10, sequence);
         }
         meter.measured().counts
+    }
+
+    #[test]
+    fn calls_are_timed_until_the_freeze() {
+        let mut meter = Meter::new(CYCLE);
+        frame(&mut meter, CYCLE, 0);
+        meter.apply(Sample::Sent { at_ns: CYCLE, late_ns: 0, took_ns: 3_000 });
+        meter.freeze();
+        frame(&mut meter, 2 * CYCLE, 1);
+        meter.apply(Sample::Sent { at_ns: 2 * CYCLE, late_ns: 0, took_ns: 9_000 });
+        let measured = meter.measured();
+        assert_eq!((measured.sending_us.count, measured.receiving_us.count), (1, 1));
+        assert!(
+            (measured.sending_us.mean - 3.0).abs() < 0.1 && (measured.receiving_us.max - 2.0).abs() < 0.1
+        );
     }
 
     #[test]
@@ -495,7 +533,7 @@ mod tests {
         let mut meter = Meter::new(CYCLE);
         for (at_ns, sequence) in [(CYCLE, 0), (CYCLE * 4, 1)] {
             let data = ProcessData { sequence, sent_ns: at_ns, ..ProcessData::default() };
-            meter.apply(Sample::Frame { at_ns, data });
+            meter.apply(Sample::Frame { at_ns, took_ns: 2_000, data });
         }
         let counts = meter.measured().counts;
         assert_eq!((counts.missed, counts.missed_stalled), (2, 2));
@@ -505,7 +543,7 @@ mod tests {
         for (at_ns, sequence) in [(CYCLE, 0), (CYCLE * 4, 1)] {
             let data =
                 ProcessData { sequence, sent_ns: CYCLE * u64::from(sequence), ..ProcessData::default() };
-            meter.apply(Sample::Frame { at_ns, data });
+            meter.apply(Sample::Frame { at_ns, took_ns: 2_000, data });
         }
         assert_eq!(meter.measured().counts.missed_stalled, 0, "nobody was stalled: the path's doing");
         let bus_error = Event::BusError { silent_since_ns: CYCLE };
@@ -521,7 +559,7 @@ mod tests {
         for (at_ns, sequence) in [(CYCLE * 10, 0), (CYCLE * 12, 1)] {
             let sent_ns = CYCLE * u64::from(sequence);
             let data = ProcessData { sequence, sent_ns, ..ProcessData::default() };
-            meter.apply(Sample::Frame { at_ns, data });
+            meter.apply(Sample::Frame { at_ns, took_ns: 2_000, data });
         }
         for &(from_ns, to_ns) in stalls {
             meter.apply(Sample::Stalled { from_ns, to_ns });
@@ -564,7 +602,7 @@ mod tests {
 
         let mut meter = Meter::new(CYCLE);
         let data = ProcessData { stopping: true, ..ProcessData::default() };
-        meter.apply(Sample::Frame { at_ns: CYCLE, data });
+        meter.apply(Sample::Frame { at_ns: CYCLE, took_ns: 2_000, data });
         meter.end(CYCLE * 11);
         assert_eq!(meter.measured().counts.missed, 0);
     }
@@ -573,7 +611,11 @@ mod tests {
     fn round_trip_excludes_residence() {
         let mut meter = Meter::new(CYCLE);
         let echo = Some(Echo { sent_ns: 1_000_000, residence_ns: 400_000 });
-        meter.apply(Sample::Frame { at_ns: 1_500_000, data: ProcessData { echo, ..ProcessData::default() } });
+        meter.apply(Sample::Frame {
+            at_ns: 1_500_000,
+            took_ns: 2_000,
+            data: ProcessData { echo, ..ProcessData::default() },
+        });
         let round_trip = meter.measured().round_trip_us;
         assert!((round_trip.p50 - 100.0).abs() < 0.2, "{round_trip:?}");
         let recent = [meter.live(), meter.live()].map(|live| live.round_trip_recent_us);

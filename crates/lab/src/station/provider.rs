@@ -53,7 +53,11 @@ pub(super) fn provide(
         });
         data.consuming = shared.consuming.load(Ordering::Relaxed);
         match socket.send(frame.write(&data)) {
-            Ok(()) => samples.push(Sample::Sent { at_ns: data.sent_ns, late_ns: data.sent_ns - due }),
+            Ok(()) => samples.push(Sample::Sent {
+                at_ns: data.sent_ns,
+                late_ns: data.sent_ns - due,
+                took_ns: monotonic_ns().saturating_sub(data.sent_ns),
+            }),
             Err(_) => samples.push(Sample::SendFailed),
         }
         shared.edges_made.store(data.edges, Ordering::Relaxed);

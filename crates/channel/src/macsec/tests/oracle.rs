@@ -1,5 +1,6 @@
-//! Frames compared with the crates `aes-gcm`, `chacha20poly1305` and `aegis`, and with MORUS written
-//! from its specification. Nonce and associated data are built here from the standard's text.
+//! Frames compared with the crates `aes-gcm`, `chacha20poly1305`, `aegis`, `ascon-aead` and `ocb3`,
+//! and with MORUS written from its specification. Nonce and associated data are built here from the
+//! standard's text.
 
 #[path = "../../../../aead/tests/common/morus.rs"]
 mod morus;
@@ -19,6 +20,14 @@ fn seal(suite: CipherSuite, key: &[u8], nonce: [u8; 12], aad: &[u8], msg: &[u8])
         (CipherSuite::Aegis128L, _) => {
             let cipher = aegis::aegis128l::Aegis128L::<16>::new(key.try_into().unwrap(), &widened(nonce));
             joined(cipher.encrypt(msg, aad))
+        }
+        (CipherSuite::AsconAead128, _) => {
+            let cipher = ascon_aead::AsconAead128::new_from_slice(key).unwrap();
+            cipher.encrypt(&widened(nonce).into(), payload).unwrap()
+        }
+        (CipherSuite::Aes128Ocb3, _) => {
+            let cipher = ocb3::Ocb3::<aes::Aes128, ocb3::consts::U12>::new_from_slice(key).unwrap();
+            cipher.encrypt(&nonce.into(), payload).unwrap()
         }
         (CipherSuite::Morus1280, _) => {
             joined(morus::seal(key.try_into().unwrap(), &widened(nonce), aad, msg))

@@ -144,7 +144,7 @@ fn only_usual_frames_take_the_short_path() {
         }
         assert_eq!(short(&mut usual, &plain[..13], [16, 16]), None, "{suite}: it is too short");
         assert_eq!(short(&mut usual, &frame(1700), [16, 16]), None, "{suite}: it is too long");
-        if !matches!(suite, CipherSuite::ChaCha20Poly1305 | CipherSuite::Aegis128L | CipherSuite::Morus1280) {
+        if suite.is_standard() {
             for plain in [&plain[..], &plain[..14], &frame(1500)] {
                 assert_eq!(
                     short(&mut usual, plain, [16, 16]),

@@ -115,7 +115,7 @@ fn every_suite_reaches_agreement() {
 
 #[test]
 fn common_fast_suite_is_chosen() {
-    use CipherSuite::{Aegis128L, ChaCha20Poly1305, GcmAes128, GcmAesXpn256};
+    use CipherSuite::{Aegis128L, Aes128Ocb3, AsconAead128, ChaCha20Poly1305, GcmAes128, GcmAesXpn256};
     // With AES instructions, without, and one without a choice.
     let fast = [Aegis128L, GcmAes128, ChaCha20Poly1305];
     let slow = [ChaCha20Poly1305, Aegis128L, GcmAes128];
@@ -125,6 +125,9 @@ fn common_fast_suite_is_chosen() {
         ([&slow, &slow], Some(ChaCha20Poly1305)),
         ([&fast, &[GcmAes128]], Some(GcmAes128)),
         ([&[GcmAesXpn256, GcmAes128], &[GcmAesXpn256]], Some(GcmAesXpn256)),
+        ([&[AsconAead128, Aes128Ocb3], &[AsconAead128]], Some(AsconAead128)),
+        ([&[Aes128Ocb3, GcmAes128], &[AsconAead128, Aes128Ocb3]], Some(Aes128Ocb3)),
+        ([&[AsconAead128], &[GcmAes128]], None),
         ([&[GcmAes128], &[GcmAesXpn256]], None),
     ] {
         let mut world = World::with(2, 9, |number, config| config.suites = lists[number].to_vec());

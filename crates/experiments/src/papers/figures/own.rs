@@ -6,6 +6,10 @@ use antedate_figure::chart::{self, Curve, Lane, Texts};
 use super::super::results::Results;
 use super::{Figure, csv};
 
+/// The names of both.
+pub(super) const ROUND_TRIPS: &str = "own-round-trips";
+pub(super) const LATENCIES: &str = "own-latencies";
+
 pub(super) fn all(results: &Results) -> Vec<Figure> {
     [round_trips(results), latencies(results)].into_iter().flatten().collect()
 }
@@ -37,7 +41,7 @@ fn round_trips(results: &Results) -> Option<Figure> {
     let table: Vec<Lane> =
         lanes.iter().map(|(name, five, _)| (name.clone(), five.map(Some).to_vec())).collect();
     Some(Figure {
-        name: "own-round-trips".into(),
+        name: ROUND_TRIPS.into(),
         paper: String::new(),
         title: title.into(),
         svg: chart::boxes(&texts, Kind::Logarithmic, &series, &lanes),
@@ -100,7 +104,7 @@ fn latencies(results: &Results) -> Option<Figure> {
         description: "Curves of the unmodified and the antedated ciphers over the payload's length.",
     };
     Some(Figure {
-        name: "own-latencies".into(),
+        name: LATENCIES.into(),
         paper: String::new(),
         title: title.into(),
         svg: chart::curves(&texts, "payload (bytes)", [Kind::Linear, Kind::Logarithmic], &curves),

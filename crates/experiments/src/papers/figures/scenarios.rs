@@ -7,6 +7,9 @@ use antedate_figure::chart::{self, Lane, Texts};
 use super::super::results::Results;
 use super::{Figure, csv};
 
+/// Its name.
+pub(super) const NAME: &str = "hiller2018-figure-7-times";
+
 /// Ways as the experiment names them, with names and colours of their series.
 const WAYS: [(&str, &str, usize); 3] = [
     ("CCM_8 unmodified", "unmodified", 0),
@@ -51,7 +54,7 @@ pub(super) fn figure(results: &Results) -> Option<Figure> {
     };
     let series = WAYS.map(|(_, name, hue)| (name, hue));
     Some(Figure {
-        name: "hiller2018-figure-7-times".into(),
+        name: NAME.into(),
         paper: "hiller2018".into(),
         title: title.into(),
         svg: chart::bars(&texts, Kind::Logarithmic, &series, &lanes),

@@ -91,7 +91,7 @@ fn cipher(section: &mut Section<'_, '_>, lines: &mut Lines) -> Option<Cipher> {
         return None;
     }
     let Some(field) = choice else {
-        let all = CipherSuite::ALL.into_iter().filter(|suite| !suite.is_research());
+        let all = CipherSuite::ALL.into_iter().filter(|suite| suite.is_offered_unasked());
         return Some(Cipher::Auto(all.collect()));
     };
     let chosen: Vec<CipherSuite> = field.array()?.iter().map(suite).collect::<Option<_>>()?;

@@ -39,18 +39,21 @@ use super::{
 /// The largest configuration file in octets.
 const MAX_CONFIG_LEN: u64 = 1 << 20;
 const U16_MAX: u64 = 0xffff;
-const SUITES: [(&str, CipherSuite); 11] = [
+const SUITES: [(&str, CipherSuite); 14] = [
     ("gcm-aes-128", CipherSuite::GcmAes128),
     ("gcm-aes-256", CipherSuite::GcmAes256),
     ("gcm-aes-xpn-128", CipherSuite::GcmAesXpn128),
     ("gcm-aes-xpn-256", CipherSuite::GcmAesXpn256),
     ("chacha20-poly1305", CipherSuite::ChaCha20Poly1305),
     ("aegis-128l", CipherSuite::Aegis128L),
+    ("ascon-aead128", CipherSuite::AsconAead128),
+    ("aes-128-ocb3", CipherSuite::Aes128Ocb3),
     ("morus-1280-128", CipherSuite::Morus1280),
     ("aes-128-gcm", CipherSuite::GcmAes128),
     ("aes-256-gcm", CipherSuite::GcmAes256),
     ("aes-xpn-128-gcm", CipherSuite::GcmAesXpn128),
     ("aes-xpn-256-gcm", CipherSuite::GcmAesXpn256),
+    ("ocb3-aes-128", CipherSuite::Aes128Ocb3),
 ];
 
 /// Reads the name of a cipher suite, with either order of its parts.

@@ -473,6 +473,15 @@ fn cipher_is_named_or_chosen() {
     assert_eq!(cipher(named).unwrap(), Cipher::Named(CipherSuite::Aegis128L));
     let Cipher::Auto(all) = cipher("cak_file = \"c\"\ncipher = \"auto\"\n").unwrap() else { panic!() };
     assert!(all.len() == 6 && !all.contains(&CipherSuite::Morus1280), "{all:?}");
+    for (name, suite) in
+        [("ascon-aead128", CipherSuite::AsconAead128), ("aes-128-ocb3", CipherSuite::Aes128Ocb3)]
+    {
+        assert!(!all.contains(&suite), "{name} is off unless configured");
+        let named = format!("cak_file = \"c\"\ncipher = \"{name}\"\n");
+        assert_eq!(cipher(&named).unwrap(), Cipher::Named(suite));
+        let asked = format!("cak_file = \"c\"\ncipher = \"auto\"\nauto_ciphers = [\"{name}\"]\n");
+        assert_eq!(cipher(&asked).unwrap(), Cipher::Auto(vec![suite]));
+    }
     let some =
         "cak_file = \"c\"\ncipher = \"auto\"\nauto_ciphers = [\"gcm-aes-128\", \"chacha20-poly1305\"]\n";
     let expected = Cipher::Auto(vec![CipherSuite::GcmAes128, CipherSuite::ChaCha20Poly1305]);
