@@ -139,9 +139,23 @@ pub struct Costs {
     /// instead of `online` if a single block is new
     #[serde(default)]
     pub single: Option<Single>,
+    /// opening, apart from sealing; without it, opening costs the same as sealing
+    #[serde(default)]
+    pub open: Option<Opening>,
     /// the longest step of preparation
     #[serde(default)]
     pub step: f64,
+}
+
+/// The costs of opening, by payload. A receiver that knows the next packet's number prepares its
+/// cipherstream; what the packet contains it cannot know.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Opening {
+    /// without preparation
+    pub plain: Line,
+    /// with a prepared cipherstream
+    pub expected: Line,
 }
 
 /// A device.
@@ -201,14 +215,16 @@ impl Device {
         }
         let mut any = false;
         for cipher in Cipher::ALL {
-            let Some(Costs { seal, prepare, online, antedated, single, step }) = self.costs(cipher) else {
+            let Some(Costs { seal, prepare, online, antedated, single, open, step }) = self.costs(cipher)
+            else {
                 continue;
             };
             any = true;
             let antedated = antedated.clone().unwrap_or_default();
             let single = single.unwrap_or_default();
+            let open = open.clone().unwrap_or_default();
             // A partial last block may cost less.
-            let lines = [seal, prepare, online, &antedated].into_iter();
+            let lines = [seal, prepare, online, &antedated, &open.plain, &open.expected].into_iter();
             let costs = lines.flat_map(|line| {
                 [line.fixed, line.block, line.unit]
                     .into_iter()
@@ -299,6 +315,15 @@ pub fn counts(
         }
     };
     (before, online)
+}
+
+/// Counts of opening a packet at its arrival, with the cipherstream prepared unless the way is
+/// [`Way::Unmodified`]; none if only sealing is known.
+#[must_use]
+pub fn opening(costs: &Costs, way: Way, size: usize) -> Option<f64> {
+    let Opening { plain, expected } = costs.open.as_ref()?;
+    let plain = plain.at(size);
+    Some(if way == Way::Unmodified { plain } else { expected.at(size).min(plain) })
 }
 
 /// The built-in devices.

@@ -4,9 +4,9 @@
 
 use crate::{AAD, Counter, Mote, Wrong, answers, cost, expected, nonce_of, nothing, report, right};
 use antedate_aead::{
-    Aes128Gcm, AesCcm, BlockCipher, ChaCha20Poly1305, Front, FrontSlot, Hole, Key, MisfitError, Nonce,
-    Prepared, PreparedFront, PreparedTemplate, Sealed, SealedFront, Sealer, Slot, Sparse, Tag, Template,
-    TemplateSlot,
+    Aes128Gcm, AesCcm, BlockCipher, ChaCha20Poly1305, Expected, Front, FrontSlot, Hole, Key, MisfitError,
+    Nonce, Opener, Prepared, PreparedFront, PreparedTemplate, Sealed, SealedFront, Sealer, Slot, Sparse,
+    Suite, Tag, Template, TemplateSlot,
 };
 use core::hint::black_box;
 use core::ops::Range;
@@ -20,6 +20,8 @@ const TEMPLATES: [usize; 3] = [16, 32, 48];
 /// Sizes for sparse templates, whose cost at the deadline should not depend on them.
 const SPARSE: [usize; 10] = [15, 20, 30, 50, 80, 200, 300, 1000, 1500, LAST];
 const NEW: [usize; 2] = [16, 32];
+/// The longest packet of a receiver with GCM, whose key leaves 8 KB of RAM less for slots.
+const EXPECTED: usize = 512;
 
 type Ccm8<A> = AesCcm<A, 12, 8>;
 
@@ -27,7 +29,7 @@ fn sizes() -> impl Iterator<Item = usize> {
     (16..=LAST).step_by(16).chain(ODD)
 }
 
-fn fill(data: &mut [u8; CAP]) {
+fn fill(data: &mut [u8]) {
     data.iter_mut().enumerate().for_each(|(i, byte)| *byte = expected(i));
 }
 
@@ -64,6 +66,7 @@ pub fn measure_scenarios<M: Mote, A: BlockCipher>() -> Result<(), Wrong> {
     for size in sizes() {
         let tag = unmodified::<M, A>(size)?;
         streamed::<M, A>(size, &tag)?;
+        received::<M, Ccm8<A>, CAP>("scenario", size, 16)?;
         for front in TEMPLATES {
             if front < size {
                 fronted::<M, A>(size, front, &tag)?;
@@ -81,9 +84,55 @@ fn unmodified<M: Mote, A: BlockCipher>(size: usize) -> Result<Tag<[u8; 8]>, Wron
     let nonce = Nonce::assume_unique(black_box(nonce_of(1)));
     let (cost, tag) = cost!(M, one_shot(&key, nonce, &mut data[..black_box(size)]));
     report::<M>("scenario", &[size], "seal", cost);
-    key.open_in_place(nonce_of(1), &AAD, &mut data[..size], tag.as_bytes()).map_err(|_| Wrong::Answer)?;
-    right(is_filled(&data))?;
+    let (cost, genuine) = cost!(M, open(&key, &mut data[..black_box(size)], tag.as_bytes()));
+    report::<M>("scenario", &[size], "open", cost);
+    right(genuine && is_filled(&data))?;
     Ok(tag)
+}
+
+/// An application's calls; never inlined.
+#[inline(never)]
+fn open<S: Suite<NonceBytes = [u8; 12]>>(key: &Key<S>, data: &mut [u8], tag: &S::TagBytes) -> bool {
+    key.open_in_place(nonce_of(1), &AAD, data, tag).is_ok()
+}
+
+#[inline(never)]
+fn open_expected<S: Suite<NonceBytes = [u8; 12]>, const MOST: usize>(
+    expected: Expected<'_, S, MOST>,
+    data: &mut [u8],
+    tag: &S::TagBytes,
+) -> bool {
+    expected.open_in_place(&AAD, data, tag).is_ok()
+}
+
+/// Opens a packet of at most `MOST` bytes whose cipherstream the receiver has prepared, in steps of `unit`
+/// bytes.
+#[inline(never)]
+fn received<M: Mote, S: Suite<NonceBytes = [u8; 12]>, const MOST: usize>(
+    what: &str,
+    size: usize,
+    unit: usize,
+) -> Result<(), Wrong> {
+    let mut data = [0; MOST];
+    fill(&mut data);
+    let tag = sealed::<S>(&mut data[..size])?;
+    let opener = Opener::new(secret::<S>()?, nonce_of);
+    let mut slot = Slot::<S, MOST>::new();
+    let mut expected = opener.expect(1, &mut slot);
+    expected.step(1 + size.div_ceil(unit) as u32);
+    let (cost, genuine) = cost!(M, open_expected(expected, &mut data[..black_box(size)], tag.as_bytes()));
+    report::<M>(what, &[size], "open-online", cost);
+    right(genuine && is_filled(&data))
+}
+
+/// Out of line, so that memory has one key at a time.
+#[inline(never)]
+fn sealed<S: Suite<NonceBytes = [u8; 12]>>(data: &mut [u8]) -> Result<Tag<S::TagBytes>, Wrong> {
+    Ok(secret::<S>()?.seal_in_place(Nonce::assume_unique(nonce_of(1)), &AAD, data))
+}
+
+fn secret<S: Suite>() -> Result<Key<S>, Wrong> {
+    Key::new(black_box([7; 32]).get(..S::KEY_LEN).unwrap_or_default()).map_err(|_| Wrong::Fit)
 }
 
 #[inline(never)]
@@ -153,6 +202,9 @@ pub fn measure_holes<M: Mote, S: Holes>() -> Result<(), Wrong> {
             let start = ((size - new_here) / 32) * 16;
             holes::<M, S>(size, new, start..start + new_here)?;
         }
+        if size <= EXPECTED {
+            received::<M, S, EXPECTED>(S::WHAT, size, 64)?;
+        }
     }
     // Printing: 16 bytes are known, the following ones are not.
     holes::<M, S>(30, 14, 16..30)
@@ -190,8 +242,12 @@ fn holes<M: Mote, S: Holes>(size: usize, new: usize, hole: Range<usize>) -> Resu
     let key = key()?;
     let nonce = Nonce::assume_unique(black_box(nonce_of(1)));
     let (cost, same) = cost!(M, key.seal_in_place(nonce, &AAD, &mut data[..black_box(size)]));
-    if new == NEW[0] {
-        report::<M>(S::WHAT, &[size], "seal", cost);
+    right(same == tag && sum(&data[..size]) == packet)?;
+    if new != NEW[0] {
+        return Ok(());
     }
-    right(same == tag && sum(&data[..size]) == packet)
+    report::<M>(S::WHAT, &[size], "seal", cost);
+    let (cost, genuine) = cost!(M, open(&key, &mut data[..black_box(size)], tag.as_bytes()));
+    report::<M>(S::WHAT, &[size], "open", cost);
+    right(genuine && is_filled(&data))
 }

@@ -136,7 +136,7 @@ fn costs([seal, seal_partial, prepare, online, online_partial]: &Times) -> Optio
     let prepare = line(prepare, &[])?;
     let step = 4.0 * prepare.block;
     let (seal, online) = (line(seal, seal_partial)?, line(online, online_partial)?);
-    Some(Costs { seal, prepare, online, antedated: None, single: None, step })
+    Some(Costs { seal, prepare, online, antedated: None, single: None, open: None, step })
 }
 
 /// A line through the times for each number of blocks.

@@ -1,4 +1,4 @@
-//! Compares the planner with the counts: its costs of sealing at every counted size, and its
+//! Compares the planner with the counts: its costs of sealing and opening at every counted size, and its
 //! schedule with the runtime's. Preparations are not compared.
 
 use crate::ExperimentError;
@@ -44,7 +44,26 @@ fn ccm(mote: &Mote, costs: &Costs) -> Result<Points, ExperimentError> {
             points.push((name.clone(), (mote.counts.ccm)(&name)?, online));
         }
     }
+    opened(&mut points, &mote.counts.ccm, costs, "scenario", sizes())?;
     Ok(Points { cipher, points })
+}
+
+/// Opening, unprepared and with a prepared cipherstream.
+fn opened(
+    points: &mut Vec<(String, f64, f64)>,
+    counts: &super::motes::Count,
+    costs: &Costs,
+    what: &str,
+    sizes: impl Iterator<Item = usize>,
+) -> Result<(), ExperimentError> {
+    for size in sizes {
+        for (way, part) in [(device::Way::Unmodified, "open"), (device::Way::Antedated, "open-online")] {
+            let name = format!("{what}-{size}-{part}");
+            let planned = device::opening(costs, way, size).ok_or("the planner does not know opening")?;
+            points.push((name.clone(), counts(&name)?, planned));
+        }
+    }
+    Ok(())
 }
 
 fn sparse(
@@ -54,7 +73,10 @@ fn sparse(
     what: &str,
 ) -> Result<Points, ExperimentError> {
     let mut points = Vec::new();
-    for size in [15, 20, 30, 50, 80, 200, 300, 1000, 1500, 1521] {
+    let sizes = [15, 20, 30, 50, 80, 200, 300, 1000, 1500, 1521];
+    // A mote's memory ends a receiver's preparations there.
+    opened(&mut points, counts, costs, what, sizes.into_iter().filter(|size| *size <= 512))?;
+    for size in sizes {
         let name = format!("{what}-{size}-seal");
         let (_, seal) = predicted(costs, cipher, device::Way::Unmodified, size, 0, size);
         points.push((name.clone(), counts(&name)?, seal));

@@ -32,7 +32,10 @@ fn sealing(scenario: &Scenario<'_>, message: &Message, cipher: Cipher) -> Option
     let (way, before, online) =
         if prepared < fallback { (way, before, prepared) } else { (Way::Unmodified, 0.0, fallback) };
     let receiving = match scenario.receiver {
-        Some(receiver) => counts(receiver, way)?.1,
+        Some(receiver) => match device::opening(receiver.costs(cipher)?, way, *size) {
+            Some(opening) => receiver.ms(opening),
+            None => counts(receiver, way)?.1,
+        },
         None => 0.0,
     };
     let step = if before > 0.0 {

@@ -191,3 +191,32 @@ fn messages_queue_on_the_bearer() {
     assert!(advice.advice.as_deref().is_some_and(|advice| advice.contains("gigabit")), "{advice:?}");
     assert!(advice.limit.contains("on the bearer"), "{advice:?}");
 }
+
+#[test]
+fn opening_is_counted_apart_from_sealing() {
+    let device = device::find("cortex-m3-32mhz").expect("a device");
+    let costs = device.costs(Cipher::Ccm8).expect("its costs").clone();
+    let of = |device: &device::Device| {
+        let (bearer, messages) = (Bearer::None, [message(112, 96, 100.0)]);
+        let scenario = Scenario {
+            device,
+            receiver: Some(device),
+            bearer: &bearer,
+            cipher: Some(Cipher::Ccm8),
+            antedated: true,
+            work: &[],
+            messages: &messages,
+            advise: false,
+        };
+        answer(&scenario).expect("an answer").messages[0].breakdown
+    };
+    // The receiver has no template: it opens more than the sender seals at its deadline.
+    let expected = device::opening(&costs, Way::Template, 112).expect("known");
+    let counted = of(&device);
+    assert!((counted.receiving_ms - device.ms(expected)).abs() < 1e-9, "{counted:?}");
+    assert!(counted.receiving_ms > 5.0 * counted.online_ms, "{counted:?}");
+    // A platform file of before knows sealing alone.
+    let costs = device::Costs { open: None, ..costs };
+    let older = of(&device::Device { ccm8: Some(costs), ..device });
+    assert_eq!(older.receiving_ms, older.online_ms);
+}
