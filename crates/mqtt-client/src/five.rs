@@ -32,7 +32,7 @@ pub(crate) struct Inner {
     will: Option<LastWill>,
     /// The end of the connection, once what it brought was passed on.
     lost: Option<ConnectionLostError>,
-    properties: Properties,
+    properties: Box<Properties>,
 }
 
 const fn qos(qos: Qos) -> QoS {
@@ -97,7 +97,7 @@ impl Inner {
             events: Kept::new(events),
             will: None,
             lost: None,
-            properties: settings.properties.clone(),
+            properties: Box::new(settings.properties.clone()),
         }
     }
 
