@@ -36,7 +36,7 @@ pub(crate) fn run() -> StepResult {
     for cak in &caks {
         let _ = fs::remove_file(cak);
     }
-    let server = authenticator(&pki)?;
+    let server = authenticator(&pki, AGAIN)?;
     let rogue = supplicant(&pki, "rogue")?;
     until("a refusal", 20.0, || server.output().contains("CTRL-EVENT-EAP-FAILURE").then_some(()))
         .map_err(|e| format!("{e}\n{}", tail(&server.output(), 15)))?;
@@ -46,7 +46,7 @@ pub(crate) fn run() -> StepResult {
     rogue.stop(10)?;
     // After a failure, hostapd would hold its tongue for a minute (quietPeriod).
     server.stop(10)?;
-    let mut server = authenticator(&pki)?;
+    let mut server = authenticator(&pki, AGAIN)?;
     let client = supplicant(&pki, "hall")?;
     until("the first CAK", 30.0, || caks.iter().all(|cak| cak.exists()).then_some(()))
         .map_err(|e| format!("{e}\n{}\n{}", tail(&server.output(), 15), tail(&client.output(), 15)))?;
@@ -97,7 +97,7 @@ fn carrier(gateway: &Gateway) -> Result<String, String> {
 }
 
 /// Makes an authority with certificates of these names.
-fn certificates(dir: &Path, authority: &str, names: &[&str]) -> Result<(), String> {
+pub(super) fn certificates(dir: &Path, authority: &str, names: &[&str]) -> Result<(), String> {
     fs::create_dir_all(dir).map_err(|e| format!("{}: {e}", dir.display()))?;
     let file = |name: &str, kind: &str| dir.join(format!("{name}.{kind}"));
     let openssl = |words: &[&str], files: &[(&str, PathBuf)]| {
@@ -126,14 +126,15 @@ fn certificates(dir: &Path, authority: &str, names: &[&str]) -> Result<(), Strin
     Ok(())
 }
 
-/// Starts hostapd on the first gateway's uplink, under `antedate gateway eap`.
-fn authenticator(pki: &Path) -> Result<Background, String> {
+/// Starts hostapd on the first gateway's uplink, under `antedate gateway eap`, which authenticates again
+/// after these seconds.
+pub(super) fn authenticator(pki: &Path, again: u32) -> Result<Background, String> {
     let users = pki.join("users");
     fs::write(&users, "* TLS\n").map_err(|e| e.to_string())?;
     let pki = pki.display();
     let settings = format!(
         "interface=uplink\ndriver=wired\nieee8021x=1\nuse_pae_group_addr=1\neap_server=1\n\
-         eap_reauth_period={AGAIN}\neap_user_file={pki}/users\nca_cert={pki}/plant.pem\n\
+         eap_reauth_period={again}\neap_user_file={pki}/users\nca_cert={pki}/plant.pem\n\
          server_cert={pki}/press.pem\nprivate_key={pki}/press.key\n"
     );
     under_eap("gwa", "hostapd.conf", &settings, |file| vec!["hostapd".into(), "-K".into(), "-d".into(), file])

@@ -6,9 +6,10 @@
 //! with pings while keys change. A gateway as key server changes them by its timer, and no ping may
 //! be lost; wpa_supplicant changes them when the second gateway joins. At the end all three are
 //! members and reach each other. Wireshark's dissector reads all MKPDUs without an expert warning.
-//! [`change`] has it as one end of a change of the CAK.
+//! [`change`] has it as one end of a change of the CAK, [`eap`] with one of EAP-TLS.
 
 mod change;
+mod eap;
 
 use crate::daemon::{Gateway, Options};
 use crate::guest::{self, Guest};
@@ -68,6 +69,9 @@ pub(crate) fn run() -> StepResult {
         println!("   {note}");
         notes.push(note);
     }
+    let note = eap::run(&mut guest).map_err(|e| format!("a CAK of EAP-TLS: {e}"))?;
+    println!("   {note}");
+    notes.push(note);
     Ok(format!("key lengths, key servers, changes of the CAK: {}", notes.join("; ")))
 }
 
@@ -189,6 +193,11 @@ pub(super) fn start(guest: &mut Guest, cak: &str, ckn: &str, priority: u8) -> Re
     guest.run(
         "wpa_supplicant -B -i eth0 -D macsec_linux -c /tmp/wpa.conf -P /tmp/wpa.pid -f /tmp/wpa.log -d -t",
     )?;
+    up(guest)
+}
+
+/// Waits for wpa_supplicant's interface, and gives it the address.
+pub(super) fn up(guest: &mut Guest) -> Result<(), String> {
     until("wpa_supplicant's macsec0", 30.0, || {
         guest.attempt("ip link show macsec0").is_ok_and(|(status, _)| status == 0).then_some(())
     })?;
