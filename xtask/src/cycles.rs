@@ -38,6 +38,9 @@ pub(crate) fn check(folder: &Path) -> Result<String, String> {
         for what in shown {
             let count = counts.get(*what).ok_or_else(|| format!("{name} does not measure {what}"))?;
             let [instructions, quick, slow] = count;
+            if *instructions == 0 {
+                return Err(format!("{name}, {what}: the plugin saw no instruction"));
+            }
             println!(
                 "{name}, {what}: {instructions}, {quick}, {:.2}; {slow}",
                 *quick as f64 / *instructions as f64

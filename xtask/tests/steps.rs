@@ -19,6 +19,12 @@ calls=$(($(cat "$STAND_INS/calls" 2>/dev/null || echo 0) + 1))
 echo "$calls" > "$STAND_INS/calls"
 [ "$calls" = "$FAIL_AT" ] && exit 1
 for last; do :; done
+elf() {
+    # The head of an ELF file of 32 bits with one segment of 64 octets.
+    word() { printf "\\$1\\000\\000\\000"; }
+    { head -c 28 /dev/zero; word 064; head -c 10 /dev/zero; printf '\040\000\001\000'; head -c 6 /dev/zero
+      word 001; head -c 12 /dev/zero; word 100; head -c 12 /dev/zero; } > "$last"
+}
 # What a stand-in writes belongs to the test.
 output() {
     case "$last" in "$STAND_INS"/*) mkdir -p "${last%/*}" ;; *) echo "$last is no output" >&2; exit 2 ;; esac
@@ -83,13 +89,21 @@ cc*)
     chmod +x "$last" ;;
 ld.lld-16*)
     output
-    # The head of an ELF file of 32 bits with one segment of 64 octets.
-    word() { printf "\\$1\\000\\000\\000"; }
-    { head -c 28 /dev/zero; word 064; head -c 10 /dev/zero; printf '\040\000\001\000'; head -c 6 /dev/zero
-      word 001; head -c 12 /dev/zero; word 100; head -c 12 /dev/zero; } > "$last" ;;
+    elf ;;
 "qemu-system-"*/bare) cat "$ROOT/vectors/sensor.txt" ;;
 "qemu-system-"*/measure) for at in 1 2 3 4 5 6; do echo "suite 64 200 100 200 100"; done ;;
 "qemu-system-"*/embassy) grep "^ccm" "$ROOT/vectors/sensor.txt" ;;
+qemu-system-arm*pairs.so*)
+    for argument; do case "$argument" in *out=*) pairs="${argument##*out=}" ;; esac; done
+    mkdir -p "${pairs%/*}"
+    elf
+    : > "$pairs"
+    for measurement in nothing aes-128-block ccm8-16-seal ccm8-112-seal ccm8-112-open ccm8-112-96-front-online \
+        key blocks seal open ascon-16-seal ascon-64-seal ascon-1008-seal ascon-1008-open; do
+        echo "$measurement 100"
+        [ "$measurement" = nothing ] || echo "0 2 100" >> "$pairs"
+        echo . >> "$pairs"
+    done ;;
 qemu-system-arm*-plugin*)
     for argument; do case "$argument" in *out=*) traces="${argument##*out=}" ;; esac; done
     mkdir -p "${traces%/*}"
