@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import antedate
 import paho.mqtt.client as paho
@@ -140,20 +141,28 @@ def over(name, port, version, most):
     theirs.close()
 
 
+def broker(word):
+    """One broker, over all versions that it has."""
+    name, program = word.split("=", 1)
+    started, port = time.time(), free_port()
+    versions, most = ABLE[name]
+    with open(f"{name}.log", "wb") as log:
+        process = subprocess.Popen(command(name, program, port), stdout=log, stderr=log)
+    try:
+        assert until_open(port, 40), f"{name} does not start: {open(f'{name}.log').read()[-2000:]}"
+        for version in versions:
+            over(name, port, version, most)
+    finally:
+        process.kill()
+        process.wait()
+    return f"   {name}: QoS 0 to {most}, {QUEUED:,} queued, retained, will, over {' and '.join(versions)} ({time.time() - started:.0f} s)"
+
+
 def main():
-    for name, program in (word.split("=", 1) for word in sys.argv[4:]):
-        started, port = time.time(), free_port()
-        versions, most = ABLE[name]
-        with open(f"{name}.log", "wb") as log:
-            process = subprocess.Popen(command(name, program, port), stdout=log, stderr=log)
-        try:
-            assert until_open(port, 40), f"{name} does not start: {open(f'{name}.log').read()[-2000:]}"
-            for version in versions:
-                over(name, port, version, most)
-        finally:
-            process.kill()
-            process.wait()
-        print(f"   {name}: QoS 0 to {most}, {QUEUED:,} queued, retained, will, over {' and '.join(versions)} ({time.time() - started:.0f} s)", flush=True)
+    # Much of the time is waiting. Two at once leave the clients their patience.
+    with ThreadPoolExecutor(2) as two:
+        for told in two.map(broker, sys.argv[4:]):
+            print(told, flush=True)
     print(json.dumps({"passed": True}))
 
 

@@ -83,7 +83,7 @@ pub(crate) fn run() -> StepResult {
     judge("proxy", &[], 120)?;
     judge_in(&sparkplug()?, "sparkplug", &[], 60)?;
     judge("backlog", &["2000".as_ref()], 120)?;
-    judge("pairs", &["20000".as_ref(), "100".as_ref()], 60)?;
+    judge("pairs", &["10000".as_ref(), "100".as_ref()], 60)?;
     let others = queues("300", 120)?;
     let done = format!(
         "Mosquitto and {} other brokers, a NATS cluster, paho-mqtt and gmqtt over 3.1.1 and 5, pycose both ways; kills of all three; the Python package; the proxy with paho-mqtt and pysparkplug",
