@@ -14,8 +14,8 @@ pub(crate) fn run(name: &str, profile: &str) -> StepResult {
     let json = cache("lab")?.join(format!("{name}.json"));
     let _ = fs::remove_file(&json);
     let mut command = program(antedate_of(profile));
-    command.args(["lab", name, "--quick", "--json"]).arg(&json);
-    command.arg("--figure").arg(json.with_extension("svg"));
+    command.args(["lab", name, "--quick", "--figure"]).arg(json.with_extension("svg"));
+    command.arg("--json").arg(&json);
     let met = command.verdict(240)?;
     let text = fs::read_to_string(&json).map_err(|e| format!("{}: {e}", json.display()))?;
     let result: Value = serde_json::from_str(&text).map_err(|e| format!("{}: {e}", json.display()))?;

@@ -39,7 +39,7 @@ pub(crate) fn check(profile: &str) -> StepResult {
     if !complete {
         return Err(missing(&document).into());
     }
-    drawn(&folder, profile)?;
+    drawn(&folder, &document, profile)?;
     let page = folder.join("index.html");
     let octets = fs::metadata(&page).map_err(|e| format!("{}: {e}", page.display()))?.len();
     if octets > OCTETS {
@@ -55,23 +55,17 @@ pub(crate) fn check(profile: &str) -> StepResult {
     ))
 }
 
-/// Draws each result of the folder by its experiment's `--figure`.
-fn drawn(folder: &Path, profile: &str) -> Result<(), Stop> {
-    let results = folder.join("results");
-    let fault = |e: std::io::Error| format!("{}: {e}", results.display());
-    let entries: Vec<_> =
-        fs::read_dir(&results).map_err(fault)?.flatten().map(|entry| entry.path()).collect();
-    for result in entries.iter().filter(|path| path.extension().is_some_and(|end| end == "json")) {
-        let name = result.file_stem().unwrap_or_default();
+/// Draws each result of the report by its experiment's `--figure`.
+fn drawn(folder: &Path, document: &Value, profile: &str) -> Result<(), Stop> {
+    let results = document["results"].as_array().into_iter().flatten();
+    let taken = results.filter(|result| result["state"]["is"] == "taken");
+    for name in taken.filter_map(|result| result["experiment"].as_str()) {
+        let result = folder.join("results").join(format!("{name}.json"));
         let figure = result.with_extension("svg");
-        program(antedate_of(profile))
-            .args(["lab".as_ref(), name])
-            .arg("--from")
-            .arg(result)
-            .arg("--figure")
-            .arg(&figure)
-            .read(20)?;
-        let text = fs::read_to_string(&figure).map_err(fault)?;
+        let mut command = program(antedate_of(profile));
+        command.args(["lab", name, "--from"]).arg(&result).arg("--figure").arg(&figure);
+        command.read(20)?;
+        let text = fs::read_to_string(&figure).map_err(|e| format!("{}: {e}", figure.display()))?;
         if text.matches("<rect ").count() == 0 {
             return Err(format!("{}: the figure shows no number", figure.display()).into());
         }
