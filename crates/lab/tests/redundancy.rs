@@ -298,10 +298,24 @@ fn uplinks_bring_frames_once() {
 }
 
 /// Gateways of which one uplink waits, with 20 ms between two hellos.
-fn with_a_waiting_uplink() -> Association {
+/// Two gateways that settled, with the uplink that carries, and that which waits.
+fn with_a_waiting_uplink() -> (Association, [&'static str; 2]) {
     let association = with_two_uplinks("", "mode = \"waiting\"\nhello_ms = 20\n");
-    until_carries(&association, [0, 1], "uplink");
-    association
+    let end = Instant::now() + Duration::from_secs(20);
+    let look =
+        || [0, 1].map(|number| second(&association, number)).map(|state| (state.carries, state.switches));
+    // The first hello may come by either uplink.
+    let carries = loop {
+        let before = look();
+        thread::sleep(Duration::from_secs(1));
+        let now = look();
+        match &now {
+            [(first, _), (second, _)] if now == before && first == second => break first.clone(),
+            _ => assert!(Instant::now() < end, "they do not settle: {now:?}"),
+        }
+    };
+    let ways = if carries == "uplink" { ["uplink", "second"] } else { ["second", "uplink"] };
+    (association, ways)
 }
 
 /// The switch behind this uplink.
@@ -335,15 +349,16 @@ fn drop_towards(wire: &Namespace, ports: &[u8], drops: bool) {
 
 /// Each way is cut, at a port, behind the switch, and for one direction alone.
 fn waiting_uplink_takes_over() {
-    let mut association = with_a_waiting_uplink();
+    let (mut association, [mut active, mut waits]) = with_a_waiting_uplink();
+    let switches = |association: &Association| [0, 1].map(|number| second(association, number).switches);
+    let begun = switches(&association);
     assert!(gap(&mut association, [0, 1], |_| ()) < 500, "undisturbed");
-    assert_eq!([0, 1].map(|number| second(&association, number).switches), [0; 2], "undisturbed");
+    assert_eq!(switches(&association), begun, "undisturbed");
     type Cut = fn(&Namespace, bool);
     const LINK: Cut = |wire, cut| wire.set_link("p0", !cut).expect("a link");
     const BOTH: Cut = |wire, cut| drop_towards(wire, &[0, 1], cut);
     const THERE: Cut = |wire, cut| drop_towards(wire, &[1], cut);
     const BACK: Cut = |wire, cut| drop_towards(wire, &[0], cut);
-    let (mut active, mut waits) = ("uplink", "second");
     for (what, cut, waits_for_warning) in [
         ("the link of one gateway is lost", LINK, true),
         ("the switch drops all", BOTH, false),
@@ -373,8 +388,8 @@ fn waiting_uplink_takes_over() {
         until_carries(&association, [0, 1], waits);
         (active, waits) = (waits, active);
     }
-    let switches = [0, 1].map(|number| second(&association, number).switches);
-    assert!(switches.iter().all(|count| *count >= 4), "{switches:?}");
+    let ended = switches(&association);
+    assert!(ended.iter().zip(begun).all(|(count, begun)| *count >= begun + 4), "{begun:?} {ended:?}");
     for member in &association.members {
         let counters = member.gateway.macsec().counters;
         assert_eq!((counters["InPktsLate"], counters["InPktsNotValid"]), (0, 0), "{counters:?}");
@@ -383,8 +398,8 @@ fn waiting_uplink_takes_over() {
 
 /// All protected frames of both ways, by their length and packet number.
 fn waiting_uplink_carries_nothing() {
-    let association = with_a_waiting_uplink();
-    let ways = ["uplink", "second"].map(|uplink| way(&association, uplink));
+    let (association, [active, waits]) = with_a_waiting_uplink();
+    let ways = [active, waits].map(|uplink| way(&association, uplink));
     let options = Options { promiscuous: true, outgoing: true, ..Options::default() };
     let taps =
         ways.map(|way| way.run(|| PacketSocket::open("p1", options)).expect("a thread").expect("a tap"));
@@ -423,9 +438,9 @@ fn waiting_uplink_carries_nothing() {
         thread::sleep(Duration::from_millis(100));
         listen()
     };
-    assert_eq!(round(0, &mut listen), [400, 0], "the second one waits");
+    assert_eq!(round(0, &mut listen), [400, 0], "the other one waits");
     ways[0].set_link("p0", false).expect("a link");
-    until_carries(&association, [0, 1], "second");
+    until_carries(&association, [0, 1], waits);
     let before = listen();
     ways[0].set_link("p0", true).expect("a link");
     assert_eq!(round(200, &mut listen), [before[0], before[1] + 400], "the first one waits");
