@@ -236,6 +236,47 @@ pub(crate) fn narrow(packet: BytesMut, longer: u32) -> Result<(u16, Bytes), Malf
     Ok((aliases, out.freeze()))
 }
 
+/// Octets of the payload in a PUBLISH of version 5 (MQTT 5.0, section 3.3).
+fn payload_len(packet: &[u8]) -> Option<usize> {
+    let topic = body(packet);
+    let len = usize::from(u16::from_be_bytes(*topic.first_chunk()?));
+    let id = if packet.first()? & 6 == 0 { 0 } else { 2 };
+    // Behind an octet of what is before them, the properties have the form of a packet.
+    let properties = topic.get(1 + len + id..)?;
+    let end = whole(properties).ok()??;
+    properties.len().checked_sub(end)
+}
+
+/// Takes the properties that the codec left in the payload: it counts one octet too many for each
+/// subscription identifier, and ends too early.
+fn with_all_properties(mut publish: five::Publish, payload: usize) -> Result<five::Publish, MalformedError> {
+    while publish.payload.len() != payload {
+        let left = publish.payload.len().checked_sub(payload).ok_or(MalformedError)?;
+        let mut properties = BytesMut::new();
+        let mut length = left;
+        while length >= 0x80 {
+            properties.put_u8(length as u8 | 0x80);
+            length >>= 7;
+        }
+        properties.put_u8(length as u8);
+        properties.put_slice(publish.payload.get(..left).unwrap_or_default());
+        let mut properties = properties.freeze();
+        let read = five::PublishProperties::read(&mut properties);
+        let more = read.ok().flatten().ok_or(MalformedError)?;
+        let all = publish.properties.get_or_insert_default();
+        all.payload_format_indicator = all.payload_format_indicator.or(more.payload_format_indicator);
+        all.message_expiry_interval = all.message_expiry_interval.or(more.message_expiry_interval);
+        all.topic_alias = all.topic_alias.or(more.topic_alias);
+        all.response_topic = all.response_topic.take().or(more.response_topic);
+        all.correlation_data = all.correlation_data.take().or(more.correlation_data);
+        all.content_type = all.content_type.take().or(more.content_type);
+        all.user_properties.extend(more.user_properties);
+        all.subscription_identifiers.extend(more.subscription_identifiers);
+        let _ = publish.payload.split_to(left - properties.len());
+    }
+    Ok(publish)
+}
+
 /// A PUBLISH.
 #[derive(Debug)]
 pub(crate) enum Publish {
@@ -260,10 +301,15 @@ impl Publish {
                 Ok(four::Packet::Publish(publish)) => Ok(Self::Four(publish)),
                 _ => Err(MalformedError),
             },
-            Version::Five => match five::Packet::read(&mut packet, None) {
-                Ok(five::Packet::Publish(publish)) => Ok(Self::Five(publish)),
-                _ => Err(MalformedError),
-            },
+            Version::Five => {
+                let payload = payload_len(&packet).ok_or(MalformedError)?;
+                match five::Packet::read(&mut packet, None) {
+                    Ok(five::Packet::Publish(publish)) => {
+                        Ok(Self::Five(with_all_properties(publish, payload)?))
+                    }
+                    _ => Err(MalformedError),
+                }
+            }
         }
     }
 
@@ -384,6 +430,37 @@ mod tests {
         }
         assert!(Connect::read(connect[..].into()).is_ok());
         assert!(Publish::read(Version::Five, publish[..].into()).is_ok());
+    }
+
+    #[test]
+    fn each_property_of_a_publish_is_read() {
+        let packet = |properties: &[u8]| {
+            let mut packet = vec![0x30, 0, 0, 1, b'a', properties.len() as u8];
+            packet.extend([properties, b"payload"].concat());
+            packet[1] = packet.len() as u8 - 2;
+            Publish::read(Version::Five, packet[..].into())
+        };
+        for count in 0..8 {
+            for last in [&[][..], &[1, 1], &[0x23, 0, 9], &[3, 0, 1, b't']] {
+                let ids = (1..=count).flat_map(|id| [0x0b, id]);
+                let properties: Vec<u8> = ids.chain(last.iter().copied()).collect();
+                let Ok(Publish::Five(publish)) = packet(&properties) else { panic!("{properties:?}") };
+                assert_eq!(publish.payload, &b"payload"[..], "{properties:?}");
+                let all = publish.properties.unwrap_or_default();
+                assert_eq!(all.subscription_identifiers, (1..=usize::from(count)).collect::<Vec<_>>());
+                let [format, alias, text] = [1, 0x23, 3].map(|kind| last.first() == Some(&kind));
+                assert_eq!(all.payload_format_indicator.is_some(), format);
+                assert_eq!(all.topic_alias, alias.then_some(9));
+                assert_eq!(all.content_type.as_deref(), text.then_some("t"));
+            }
+        }
+        // The last one ends behind the properties.
+        for broken in [&[0x0b, 1, 0x0b][..], &[0x0b, 1, 0x0b, 2, 1], &[0x0b; 11], &[3, 0, 9, b't']] {
+            assert!(packet(broken).is_err(), "{broken:?}");
+        }
+        exercise(
+            b"\x33\x15\0\x02\x02\x0b\x0b\x0b\x0b\x0b\x0b\x0b\x0b\x0b\x0b\x0b\x0b\x0b\xff\x1e\x9e\x9e\x9e",
+        );
     }
 
     #[test]
