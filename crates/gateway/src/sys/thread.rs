@@ -137,8 +137,7 @@ pub fn wait<const N: usize>(fds: [RawFd; N], timeout: Option<Duration>) -> [Woke
     // timespec; no signal mask.
     let count = unsafe { libc::ppoll(polled.as_mut_ptr(), N as libc::nfds_t, time, std::ptr::null()) };
     polled.map(|polled| match polled.revents {
-        _ if count <= 0 => Woken::No,
-        0 => Woken::No,
+        events if count <= 0 || events == 0 => Woken::No,
         libc::POLLIN => Woken::Readable,
         _ => Woken::Error,
     })
