@@ -428,6 +428,20 @@ fn end(mut child: Child) -> (Option<i32>, String) {
 }
 
 #[test]
+fn identifier_of_several_filters_is_refused() {
+    let folder = Folder::new();
+    folder.managed();
+    let identifier = ["-D", "subscribe", "subscription-identifier", "7"];
+    let filters = ["-t", "a/#", "-t", "a/b"];
+    let child = folder.start(
+        &[&["mqtt", "sub", "--keys", "manager.toml", "-h", "127.0.0.1"][..], &filters, &identifier].concat(),
+    );
+    let (status, told) = end(child);
+    assert_eq!(status, Some(2), "{told}");
+    assert!(told.contains("more than one filter") && told.contains("leave the identifier out"), "{told}");
+}
+
+#[test]
 fn will_has_the_newest_epoch() {
     let folder = Folder::new();
     folder.managed();

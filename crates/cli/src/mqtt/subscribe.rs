@@ -95,6 +95,13 @@ impl Sub {
         }
         let guard = self.protection.guard(self.publisher.clone())?;
         let mut settings = self.broker.settings_with(&self.properties)?;
+        // The library misreads messages with the identifiers of three filters, or of two.
+        if settings.properties.subscribe.1.is_some() && self.topics.len() > 1 {
+            return Err(Failure::usage(
+                "-D subscribe subscription-identifier: there is more than one filter, and a message may be of several",
+                "leave the identifier out, or run a command for each filter",
+            ));
+        }
         settings.clean = !self.disable_clean_session;
         self.protection.confine(Some(&settings));
         let keep_trying = self.broker.keeps_trying();
