@@ -6,7 +6,6 @@
  */
 #include "plugin.h"
 #include <stdlib.h>
-#include <string.h>
 
 /* Different pairs of a measurement: a power of two. */
 enum { PLACES = 1 << 16 };
@@ -15,7 +14,6 @@ struct pair {
     uint64_t key, count;
 };
 
-static FILE *out;
 static unsigned loads, used;
 static uint32_t before;
 static struct pair pairs[PLACES];
@@ -59,32 +57,4 @@ static void access_memory(unsigned cpu, uint32_t about, uint64_t address, void *
             fprintf(out, "%llu %llu %llu\n", (unsigned long long)(pairs[at].key >> 32),
                     (unsigned long long)(pairs[at].key & 0xffffffff), (unsigned long long)pairs[at].count);
     fputs(".\n", out);
-}
-
-static void translate(plugin_id id, struct qemu_plugin_tb *block)
-{
-    (void)id;
-    for (size_t at = 0; at < qemu_plugin_tb_n_insns(block); at++) {
-        struct qemu_plugin_insn *one = qemu_plugin_tb_get_insn(block, at);
-        void *place = (void *)(uintptr_t)qemu_plugin_insn_vaddr(one);
-        qemu_plugin_register_vcpu_insn_exec_cb(one, execute, NO_REGISTERS, place);
-        qemu_plugin_register_vcpu_mem_cb(one, access_memory, NO_REGISTERS, LOADS_AND_STORES, NULL);
-    }
-}
-
-static void end(plugin_id id, void *data)
-{
-    (void)id, (void)data;
-    fclose(out);
-}
-
-int qemu_plugin_install(plugin_id id, const void *about, int count, char **arguments)
-{
-    (void)about;
-    if (count != 1 || strncmp(arguments[0], "out=", 4) != 0 || !(out = fopen(arguments[0] + 4, "w")))
-        return -1;
-    begin();
-    qemu_plugin_register_vcpu_tb_trans_cb(id, translate);
-    qemu_plugin_register_atexit_cb(id, end, NULL);
-    return 0;
 }
