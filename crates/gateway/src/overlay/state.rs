@@ -140,10 +140,8 @@ impl Core {
     pub(super) fn say_alive(&mut self, now: u64, alive: Alive) {
         let octets = alive.emit();
         for place in 0..self.peers.len() {
-            // A stock end would count it as an error.
-            if self.peers[place].hello.is_some() {
-                self.say(now, place, &octets);
-            }
+            // To a stock end too: it begins the session that a restart of either end lost.
+            self.say(now, place, &octets);
         }
         self.look = 0;
     }
