@@ -11,6 +11,8 @@ use xtask::shell::{Run, cache, cargo, program, root, tail, target};
 
 /// Seconds of a build of all targets.
 const BUILD_SECONDS: u64 = 3600;
+/// Clock ticks a second in /proc, on each architecture of Linux that we build on (USER_HZ).
+const TICKS: u64 = 100;
 /// Seconds in which one input must be done.
 const INPUT_SECONDS: u64 = 10;
 
@@ -49,6 +51,7 @@ pub(crate) fn main(arguments: &Arguments) -> Result<bool, String> {
     let about = (chosen.len().div_ceil(at_once)) as u64 * seconds;
     println!("xtask: {} targets, {seconds} s each, {at_once} at once: {about} s", chosen.len());
     let (count, chosen, found) = (chosen.len(), Mutex::new(chosen), Mutex::new(Vec::new()));
+    let before = children();
     let next = || chosen.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
     scope(|scope| {
         for _ in 0..at_once {
@@ -78,8 +81,16 @@ pub(crate) fn main(arguments: &Arguments) -> Result<bool, String> {
         }
     }
     let faults = found.iter().filter(|(_, end)| end.is_err()).count();
-    println!("xtask: {count} targets, {} s of CPU time: {faults} with a fault", count as u64 * seconds);
+    let used = children().saturating_sub(before) / TICKS;
+    println!("xtask: {count} targets, {used} s of CPU time: {faults} with a fault");
     Ok(faults == 0)
+}
+
+/// CPU time of all ended children in clock ticks: cutime and cstime, fields 16 and 17 of proc_pid_stat(5).
+fn children() -> u64 {
+    let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
+    fields.skip(13).take(2).filter_map(|ticks| ticks.parse::<u64>().ok()).sum()
 }
 
 /// The names of the targets.
@@ -168,6 +179,14 @@ mod tests {
                     stat::average_exec_per_sec: 842\n";
         assert_eq!(stats(said), Some(Stats { inputs: 4211, edges: 57, corpus: 12 }));
         assert_eq!(stats("ERROR: libFuzzer: deadly signal"), None);
+    }
+
+    #[test]
+    fn cpu_time_of_children_is_counted() {
+        let before = children();
+        let mut command = Command::new("sh");
+        command.args(["-c", "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done"]).bounded(60).expect("a child");
+        assert!(children() > before, "{before}");
     }
 
     #[test]
