@@ -226,12 +226,9 @@ fn attacks(
 
 /// Waits until the press reports such a refusal.
 fn refused(dir: &Path, what: &str) -> Result<(), String> {
-    until("a refusal", 15.0, || {
-        let rows = status(dir).ok()?;
-        let row = rows.iter().find(|row| row["name"] == "press")?;
-        row["what"].as_str()?.contains(what).then_some(())
-    })
-    .map_err(|e| format!("{e} with \"{what}\": {:?}", status(dir).map(|rows| rows.first().cloned())))
+    let press = || status(dir).map(|rows| rows.into_iter().find(|row| row["name"] == "press"));
+    until("a refusal", 60.0, || press().ok()??["what"].as_str()?.contains(what).then_some(()))
+        .map_err(|e| format!("{e} with \"{what}\": {:?}", press()))
 }
 
 /// Messages and octets of a quiet fleet.
