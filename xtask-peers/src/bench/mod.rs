@@ -1,4 +1,4 @@
-//! `cargo xtask bench gateway`: the gateway beside bridges and OpenVPN, in one run.
+//! `cargo xtask bench gateway`: the gateway beside bridges and other tunnels, in one run.
 //!
 //! All contenders take turns in many short rounds, so that the machine's load affects them alike.
 //! Percentiles pool all rounds; rates and ratios are medians of the rounds, except for tails beyond
@@ -18,6 +18,7 @@ mod builds;
 mod counts;
 mod cpu;
 mod cycles;
+mod express;
 mod figure;
 mod goals;
 mod meter;
@@ -26,9 +27,11 @@ mod page;
 mod paths;
 mod placement;
 mod policy;
+mod rates;
 mod record;
 mod roundtrips;
 mod tcp;
+mod vxlan;
 
 /// The length of each part.
 #[derive(Clone, Copy)]
@@ -55,13 +58,17 @@ pub(crate) struct Plan {
     cycle_seconds: f64,
     /// Seconds over which CPU time is counted.
     cpu_seconds: f64,
+    /// Seconds of a trial of frames a second, and the lengths of these frames.
+    rate_seconds: f64,
+    rate_sizes: &'static [u32],
 }
 
 impl Plan {
     fn json(&self) -> Value {
         json!({ "tries": self.tries, "rounds": self.rounds, "rounds_of_two": self.rounds_of_two, "round_trips_back_to_back": self.dense, "round_trips_paced": self.paced,
                 "tcp_rounds": self.tcp_rounds, "tcp_seconds": self.tcp_seconds, "cycle_slices": self.cycle_slices,
-                "cycle_seconds": self.cycle_seconds, "cpu_seconds": self.cpu_seconds })
+                "cycle_seconds": self.cycle_seconds, "cpu_seconds": self.cpu_seconds,
+                "rate_seconds": self.rate_seconds, "rate_sizes": self.rate_sizes })
     }
 }
 
@@ -77,6 +84,8 @@ const FULL: Plan = Plan {
     cycle_slices: 12,
     cycle_seconds: 5.0,
     cpu_seconds: 30.0,
+    rate_seconds: 1.0,
+    rate_sizes: &[64, 256, 1514],
 };
 const QUICK: Plan = Plan {
     name: "gateway-quick",
@@ -90,13 +99,21 @@ const QUICK: Plan = Plan {
     cycle_slices: 1,
     cycle_seconds: 4.0,
     cpu_seconds: 5.0,
+    rate_seconds: 0.2,
+    rate_sizes: &[64],
 };
 
 /// Measures, adds its goals, and returns its rows.
 type Part = fn(Plan, &mut Vec<Goal>) -> Result<Value, String>;
 
-const PARTS: [(&str, Part); 4] =
-    [("roundtrips", roundtrips::run), ("tcp", tcp::run), ("cycles", cycles::run), ("cpu", cpu::run)];
+const PARTS: [(&str, Part); 6] = [
+    ("roundtrips", roundtrips::run),
+    ("tcp", tcp::run),
+    ("pps", rates::run),
+    ("cycles", cycles::run),
+    ("express", express::run),
+    ("cpu", cpu::run),
+];
 
 #[derive(clap::Subcommand)]
 pub(crate) enum Command {

@@ -40,7 +40,7 @@ mod release_clock;
 mod scapy;
 mod scapy_dot15d4;
 mod tshark;
-mod wireguard_go;
+pub(crate) mod wireguard_go;
 mod wpa_supplicant;
 
 /// An independent implementation.
