@@ -18,6 +18,20 @@ use super::run::NEEDED;
 use super::{ReportError, Settings, result_file};
 use crate::Machine;
 
+/// The name of the engine's benchmark among the results.
+pub(super) const BENCH: &str = "bench-aead";
+
+/// The command that repeats a result.
+pub(super) fn command(experiment: &str) -> String {
+    if experiment == BENCH {
+        format!("cargo xtask bench aead --json {BENCH}.json")
+    } else if is_in_guest(experiment) {
+        format!("cargo xtask peers {experiment}")
+    } else {
+        format!("antedate lab {experiment}")
+    }
+}
+
 /// The most octets of a result.
 const MOST: u64 = 32 << 20;
 
@@ -127,10 +141,34 @@ pub struct Source {
     pub goals: [usize; 2],
 }
 
+/// The result of `cargo xtask bench aead --json`, which compares the engine with others.
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct Bench {
+    antedate: String,
+    machine: BenchMachine,
+    pub(super) rows: Vec<Latency>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+struct BenchMachine {
+    cpu: String,
+}
+
+/// A latency of that benchmark.
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct Latency {
+    pub(super) cipher: String,
+    pub(super) payload: usize,
+    pub(super) who: String,
+    pub(super) what: String,
+    pub(super) median_ns: f64,
+}
+
 /// The results of a report.
 #[derive(Debug, Default)]
 pub(super) struct Results {
     taken: BTreeMap<String, Stored>,
+    bench: Option<Bench>,
     pub(super) sources: Vec<Source>,
 }
 
@@ -149,7 +187,32 @@ impl Results {
             }
             results.add(needed.name, stored, state, program);
         }
+        if settings.only.is_none() {
+            results.read_bench(settings, machine);
+        }
         results
+    }
+
+    /// Reads the benchmark of the engine, which nobody expects.
+    fn read_bench(&mut self, settings: &Settings, machine: &Machine) {
+        let state = match text_of(&result_file(&settings.folder, BENCH)) {
+            Ok(None) => return,
+            Err(error) => State::Broken(error.to_string()),
+            Ok(Some(text)) => match serde_json::from_str::<Bench>(&text) {
+                Err(error) => State::Broken(error.to_string()),
+                Ok(bench) => {
+                    let state = bench.age(settings, machine);
+                    self.bench = Some(bench).filter(|_| state.is_taken());
+                    state
+                }
+            },
+        };
+        self.add(BENCH, None, state, "");
+    }
+
+    /// The benchmark of the engine.
+    pub(super) const fn bench(&self) -> Option<&Bench> {
+        self.bench.as_ref()
     }
 
     /// Adds an experiment's result.
@@ -282,6 +345,20 @@ struct Bare {
     report: Found,
 }
 
+impl Bench {
+    fn age(&self, settings: &Settings, machine: &Machine) -> State {
+        if settings.old {
+            State::Taken
+        } else if self.antedate != env!("CARGO_PKG_VERSION") {
+            State::Old(format!("made by version {}", self.antedate))
+        } else if self.machine.cpu != machine.cpu {
+            State::Old(format!("made on another machine: {}", self.machine.cpu))
+        } else {
+            State::Taken
+        }
+    }
+}
+
 /// Why a result does not belong into this report, if so.
 fn age(stored: &Stored, settings: &Settings, program: &str, machine: &Machine) -> Option<String> {
     let report = &stored.report;
@@ -304,7 +381,7 @@ fn age(stored: &Stored, settings: &Settings, program: &str, machine: &Machine) -
 }
 
 /// Whether a guest runs this experiment.
-fn is_in_guest(experiment: &str) -> bool {
+pub(super) fn is_in_guest(experiment: &str) -> bool {
     NEEDED.iter().any(|needed| needed.guest && needed.name == experiment)
 }
 

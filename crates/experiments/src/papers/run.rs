@@ -48,6 +48,7 @@ pub(super) const NEEDED: &[Needed] = &[
     needed("mqtt-motes", "katsikeas2017", [10, 10]),
     needed("mqtt-host", "katsikeas2017", [20, 900]),
     needed("fragmentation", "lackorzynski2020", [60, 900]),
+    Needed { guest: true, ..needed("l2tp", "lackorzynski2020", [0, 0]) },
     needed("ciphers", "lackorzynski2020", [60, 600]),
     needed("overlay-paths", "hohmann2020", [60, 300]),
     needed("overlay-cycles", "hohmann2020", [60, 1500]),
