@@ -95,7 +95,8 @@ impl Device for Radio {
     fn capabilities(&self) -> DeviceCapabilities {
         let mut capabilities = DeviceCapabilities::default();
         capabilities.medium = Medium::Ieee802154;
-        capabilities.max_transmission_unit = 127 - FCS;
+        // The MTU of IPv6 (RFC 8200 section 5): 6LoWPAN fragments what exceeds a frame.
+        capabilities.max_transmission_unit = 1280;
         capabilities
     }
 }
@@ -208,7 +209,6 @@ impl Link {
         if taken != packet.len() || received != packet {
             return Err(format!("a publish of {payload} B did not arrive over 6LoWPAN").into());
         }
-        eprintln!("DEBUG {payload} {:02x?}", frames);
         let octets: usize = frames.iter().map(|frame| frame.len() + FCS + SYNC).sum();
         Ok((frames.len(), octets as f64 * OCTET_MS))
     }

@@ -65,6 +65,8 @@ pub struct Step<'a> {
     pub experiment: &'a str,
     /// Its number among those that run, from 1, and how many these are.
     pub at: [usize; 2],
+    /// Results that were there at the begin.
+    pub kept: usize,
     /// Seconds that it has run.
     pub seconds: u64,
     /// Estimated seconds until all have run.
@@ -103,6 +105,7 @@ pub(super) fn missing(
         let mut step = Step {
             experiment: needed.name,
             at: [at + 1, missing.len()],
+            kept: wanted.len() - missing.len(),
             seconds: 0,
             left: rest.into(),
             ended: None,
@@ -208,8 +211,12 @@ fn one(
     let seconds = (clock.elapsed().as_secs_f64() * 10.0).round() / 10.0;
     let stored = Stored { program, began, seconds, quick: settings.quick, report };
     let text = serde_json::to_string(&stored).map_err(|error| fault(&part)(error.into()))?;
-    fs::write(&part, text).map_err(fault(&part))?;
-    fs::rename(&part, &file).map_err(fault(&file))?;
+    let written = fs::write(&part, text).and_then(|()| fs::rename(&part, &file));
+    if written.is_err() {
+        // What remains of it takes space.
+        let _ = fs::remove_file(&part);
+    }
+    written.map_err(fault(&file))?;
     Ok(Outcome::Ended)
 }
 

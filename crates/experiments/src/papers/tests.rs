@@ -306,8 +306,9 @@ fn missing_experiments_run_once() {
         ..settings(folder.path().join("report"), program.clone())
     };
     let ran = || fs::read_to_string(folder.path().join("ran")).expect("a list");
-    let mut failures = Vec::new();
+    let (mut failures, mut kept) = (Vec::new(), BTreeSet::new());
     let mut tell = |step: &Step<'_>| {
+        kept.insert((step.kept, step.at[1]));
         if let Some(Err(why)) = step.ended {
             failures.push(format!("{}: {why}", step.experiment));
         }
@@ -320,6 +321,7 @@ fn missing_experiments_run_once() {
     assert_eq!(ran(), "formulas\ntimeslot\ntimeslot\n");
     assert!(written.html.contains("no QEMU here"));
     assert_eq!(failures, ["timeslot: no QEMU here"; 2]);
+    assert_eq!(kept, BTreeSet::from([(0, 2), (1, 1)]), "kept results are told");
     let names = fs::read_dir(settings.folder.join(RESULTS)).expect("a folder");
     let names: BTreeSet<String> =
         names.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned()).collect();
