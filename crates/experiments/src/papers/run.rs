@@ -200,8 +200,11 @@ fn one(
     }
     let result = fs::read_to_string(&part).ok().and_then(|text| serde_json::from_str(&text).ok());
     let Some(report) = result.filter(|_| !late) else {
-        let why =
-            if late { format!("it did not end within {} s", patience.as_secs()) } else { one_line(&said) };
+        let why = if late {
+            format!("it did not end within {} s", patience.as_secs())
+        } else {
+            reason(name, &said)
+        };
         let _ = fs::remove_file(&part);
         fs::write(&failed, &why).map_err(fault(&failed))?;
         return Ok(Outcome::Failed(why));
@@ -218,6 +221,12 @@ fn one(
     }
     written.map_err(fault(&file))?;
     Ok(Outcome::Ended)
+}
+
+/// The reason in the last words of an experiment, without its own name.
+fn reason(name: &str, said: &str) -> String {
+    let line = one_line(said);
+    line.strip_prefix(&format!("antedate: lab {name}: ")).map_or(line.clone(), str::to_owned)
 }
 
 /// The end of the words of a child.

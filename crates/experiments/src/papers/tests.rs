@@ -296,7 +296,7 @@ fn missing_experiments_run_once() {
     let text = serde_json::to_string(&found).expect("JSON");
     fs::write(folder.path().join("result"), text).expect("written");
     let script = format!(
-        "[ $2 != timeslot ] || {{ echo 'no QEMU here' >&2; exit 2; }}\nsed \"s/NAME/$2/\" {}/result > \"$4\"",
+        "[ $2 != timeslot ] || {{ echo 'antedate: lab timeslot: no QEMU here' >&2; exit 2; }}\nsed \"s/NAME/$2/\" {}/result > \"$4\"",
         folder.path().display()
     );
     let program = program(folder.path(), &script);
