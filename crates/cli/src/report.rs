@@ -133,7 +133,7 @@ fn begin(step: &Step<'_>) {
     let Step { at: [_, of], kept, left, .. } = step;
     let minutes = left.div_ceil(60);
     output::tell(format_args!(
-        "antedate: {kept} results are kept, {of} experiments run: about {minutes} min"
+        "antedate: results kept: {kept}; experiments to run: {of}, about {minutes} min"
     ));
 }
 

@@ -47,9 +47,9 @@ fn said(output: &std::process::Output) -> (Option<i32>, String) {
 fn interrupted_report_goes_on() {
     let folder = Folder::new();
     let (child, line, errors) = begun(&folder);
-    assert!(line.starts_with("antedate: 0 results are kept, 3 experiments run: about "), "{line}");
+    assert!(line.starts_with("antedate: results kept: 0; experiments to run: 3, about "), "{line}");
     let words = interrupted(child, errors);
-    assert!(words.contains("interrupted: ") && words.contains("the same command goes on"), "{words}");
+    assert!(words.contains("interrupted; ") && words.contains("the same command goes on"), "{words}");
     let results = folder.path("report/results");
     let names =
         || fs::read_dir(&results).expect("the folder").map(|entry| entry.expect("an entry").file_name());
@@ -63,8 +63,8 @@ fn interrupted_report_goes_on() {
         assert!(made.status.success());
     }
     let (child, line, errors) = begun(&folder);
-    assert!(line.starts_with("antedate: 1 results are kept, 2 experiments run: about "), "{line}");
-    assert!(interrupted(child, errors).contains("interrupted: 1 results are kept"));
+    assert!(line.starts_with("antedate: results kept: 1; experiments to run: 2, about "), "{line}");
+    assert!(interrupted(child, errors).contains("interrupted; results kept: 1;"));
     let (status, text) =
         said(&folder.call(&["report", "--no-run", "--out", "report", "--only", "lackorzynski2020"]));
     assert_eq!(status, Some(1), "{text}");

@@ -4,6 +4,8 @@
 //! A bare result of that command is taken too, if its version and its machine are these. Old,
 //! missing and broken ones are set aside, each with its reason.
 
+mod bench;
+
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
@@ -17,6 +19,7 @@ use time::format_description::well_known::Rfc3339;
 use super::run::NEEDED;
 use super::{ReportError, Settings, result_file};
 use crate::Machine;
+pub(super) use bench::Bench;
 
 /// The name of the engine's benchmark among the results.
 pub(super) const BENCH: &str = "bench-aead";
@@ -141,29 +144,6 @@ pub struct Source {
     pub goals: [usize; 2],
 }
 
-/// The result of `cargo xtask bench aead --json`, which compares the engine with others.
-#[derive(Clone, Debug, Deserialize)]
-pub(super) struct Bench {
-    antedate: String,
-    machine: BenchMachine,
-    pub(super) rows: Vec<Latency>,
-}
-
-#[derive(Clone, Debug, Deserialize)]
-struct BenchMachine {
-    cpu: String,
-}
-
-/// A latency of that benchmark.
-#[derive(Clone, Debug, Deserialize)]
-pub(super) struct Latency {
-    pub(super) cipher: String,
-    pub(super) payload: usize,
-    pub(super) who: String,
-    pub(super) what: String,
-    pub(super) median_ns: f64,
-}
-
 /// The results of a report.
 #[derive(Debug, Default)]
 pub(super) struct Results {
@@ -191,28 +171,6 @@ impl Results {
             results.read_bench(settings, machine);
         }
         results
-    }
-
-    /// Reads the benchmark of the engine, which nobody expects.
-    fn read_bench(&mut self, settings: &Settings, machine: &Machine) {
-        let state = match text_of(&result_file(&settings.folder, BENCH)) {
-            Ok(None) => return,
-            Err(error) => State::Broken(error.to_string()),
-            Ok(Some(text)) => match serde_json::from_str::<Bench>(&text) {
-                Err(error) => State::Broken(error.to_string()),
-                Ok(bench) => {
-                    let state = bench.age(settings, machine);
-                    self.bench = Some(bench).filter(|_| state.is_taken());
-                    state
-                }
-            },
-        };
-        self.add(BENCH, None, state, "");
-    }
-
-    /// The benchmark of the engine.
-    pub(super) const fn bench(&self) -> Option<&Bench> {
-        self.bench.as_ref()
     }
 
     /// Adds an experiment's result.
@@ -343,20 +301,6 @@ struct Bare {
     quick: bool,
     #[serde(flatten)]
     report: Found,
-}
-
-impl Bench {
-    fn age(&self, settings: &Settings, machine: &Machine) -> State {
-        if settings.old {
-            State::Taken
-        } else if self.antedate != env!("CARGO_PKG_VERSION") {
-            State::Old(format!("made by version {}", self.antedate))
-        } else if self.machine.cpu != machine.cpu {
-            State::Old(format!("made on another machine: {}", self.machine.cpu))
-        } else {
-            State::Taken
-        }
-    }
 }
 
 /// Why a result does not belong into this report, if so.

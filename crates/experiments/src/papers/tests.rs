@@ -334,5 +334,5 @@ fn unusable_folder_is_an_error() {
     let settings = settings("/proc/no/such/folder".into(), "/bin/sh".into());
     assert!(matches!(report(&settings, &mut |_| {}), Err(ReportError::Folder { .. })));
     let interrupted = ReportError::Interrupted { kept: 3 };
-    assert!(interrupted.to_string().starts_with("interrupted: 3 results"));
+    assert!(interrupted.to_string().starts_with("interrupted; results kept: 3"));
 }

@@ -1,6 +1,6 @@
 //! The measurements as a result that `antedate report` takes (`results/l2tp.json`).
 
-use super::{Path, SIZES, Times};
+use super::{BULK_SIZES, Path, SIZES, Times};
 use serde_json::{Value, json};
 use std::path::Path as File;
 
@@ -15,12 +15,12 @@ const NOTE: &str = "emulated: a QEMU guest, a nanosecond for each instruction; b
 pub(super) struct Measured {
     /// Round trips of each size.
     pub(super) times: [Times; SIZES.len()],
-    /// Mbit/s of one TCP connection in frames of each size but the smallest, of each block.
-    pub(super) rates: [Vec<f64>; SIZES.len() - 1],
+    /// Mbit/s of one TCP connection in frames of each size, of each block.
+    pub(super) rates: [Vec<f64>; BULK_SIZES.len()],
 }
 
 impl Measured {
-    /// The mean rate of a size of `SIZES[1..]`.
+    /// The mean rate of a size of [`BULK_SIZES`].
     pub(super) fn rate(&self, size: usize) -> f64 {
         let rates = &self.rates[size];
         rates.iter().sum::<f64>() / rates.len() as f64
@@ -44,8 +44,10 @@ fn rows(tunnel: &Measured, ours: &Measured) -> Vec<Value> {
             rows.push(row(case.clone(), &metric, "µs", both(&|times| times.percentile(percent))));
         }
         let ratio = theirs.zip(mean).map(|(theirs, ours)| theirs / ours);
-        rows.push(row(case.clone(), "mean round trip of L2TP over ours", "times", [None, ratio]));
-        let Some(at) = at.checked_sub(1) else { continue };
+        rows.push(row(case, "mean round trip of L2TP over ours", "times", [None, ratio]));
+    }
+    for (at, size) in BULK_SIZES.iter().enumerate() {
+        let case = format!("{size} B, beside L2TP");
         let [theirs, rate] = [tunnel, ours].map(|path| path.rate(at));
         rows.push(row(case.clone(), "throughput by iperf3", "Mbit/s", [Some(theirs), Some(rate)]));
         rows.push(row(case.clone(), "throughput over that with L2TP", "times", [None, Some(rate / theirs)]));
