@@ -8,6 +8,7 @@ use clap::builder::PossibleValuesParser;
 use goals::Goal;
 use record::Record;
 use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
 use xtask::report::Report;
 use xtask::sandbox;
 use xtask::setup::{self, Purpose};
@@ -124,7 +125,7 @@ pub(crate) enum Command {
     /// Round trips through two builds of the gateway, in turns
     Builds(builds::Arguments),
     /// Instructions of the policy's decision on a frame, by number of rules
-    Policy,
+    Policy(policy::Arguments),
 }
 
 /// Arguments of `cargo xtask bench gateway`.
@@ -139,6 +140,9 @@ pub(crate) struct Arguments {
     /// Measure this part alone; may be given several times
     #[arg(long, value_name = "PART", value_parser = PossibleValuesParser::new(PARTS.map(|(name, _)| name)))]
     only: Vec<String>,
+    /// Write the figure of the round trips to this file too
+    #[arg(long, value_name = "FILE")]
+    figure: Option<PathBuf>,
 }
 
 /// Measures. False if a part failed or, with a verdict, a goal was missed.
@@ -147,9 +151,10 @@ pub(crate) fn main(command: &Command) -> Result<bool, String> {
         Command::Gateway(arguments) => arguments,
         Command::Aead(arguments) => return aead::main(arguments),
         Command::Builds(arguments) => return builds::main(arguments),
-        Command::Policy => return policy::main(),
+        Command::Policy(arguments) => return policy::main(arguments),
     };
-    let Arguments { quick, no_verdict, only } = arguments;
+    let Arguments { quick, no_verdict, only, figure } = arguments;
+    figure::free(figure.as_deref())?;
     if !sandbox::inside() {
         setup::ensure(Purpose::Bench)?;
         build_antedate()?;
@@ -161,12 +166,13 @@ pub(crate) fn main(command: &Command) -> Result<bool, String> {
         return Err("this needs two cores: a side of the path on each".into());
     }
     let plan = if *quick { QUICK } else { FULL };
-    let met = gateway(plan, |part| only.is_empty() || only.iter().any(|name| name == part))?;
+    let wanted = |part: &str| only.is_empty() || only.iter().any(|name| name == part);
+    let met = gateway(plan, wanted, figure.as_deref())?;
     Ok(met.is_some_and(|met| met || *no_verdict))
 }
 
 /// True if all goals are met; `None` if a part failed.
-fn gateway(plan: Plan, wanted: impl Fn(&str) -> bool) -> Result<Option<bool>, String> {
+fn gateway(plan: Plan, wanted: impl Fn(&str) -> bool, figure: Option<&Path>) -> Result<Option<bool>, String> {
     let mut report = Report::default();
     let mut all: Vec<Goal> = Vec::new();
     // Before the measurements: a file that cannot be read fails here and not after an hour.
@@ -189,6 +195,9 @@ fn gateway(plan: Plan, wanted: impl Fn(&str) -> bool) -> Result<Option<bool>, St
     println!();
     for (what, file) in ["all numbers", "their tables", "their figure"].into_iter().zip(files) {
         println!("{what}: {}", file.display());
+    }
+    if let Some(file) = figure {
+        figure::write(file, &record.figure().ok_or("no round trips were measured, so there is no figure")?)?;
     }
     let done = report.finish();
     Ok(done.then(|| !all.iter().any(Goal::missed)))
