@@ -8,6 +8,8 @@ mod folder;
 #[cfg(feature = "mqtt")]
 #[path = "inspect/mqtt.rs"]
 mod mqtt;
+#[path = "inspect/recorded.rs"]
+mod recorded;
 
 use std::fs;
 use std::io::Write;

@@ -304,7 +304,7 @@ impl Reader {
                     continue;
                 };
                 self.summary.opened += 1;
-                let number = known.overheard.spoken(record);
+                let number = shown(known.overheard.spoken(record), record.epoch);
                 let content = (record.number(), record.fragment);
                 let (_, order) = self.audit.note(Way { connection, from_client }, |_| number, content);
                 let content = self.scratch.get(..opened.len).unwrap_or_default();
@@ -358,6 +358,11 @@ fn base_of(base: Line, record: &Record<'_>) -> Line {
         cid: antedate_host::hex::hex(record.cid),
         ..base
     }
+}
+
+/// The number in a nonce without the epoch that most senders put in front of it.
+const fn shown(spoken: u64, epoch: u16) -> u64 {
+    if spoken >> 48 == epoch as u64 { spoken & ((1 << 48) - 1) } else { spoken }
 }
 
 fn name(content_type: ContentType) -> String {

@@ -22,15 +22,17 @@ impl Payload {
     }
 }
 
-/// Characters that move no cursor.
-fn text(octets: &[u8]) -> Option<&str> {
-    std::str::from_utf8(octets).ok().filter(|text| !text.chars().any(char::is_control))
+/// Characters that move no cursor; the end of a line is written as in a program.
+fn text(octets: &[u8]) -> Option<String> {
+    let text = std::str::from_utf8(octets).ok()?;
+    let text = text.replace('\r', "\\r").replace('\n', "\\n").replace('\t', "\\t");
+    (!text.chars().any(char::is_control)).then_some(text)
 }
 
 impl fmt::Display for Payload {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match text(&self.0) {
-            Some(text) if text.chars().count() <= SHOWN => f.write_str(text),
+            Some(text) if text.chars().count() <= SHOWN => f.write_str(&text),
             Some(text) => write!(f, "{}...", text.chars().take(SHOWN).collect::<String>()),
             None => {
                 let shown = self.0.get(..SHOWN / 2).unwrap_or(&self.0);
@@ -54,6 +56,7 @@ mod tests {
     #[test]
     fn text_is_shown_as_text() {
         assert_eq!(Payload::new(b"{\"bar\":2.5}").to_string(), "{\"bar\":2.5}");
+        assert_eq!(Payload::new(b"21.5\r\n").to_string(), "21.5\\r\\n");
         assert_eq!(Payload::new(b"\x1b[2J").to_string(), "1b5b324a", "no terminal obeys it");
         assert_eq!(Payload::new(&[0xff, 1]).to_string(), "ff01");
         assert!(Payload::new(&[0xff; 200]).to_string().ends_with("ff..."));

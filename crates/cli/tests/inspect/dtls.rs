@@ -88,7 +88,7 @@ fn sessions_are_opened_by_key() {
         "CID 636c authentic: ff00\n",
         "refused: wrong tag\n",
         "(a copy) authentic: 21.5 degrees\n",
-        "192.0.2.1:40000 > 192.0.2.2:4433 (TLS_PSK_WITH_AES_128_CCM_8, turbine-3): 4 frames",
+        "192.0.2.1:40000 > 192.0.2.2:4433 (TLS_PSK_WITH_AES_128_CCM_8, turbine-3): 4 frames, PN 0 to 2, 0 missing",
         "7 opened, 1 refused\n",
     ] {
         assert!(said.contains(part), "{part}: {said}");
