@@ -64,8 +64,9 @@ fn packet(octets: &[u8], wanted: Protocol) -> Option<([IpAddr; 2], &[u8])> {
         6 => {
             let packet = ipv6::Packet::new_checked(octets).ok()?;
             let (found, at) = packet.upper_layer().ok()?;
-            let end = ipv6::HEADER_LEN + packet.payload().len();
-            let content = octets.get(at..end)?;
+            // Short frames are padded.
+            let length = octets.get(4..6)?.first_chunk().copied().map(u16::from_be_bytes)?;
+            let content = octets.get(at..ipv6::HEADER_LEN + usize::from(length))?;
             (found == wanted).then_some(([packet.src_addr().into(), packet.dst_addr().into()], content))
         }
         _ => None,
