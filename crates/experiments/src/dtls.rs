@@ -167,6 +167,7 @@ fn proxy(
         resend: false,
         hold: 64,
         status: None,
+        key_log: None,
     };
     let keys = PskFile::parse(KEYS).map_err(|(_, what, _)| what)?;
     Running::start("a side of the proxy", move |stop, ready| {
