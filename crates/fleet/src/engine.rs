@@ -12,7 +12,6 @@ use bytes::Bytes;
 use futures_util::StreamExt;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::time::timeout;
-use zeroize::Zeroizing;
 
 use crate::identity;
 pub use crate::login::Access;
@@ -409,6 +408,7 @@ mod tests {
     use super::*;
     use std::io::{BufRead, BufReader, Read, Write};
     use std::net::TcpListener;
+    use zeroize::Zeroizing;
 
     /// What NATS says of a stream.
     const STREAM: &str = r#"{"type":"io.nats.jetstream.api.v1.stream_info_response","config":{"name":"s","subjects":["s"],"retention":"limits","max_consumers":-1,"max_msgs":-1,"max_bytes":-1,"max_age":0,"max_msgs_per_subject":-1,"max_msg_size":-1,"discard":"old","storage":"file","num_replicas":1},"created":"2026-01-01T00:00:00Z","state":{"messages":1,"bytes":1,"first_seq":1,"first_ts":"2026-01-01T00:00:00Z","last_seq":1,"last_ts":"2026-01-01T00:00:00Z","consumer_count":0}}"#;

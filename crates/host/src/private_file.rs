@@ -11,8 +11,9 @@ use crate::fault::Fault;
 /// The largest key file in octets.
 pub const MAX_KEY_FILE_LEN: usize = 1 << 16;
 
-/// Reads a regular file that only `user` or root can read and write, or that an [`agent`] shares. Its
-/// mode is checked before its content. Returns the number of octets in `text`, which has one more than the longest legal file.
+/// Reads a regular file that only `user` or root can read and write, or that an [`agent`] shares.
+/// Its mode is checked before its content. Returns the number of octets in `text`, which has one
+/// more than the longest legal file.
 ///
 /// # Errors
 /// When it cannot be read, others have rights on it, or it fills `text`.
