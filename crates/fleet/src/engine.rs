@@ -1,7 +1,6 @@
 //! The connection to NATS. Nothing here is trusted with content.
 
 use std::future::{Future, IntoFuture};
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -13,9 +12,9 @@ use bytes::Bytes;
 use futures_util::StreamExt;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::time::timeout;
-use zeroize::Zeroizing;
 
 use crate::identity;
+pub use crate::login::Access;
 use crate::subjects::{self, Stream};
 
 /// The time for one request.
@@ -24,27 +23,6 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const ELECTION: Duration = Duration::from_secs(20);
 /// The longest pause between two tries to connect.
 const PAUSE_MAX: Duration = Duration::from_secs(60);
-
-/// Who connects, and where to.
-#[derive(Clone)]
-pub struct Access {
-    /// Addresses, such as `nats://host:4222` or `tls://host:4222`.
-    pub servers: Vec<String>,
-    /// The user, of which its inbox has the name.
-    pub user: String,
-    /// Its pass.
-    pub pass: String,
-    /// The key of the pass.
-    pub secret: Zeroizing<[u8; 32]>,
-    /// A file with the certificates of authorities for TLS. `None` for those of the system.
-    pub certificates: Option<PathBuf>,
-}
-
-impl std::fmt::Debug for Access {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Access({} at {:?})", self.user, self.servers)
-    }
-}
 
 /// Why something at NATS failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -430,6 +408,7 @@ mod tests {
     use super::*;
     use std::io::{BufRead, BufReader, Read, Write};
     use std::net::TcpListener;
+    use zeroize::Zeroizing;
 
     /// What NATS says of a stream.
     const STREAM: &str = r#"{"type":"io.nats.jetstream.api.v1.stream_info_response","config":{"name":"s","subjects":["s"],"retention":"limits","max_consumers":-1,"max_msgs":-1,"max_bytes":-1,"max_age":0,"max_msgs_per_subject":-1,"max_msg_size":-1,"discard":"old","storage":"file","num_replicas":1},"created":"2026-01-01T00:00:00Z","state":{"messages":1,"bytes":1,"first_seq":1,"first_ts":"2026-01-01T00:00:00Z","last_seq":1,"last_ts":"2026-01-01T00:00:00Z","consumer_count":0}}"#;

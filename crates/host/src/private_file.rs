@@ -5,13 +5,15 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
+use crate::agent;
 use crate::fault::Fault;
 
 /// The largest key file in octets.
 pub const MAX_KEY_FILE_LEN: usize = 1 << 16;
 
-/// Reads a regular file that only `user` or root can read and write. Its mode is checked before its
-/// content. Returns the number of octets in `text`, which has one more than the longest legal file.
+/// Reads a regular file that only `user` or root can read and write, or that an [`agent`] shares.
+/// Its mode is checked before its content. Returns the number of octets in `text`, which has one
+/// more than the longest legal file.
 ///
 /// # Errors
 /// When it cannot be read, others have rights on it, or it fills `text`.
@@ -27,7 +29,8 @@ pub fn read(file: &Path, user: u32, text: &mut [u8]) -> Result<usize, Fault> {
         return Err(Fault::of_file(file, "is not a regular file", "give the path of a key file"));
     }
     let shown = file.display();
-    if about.mode() & 0o077 != 0 {
+    let is_shared = agent::shares(&about);
+    if about.mode() & 0o077 != 0 && !is_shared {
         return Err(Fault::of_file(
             file,
             format!(
@@ -37,7 +40,7 @@ pub fn read(file: &Path, user: u32, text: &mut [u8]) -> Result<usize, Fault> {
             format!("chmod 600 {shown}; if others may have read it, make new keys"),
         ));
     }
-    if about.uid() != user && about.uid() != 0 {
+    if about.uid() != user && about.uid() != 0 && !is_shared {
         return Err(Fault::of_file(
             file,
             format!("this key file belongs to user {}, and this runs as user {user}", about.uid()),

@@ -18,14 +18,15 @@ use oci::Layout;
 use tree::{PROGRAM, Tree};
 
 /// The verbs of a packaged program. `lab` and `plan` are for a desk, and a third of its size.
-const FEATURES: &str = "dtls,mqtt,pages";
+const FEATURES: &str = "dtls,fleet,mqtt,pages";
 /// The folder of the motes' programs, where `antedate lab motes` looks for them.
 const MOTES: &str = "usr/share/antedate";
 /// The most octets of a stripped program in a release.
 const SIZE_MAX: u64 = 9_000_000;
 
 /// The units, which `docs/examples` has.
-const UNITS: [&str; 6] = [
+const UNITS: [&str; 7] = [
+    "antedate-agent.service",
     "antedate-gateway.service",
     "antedate-overlay.service",
     "antedate-dtls-connect.service",
