@@ -7,7 +7,7 @@ use antedate_plan::device::Cipher;
 mod host;
 mod motes;
 
-pub use host::{Measured, RELAYED, SEALED, Sealed, measure};
+pub use host::{CALIBRATED, Measured, RELAYED, SEALED, Sealed, measure};
 pub use motes::counted;
 
 /// A packet whose latency was counted on a mote.

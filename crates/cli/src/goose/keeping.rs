@@ -197,11 +197,14 @@ impl Numbers {
         let mark = mark::Mark::read(key_file, &key, sender)?;
         let failed = |error| fault(directory, error);
         let alone = KeyLock::take(&key, place).map_err(failed)?;
-        if self.file.bound(&publisher, place) <= 1 {
+        let mut numbers = Reservation::open(&self.file, key, END).map_err(failed)?;
+        // The state knows no number of it.
+        if numbers.next() == 1 {
             mark.must_be_new()?;
+        }
+        if self.file.bound(&publisher, place) <= 1 {
             self.file.raise(&[(publisher, place, 2)]).map_err(failed)?;
         }
-        let mut numbers = Reservation::open(&self.file, key, END).map_err(failed)?;
         if numbers.is_exhausted() {
             return Err(failed(NumbersError::new(self.file.path(), NumbersErrorKind::Exhausted)));
         }
@@ -346,7 +349,7 @@ mod tests {
     #[test]
     fn key_of_a_group_follows() {
         let desk = tempfile::tempdir().expect("a directory");
-        let keys = ["00", "10", "20", "30"].map(|begin| format!("{begin}0102030405060708090a0b0c0d0e0f"));
+        let keys = ["50", "51", "52", "53"].map(|begin| format!("{begin}0102030405060708090a0b0c0d0e0f"));
         let [one, two, three, four] = keys.map(|digits| secret(desk.path(), &digits));
         let (state, file) = (desk.path().join("state"), desk.path().join("key"));
         let open = |key: &Secret, group: &[&Secret], word| {
@@ -381,7 +384,7 @@ mod tests {
             change(&mut numbers, &four, 0).is_err_and(|why| why.contains("published with this key before"))
         );
         assert_eq!(numbers.first(), first, "a fault changes nothing");
-        let alien = secret(desk.path(), "400102030405060708090a0b0c0d0e0f");
+        let alien = secret(desk.path(), "540102030405060708090a0b0c0d0e0f");
         drop(numbers);
         assert!(open(&alien, &[], State::Last).is_err_and(|why| why.contains("does not know this key")));
     }

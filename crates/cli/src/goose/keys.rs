@@ -136,7 +136,7 @@ impl Keys {
             match Self::load(&self.file, None).and_then(|new| self.follow(new)) {
                 Ok(()) => self.stamp = stamp,
                 // The file may be under way.
-                Err(fault) => self.faulty.warn(format_args!("{fault}; the keys of before stay")),
+                Err(fault) => self.faulty.warn(format_args!("the keys of before stay: {fault}")),
             }
         }
         true

@@ -1,9 +1,8 @@
 //! `antedate plan --verify`: plans thirty points of the laboratory, and measures them.
 //!
 //! Eighteen are packets of emulated motes. Twelve are messages between applications of this machine:
-//! nine sealed with each cipher, and three through two DTLS proxies. The planner gets this machine's
-//! engine, the delays of plain datagrams of another length, and those of the proxies, as a user gives
-//! them in a platform file and with `added_us`.
+//! nine sealed with each cipher, and three through two DTLS proxies. The planner gets what a user has:
+//! this machine's engine, the way of messages of another length, and what the proxies add to it.
 
 use std::path::Path;
 
@@ -25,6 +24,10 @@ const SHARE: f64 = 0.999;
 /// Passes over the engine, and messages of each series: in full, and for a smoke test.
 const FULL: (usize, usize) = (5, 4000);
 const QUICK: (usize, usize) = (1, 250);
+/// A short series on a busy machine says something only together with the others: allowed deviation at the
+/// median of this machine's points, and share of all their messages that keep the bounds.
+const QUICK_WITHIN: f64 = 0.25;
+const QUICK_SHARE: f64 = 0.99;
 /// Messages are so rare that none waits for another.
 const PERIOD_MS: f64 = 1e6;
 
@@ -55,7 +58,7 @@ fn plan(
     device: &Device,
     receiver: Option<&Device>,
     bearer: &Bearer,
-    cipher: Cipher,
+    cipher: Option<Cipher>,
     antedated: bool,
     (size, known): (usize, usize),
 ) -> Result<MessageAnswer, Failure> {
@@ -73,7 +76,7 @@ fn plan(
         device,
         receiver,
         bearer,
-        cipher: Some(cipher),
+        cipher,
         antedated,
         work: &[],
         messages: &messages,
@@ -90,7 +93,7 @@ fn of_mote(counted: &Counted) -> Result<Point, Failure> {
     let Counted { device, cipher, antedated, size, known, opened, counts } = *counted;
     let mote = device::find(device)
         .ok_or_else(|| Failure::usage(format!("no mote {device}"), "this is a fault of the program"))?;
-    let answer = plan(&mote, opened.then_some(&mote), &Bearer::None, cipher, antedated, (size, known))?;
+    let answer = plan(&mote, opened.then_some(&mote), &Bearer::None, Some(cipher), antedated, (size, known))?;
     let (planned_us, measured_us) = (1000.0 * answer.latency_ms, 1000.0 * mote.ms(counts));
     let bound_us = planned_us * (1.0 + WITHIN);
     let how = if antedated { format!("{known} known") } else { "not prepared".to_owned() };
@@ -136,24 +139,28 @@ fn median(delays: &[(f64, f64)]) -> Vec<(f64, f64)> {
 
 /// The messages of this machine.
 fn of_machine(engine: Device, measured: Measured) -> Result<Vec<Point>, Failure> {
-    let Measured { send_us, receive_us, proxies_us, sealed_us, relayed_us } = measured;
-    let (send_us, receive_us) = (stack::shares(send_us), stack::shares(receive_us));
-    let middle = |delays: &[(f64, f64)]| delays.first().map_or(0.0, |(_, delay)| *delay);
-    let direct = middle(&send_us) + middle(&receive_us);
-    // What the proxies add to a datagram between the same applications.
-    let added: Vec<(f64, f64)> = stack::shares(proxies_us)
-        .into_iter()
-        .map(|(share, delay)| (share, (delay - direct).max(0.0)))
-        .collect();
-    let usual = Device {
-        stack: Some(Stack { send_us: median(&send_us), receive_us: median(&receive_us) }),
+    let Measured { direct_us, proxies_us, sealed_us, relayed_us } = measured;
+    // What is left without the engine is the operating system's and the record layer's, with caches as
+    // they are after a pause.
+    let planned::Sealed { cipher, size } = planned::CALIBRATED;
+    let cost = plan(&engine, Some(&engine), &Bearer::Loopback, Some(cipher), true, (size, 0))?;
+    let cost_us = 1000.0 * cost.latency_ms;
+    let less = |delays: Vec<f64>, by: f64| -> Vec<(f64, f64)> {
+        stack::shares(delays).into_iter().map(|(share, delay)| (share, (delay - by).max(0.0))).collect()
+    };
+    let way = less(direct_us, cost_us);
+    let middle = way.first().map_or(0.0, |(_, delay)| *delay);
+    // A datagram through the proxies has the same way, and is not sealed by the applications.
+    let added = less(proxies_us, middle);
+    let with = |send_us: Vec<(f64, f64)>| Device {
+        stack: Some(Stack { send_us, receive_us: vec![(1.0, 0.0)] }),
         ..engine.clone()
     };
-    let whole = Device { stack: Some(Stack { send_us, receive_us }), ..engine };
+    let (usual, whole) = (with(median(&way)), with(way));
     let mut points = Vec::new();
     for (sealed, delays) in SEALED.iter().zip(sealed_us) {
         let answer = |device: &Device| {
-            plan(device, Some(device), &Bearer::Loopback, sealed.cipher, true, (sealed.size, 0))
+            plan(device, Some(device), &Bearer::Loopback, Some(sealed.cipher), true, (sealed.size, 0))
         };
         let answers = [answer(&usual)?, answer(&whole)?];
         let name = format!("this machine, {}, {} B", sealed.cipher.name(), sealed.size);
@@ -163,7 +170,7 @@ fn of_machine(engine: Device, measured: Measured) -> Result<Vec<Point>, Failure>
         let answer = |device: &Device, added_us: Vec<(f64, f64)>| {
             let (via, over) = (Via::DtlsProxy, Box::new(Bearer::Loopback));
             let bearer = Bearer::Relayed { via, added_us, each_us: None, quantile: SHARE, over };
-            plan(device, Some(device), &bearer, Cipher::Gcm, true, (size, 0))
+            plan(device, Some(device), &bearer, None, true, (size, 0))
         };
         let answers = [answer(&usual, median(&added))?, answer(&whole, added.clone())?];
         points.push(of_host(format!("through DTLS proxies, {size} B"), delays, answers));
@@ -208,17 +215,16 @@ fn judge(points: &[Point], quick: bool) -> Vec<String> {
         }
     }
     if quick {
-        // A short series on a busy machine says something only together with the others.
         let mut offs: Vec<f64> = host.iter().map(|point| point.off().abs()).collect();
         offs.sort_by(f64::total_cmp);
         let above = host.iter().map(|point| point.above).sum::<f64>() / host.len().max(1) as f64;
-        if at(&offs, 0.5) > WITHIN {
+        if at(&offs, 0.5) > QUICK_WITHIN {
             faults.push(format!(
                 "this machine: off by {:.1} % at the median of the points",
                 100.0 * at(&offs, 0.5)
             ));
         }
-        if above > 1.0 - SHARE {
+        if above > 1.0 - QUICK_SHARE {
             faults.push(format!("this machine: {:.2} % of all messages above their bound", 100.0 * above));
         }
     }
@@ -292,7 +298,7 @@ mod tests {
     fn short_series_are_judged_together() {
         let points = [point(130.0, 100.0, 0.0), point(101.0, 100.0, 0.001), point(99.0, 100.0, 0.0)];
         assert!(judge(&points, true).is_empty());
-        let points = [point(130.0, 100.0, 0.0), point(112.0, 100.0, 0.01), point(99.0, 100.0, 0.0)];
+        let points = [point(130.0, 100.0, 0.0), point(126.0, 100.0, 0.04), point(99.0, 100.0, 0.0)];
         assert_eq!(judge(&points, true).len(), 2);
         let mote = Point { origin: "emulated", ..point(130.0, 100.0, 0.0) };
         assert_eq!(judge(&[mote, point(100.0, 100.0, 0.0)], true).len(), 1);

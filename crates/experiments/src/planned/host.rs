@@ -1,7 +1,7 @@
 //! Messages between two applications of this machine.
 //!
-//! Calibration and points take turns, datagram by datagram, so that a load of the machine meets both.
-//! One thread receives all of them, and sleeps in its socket between two.
+//! Calibration and points are sent in a random order, so that a load of the machine and what is in its
+//! caches meet both. One thread receives all of them, and sleeps in its socket between two.
 
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::thread;
@@ -18,8 +18,8 @@ use crate::{ExperimentError, Options, failed};
 const PAUSE: Duration = Duration::from_micros(300);
 /// The longest wait for a datagram.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Octets of a calibration's datagram.
-const CALIBRATED: usize = 200;
+/// The calibrating message between the applications. The same length calibrates the proxies.
+pub const CALIBRATED: Sealed = Sealed { cipher: Cipher::Gcm, size: 200 };
 /// In front of each datagram: its series, and its number.
 const HEAD: usize = 1 + 4;
 const LONGEST: usize = 2048;
@@ -48,24 +48,22 @@ pub const SEALED: [Sealed; 9] = {
 /// Octets of the messages through two DTLS proxies.
 pub const RELAYED: [usize; 3] = [64, 250, 500];
 
-/// The series that calibrate: plain, and plain through the proxies.
+/// The series: the calibrating one between the applications, the points, and plain ones through the
+/// proxies, of which the first calibrates.
 const DIRECT: usize = 0;
-const PROXIES: usize = 1;
-const FIRST: usize = 2;
-const SERIES: usize = FIRST + SEALED.len() + RELAYED.len();
+const PROXIES: usize = 1 + SEALED.len();
+const SERIES: usize = PROXIES + 1 + RELAYED.len();
 
-/// Delays of all messages, in microseconds, in the order of sending.
+/// Delays of all messages, in microseconds: from the payload to the opened message.
 #[derive(Clone, Debug, Default)]
 pub struct Measured {
-    /// Of the calibration: the sender's call, and the rest until the receiver has the datagram.
-    pub send_us: Vec<f64>,
-    /// See `send_us`.
-    pub receive_us: Vec<f64>,
-    /// Of the calibration: the whole way through both proxies.
+    /// Of [`CALIBRATED`].
+    pub direct_us: Vec<f64>,
+    /// Of the same length, plain, through both proxies.
     pub proxies_us: Vec<f64>,
-    /// Of [`SEALED`]: from the payload to the opened message.
+    /// Of [`SEALED`].
     pub sealed_us: Vec<Vec<f64>>,
-    /// Of [`RELAYED`]: from the payload to the received one.
+    /// Of [`RELAYED`].
     pub relayed_us: Vec<Vec<f64>>,
 }
 
@@ -102,8 +100,7 @@ fn receive(socket: &UdpSocket, readers: &mut [Reader], all: usize) -> Result<Arr
         if usize::from(series) == SERIES {
             return Ok(arrivals);
         }
-        let of_sealed = usize::from(series).checked_sub(FIRST);
-        if let Some(reader) = of_sealed.and_then(|at| readers.get_mut(at)) {
+        if let Some(reader) = readers.get_mut(usize::from(series)) {
             let (record, _) = Record::parse(rest, 0).map_err(|_| "no record came")?;
             reader.open(&record, &mut text).map_err(|why| format!("a record was refused: {why:?}"))?;
             at = Instant::now();
@@ -126,22 +123,31 @@ fn bound() -> Result<(UdpSocket, SocketAddr), ExperimentError> {
     open().map_err(|error: std::io::Error| format!("no UDP socket on the loopback interface: {error}").into())
 }
 
-/// A datagram that was sent.
-struct Sent {
-    series: usize,
-    begun: Instant,
-    /// The end of the sender's call.
-    ended: Instant,
+/// The series of a round in a random order: each point once, and the calibrations as often, so that
+/// the tails of both are as well known.
+fn order(random: &mut u64) -> Vec<usize> {
+    let points = (DIRECT + 1..PROXIES).chain(PROXIES + 1..SERIES);
+    let calibrations = points.clone().map(|point| if point < PROXIES { DIRECT } else { PROXIES });
+    let mut order: Vec<usize> = points.chain(calibrations).collect();
+    for at in (1..order.len()).rev() {
+        // Xorshift (Marsaglia 2003).
+        *random ^= *random << 13;
+        *random ^= *random >> 7;
+        *random ^= *random << 17;
+        order.swap(at, (*random % (at as u64 + 1)) as usize);
+    }
+    order
 }
 
-/// Measures `count` messages of each series.
+/// Measures `count` messages of each series, and of the calibrations as many as of all points.
 ///
 /// # Errors
 /// Loopback without sockets, or lost datagrams.
 pub fn measure(options: &Options, count: usize) -> Result<Measured, ExperimentError> {
     let (server, to) = bound()?;
-    let sealed = SEALED.iter().enumerate().map(|(at, sealed)| ends(sealed.cipher, at, sealed.size));
-    let (mut writers, mut readers): (Vec<_>, Vec<_>) = sealed
+    let series = [CALIBRATED].into_iter().chain(SEALED);
+    let ends = series.enumerate().map(|(at, sealed)| ends(sealed.cipher, at, sealed.size));
+    let (mut writers, mut readers): (Vec<_>, Vec<_>) = ends
         .collect::<Option<Vec<_>>>()
         .ok_or("the record layer does not take its keys")?
         .into_iter()
@@ -153,76 +159,54 @@ pub fn measure(options: &Options, count: usize) -> Result<Measured, ExperimentEr
     direct.connect(to).map_err(failed)?;
     device.connect(near.at).map_err(failed)?;
     handshake(&device, &server)?;
-    let points = SERIES - FIRST;
-    let all = 2 * points * count;
-    let receiver = thread::spawn(move || receive(&server, &mut readers, all));
-    let mut sent: Vec<Sent> = Vec::with_capacity(all);
+    let mut random = 0x5eed_0000_0001;
+    let all: Vec<usize> = (0..count).flat_map(|_| order(&mut random)).collect();
+    let len = all.len();
+    let receiver = thread::spawn(move || receive(&server, &mut readers, len));
+    let mut sent: Vec<(usize, Instant)> = Vec::with_capacity(len);
     let (mut out, payload) = ([0x5a; LONGEST], [0x5a; LONGEST]);
-    for round in 0..count {
-        if round % 64 == 0 {
-            options.progress(round, count, "messages between applications");
+    for (number, series) in all.into_iter().enumerate() {
+        if number % 1024 == 0 {
+            options.progress(number, len, "messages between applications");
         }
-        // A calibrating datagram precedes each of a point, so that the tails of both are as well known.
-        for point in 0..points {
-            let calibrating = if point < SEALED.len() { DIRECT } else { PROXIES };
-            for series in [calibrating, FIRST + point] {
-                thread::sleep(PAUSE);
-                let head = [series as u8; HEAD];
-                out[..HEAD].copy_from_slice(&head);
-                out[1..HEAD].copy_from_slice(&(sent.len() as u32).to_be_bytes());
-                let begun = Instant::now();
-                let (socket, len) = match (writers.get_mut(point), series) {
-                    (_, DIRECT) => (&direct, CALIBRATED),
-                    (_, PROXIES) => (&device, CALIBRATED),
-                    (Some(writer), _) => {
-                        let text = &payload[..SEALED[point].size];
-                        let record = writer.protect(ContentType::ApplicationData, text, &mut out[HEAD..]);
-                        (&direct, HEAD + record.map_err(|why| format!("a message is not sealed: {why}"))?)
-                    }
-                    (None, _) => (&device, RELAYED[point - SEALED.len()]),
-                };
-                socket.send(&out[..len]).map_err(failed)?;
-                sent.push(Sent { series, begun, ended: Instant::now() });
-                if let Some(writer) = writers.get_mut(point).filter(|_| series >= FIRST) {
-                    while writer.idle(64) > 0 {}
-                }
+        thread::sleep(PAUSE);
+        out[0] = series as u8;
+        out[1..HEAD].copy_from_slice(&(number as u32).to_be_bytes());
+        let begun = Instant::now();
+        let (socket, len) = match (series, writers.get_mut(series)) {
+            (PROXIES, _) => (&device, CALIBRATED.size),
+            (_, None) => (&device, RELAYED[series - PROXIES - 1]),
+            (_, Some(writer)) => {
+                let size = if series == DIRECT { CALIBRATED.size } else { SEALED[series - 1].size };
+                let text = &payload[..size];
+                let record = writer.protect(ContentType::ApplicationData, text, &mut out[HEAD..]);
+                (&direct, HEAD + record.map_err(|why| format!("a message is not sealed: {why:?}"))?)
             }
+        };
+        socket.send(&out[..len]).map_err(failed)?;
+        sent.push((series, begun));
+        if let Some(writer) = writers.get_mut(series) {
+            while writer.idle(64) > 0 {}
         }
     }
-    options.progress(count, count, "");
+    options.progress(len, len, "");
     // The last ones may be under way.
     thread::sleep(Duration::from_millis(200));
     direct.send(&[SERIES as u8; HEAD]).map_err(failed)?;
     let arrivals = receiver.join().map_err(|_| "the receiving thread ended")??;
     let lost = arrivals.iter().filter(|arrival| arrival.is_none()).count();
     if lost > 0 {
-        return Err(format!("{lost} of {all} datagrams on loopback were lost; let the machine rest").into());
+        return Err(format!("{lost} of {len} datagrams on loopback were lost; let the machine rest").into());
     }
-    Ok(sorted(&sent, &arrivals))
-}
-
-/// The delays of each series.
-fn sorted(sent: &[Sent], arrivals: &[Option<Instant>]) -> Measured {
-    let us = |from: Instant, to: Instant| to.saturating_duration_since(from).as_secs_f64() * 1e6;
-    let mut all = Measured {
-        sealed_us: vec![Vec::new(); SEALED.len()],
-        relayed_us: vec![Vec::new(); RELAYED.len()],
-        ..Measured::default()
-    };
-    for (Sent { series, begun, ended }, arrived) in sent.iter().zip(arrivals.iter().flatten()) {
-        let whole = us(*begun, *arrived);
-        match *series {
-            DIRECT => {
-                all.send_us.push(us(*begun, *ended));
-                // A receiver on another core may be quicker than the return of the call.
-                all.receive_us.push(us(*ended, *arrived));
-            }
-            PROXIES => all.proxies_us.push(whole),
-            series if series < FIRST + SEALED.len() => all.sealed_us[series - FIRST].push(whole),
-            series => all.relayed_us[series - FIRST - SEALED.len()].push(whole),
-        }
+    let mut delays = vec![Vec::new(); SERIES];
+    for ((series, begun), arrived) in sent.iter().zip(arrivals.iter().flatten()) {
+        delays[*series].push(arrived.saturating_duration_since(*begun).as_secs_f64() * 1e6);
     }
-    all
+    let relayed_us = delays.split_off(PROXIES + 1);
+    let proxies_us = delays.pop().unwrap_or_default();
+    let sealed_us = delays.split_off(DIRECT + 1);
+    let direct_us = delays.pop().unwrap_or_default();
+    Ok(Measured { direct_us, proxies_us, sealed_us, relayed_us })
 }
 
 /// Sends until the first datagram came through both proxies, whose handshake takes a while.
@@ -238,5 +222,30 @@ fn handshake(device: &UdpSocket, server: &UdpSocket) -> Result<(), ExperimentErr
         if Instant::now() > end {
             return Err("nothing comes through the proxies".into());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calibrations_are_as_many_as_points() {
+        let mut random = 1;
+        let (first, second) = (order(&mut random), order(&mut random));
+        assert_ne!(first, second);
+        let of = |series| first.iter().filter(|one| **one == series).count();
+        assert_eq!([of(DIRECT), of(PROXIES)], [SEALED.len(), RELAYED.len()]);
+        assert!(
+            (0..SERIES).filter(|series| ![DIRECT, PROXIES].contains(series)).all(|series| of(series) == 1)
+        );
+    }
+
+    #[test]
+    fn every_message_is_opened() {
+        let measured = measure(&Options::default(), 3).expect("loopback");
+        assert_eq!((measured.direct_us.len(), measured.proxies_us.len()), (27, 9));
+        assert!(measured.sealed_us.iter().chain(&measured.relayed_us).all(|delays| delays.len() == 3));
+        assert!(measured.sealed_us.iter().flatten().all(|delay| *delay > 0.0));
     }
 }
