@@ -71,8 +71,8 @@ impl<S: Suite<NonceBytes = [u8; 12], TagBytes = [u8; 16]>> RoutedSubscriber<S> {
         self.ring.refuse_below(key, sender, lowest);
     }
 
-    /// The publishers with counters that were heard, each with its key and one above the highest number delivered: to
-    /// be stored for [`refuse_below`](Self::refuse_below).
+    /// The publishers with counters that were heard, each with its key and one above the highest number
+    /// delivered: to be stored for [`refuse_below`](Self::refuse_below).
     pub fn publishers(&self) -> impl Iterator<Item = (u32, [u8; 6], u64)> {
         self.ring.publishers()
     }

@@ -227,11 +227,19 @@ mod tests {
         fs::rename(new, file).expect("renamed");
     }
 
-    fn load(text: &str, number: Option<u32>) -> Result<Keys, String> {
+    fn load(text: &str, number: Option<u32>) -> Result<Keys, Fault> {
         let desk = tempfile::tempdir().expect("a directory");
         let file = desk.path().join("key");
         write(&file, text);
-        Keys::load(&file, number).map_err(|fault| fault.to_string())
+        Keys::load(&file, number)
+    }
+
+    fn keys(text: &str, number: Option<u32>) -> Keys {
+        load(text, number).map_err(|fault| fault.to_string()).expect("keys")
+    }
+
+    fn refused(text: &str, number: Option<u32>) -> String {
+        load(text, number).err().map(|fault| fault.to_string()).unwrap_or_default()
     }
 
     fn numbers<'a>(keys: impl Iterator<Item = &'a Dated>) -> Vec<u32> {
@@ -241,7 +249,7 @@ mod tests {
     #[test]
     fn keys_follow_each_other() {
         let text = format!("# bay 7\n1 1970-01-01T00:01:40Z {A}\n\n5 1970-01-01T00:03:20Z {B}\n");
-        let keys = load(&text, None).expect("keys");
+        let keys = keys(&text, None);
         assert!(keys.current(99).is_err());
         let current = |now| keys.current(now).map(|key| key.number).expect("a key");
         assert_eq!([current(100), current(199), current(200)], [1, 1, 5]);
@@ -258,8 +266,8 @@ mod tests {
 
     #[test]
     fn single_key_has_a_given_number() {
-        assert_eq!(numbers(load(A, None).expect("a key").accepted(0, 0)), [1]);
-        assert_eq!(numbers(load(A, Some(7)).expect("a key").accepted(u64::MAX, 0)), [7]);
+        assert_eq!(numbers(keys(A, None).accepted(0, 0)), [1]);
+        assert_eq!(numbers(keys(A, Some(7)).accepted(u64::MAX, 0)), [7]);
     }
 
     #[test]
@@ -277,11 +285,11 @@ mod tests {
             ("# none".into(), None, "has no key"),
             ("00".into(), None, "not 32"),
         ] {
-            let refused = load(&text, number).err().unwrap_or_default();
+            let refused = refused(&text, number);
             assert!(refused.contains(says), "{text}: {refused}");
         }
         let many: String = (1..=9).map(|n| format!("{n} 2026-12-0{n}T00:00:00Z {n}{}\n", &A[1..])).collect();
-        let refused = load(&many, None).err().unwrap_or_default();
+        let refused = refused(&many, None);
         assert!(refused.contains(":9: is one key too many"), "{refused}");
     }
 
