@@ -144,7 +144,8 @@ impl Reader {
             };
             match told {
                 Ok(told) => {
-                    let number = subscriber.publishers().next().map_or(0, |(_, next)| next.saturating_sub(1));
+                    let number =
+                        subscriber.publishers().next().map_or(0, |(_, _, next)| next.saturating_sub(1));
                     return Ok(Some(self.authentic(line, form, told, (source, number), (destination, rest))));
                 }
                 Err(why) => refused = why,
