@@ -24,14 +24,15 @@ def until_open(port, seconds=6):
 
 
 class Broker:
-    def __init__(self, name, extra=""):
+    def __init__(self, name, extra="", save=1):
+        """`save`: the seconds between two writes of the whole queue. A kill loses what came since the last one."""
         self.port, self.conf = free_port(), f"{name}.conf"
         os.makedirs(f"{name}.db", mode=0o777)
         os.chmod(f"{name}.db", 0o777)
         with open(self.conf, "w") as conf:
             conf.write(
                 f"listener {self.port} 127.0.0.1\nallow_anonymous true\npersistence true\n"
-                f"persistence_location {os.getcwd()}/{name}.db/\nautosave_interval 1\nmax_queued_messages 0\n"
+                f"persistence_location {os.getcwd()}/{name}.db/\nautosave_interval {save}\nmax_queued_messages 0\n"
                 f"max_inflight_messages 100\nuser root\n{extra}"
             )
         self.start()

@@ -438,7 +438,7 @@ impl GroupFile {
             push_hex(&mut text, &**signing);
             text.push_str("\"\n");
         }
-        text.push_str(&fresh);
+        text.push_str(if fresh.is_empty() { FRESH_HINT } else { &fresh });
         text.push_str(&signed);
         for TopicMap { here, sealed } in &self.topic_maps {
             text.push_str(&format!(
@@ -470,7 +470,7 @@ impl GroupFile {
         let maps = self.topic_maps.iter().flat_map(|map| [&map.here, &map.sealed]);
         let without = self.keys.iter().map(|key| 72 * key.without.len()).sum::<usize>();
         let texts: usize = topics.chain(maps).map(escaped).sum();
-        2048 + 352 * (self.members.len() + self.keys.len())
+        2304 + 352 * (self.members.len() + self.keys.len())
             + texts
             + escaped(&self.rotation_topic)
             + without
@@ -491,6 +491,10 @@ impl GroupFile {
         }
     }
 }
+
+/// A group without a most age says how to get one. It is no default: it would refuse queued and retained
+/// messages after their time, and leave nothing to prepare.
+const FRESH_HINT: &str = "\n# Commands: a recorded one is new to who was away. A most age bounds that, in the files of all members.\n# [[fresh]]\n# topics = [\"plant/line4/valve\"]\n# max_age = 5\n";
 
 /// The topic of one member's rotation messages.
 fn member_topic(rotation_topic: &str, member: &str) -> String {

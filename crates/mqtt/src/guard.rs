@@ -304,6 +304,22 @@ impl Guard {
         self.publisher(topic)?.numbers_mut().reserve(count).map_err(SealError::State)
     }
 
+    /// Reserves sequence numbers of each group that has a key, so that a state which cannot be written is
+    /// told at the start.
+    ///
+    /// # Errors
+    /// [`SealError`].
+    pub fn reserve_all(&mut self) -> Result<(), SealError> {
+        for at in 0..self.groups.len() {
+            match self.publisher_of(at) {
+                Ok(publisher) => publisher.numbers_mut().reserve(1).map_err(SealError::State)?,
+                Err(SealError::NoKey(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
     /// Whether a template of a topic can be prepared. A time is not known before, a signature is of the
     /// whole payload, and the template has the topic of this side of a bridge.
     fn is_preparable(&mut self, topic: &str) -> bool {
@@ -332,8 +348,13 @@ impl Guard {
     }
 
     fn publisher(&mut self, topic: &str) -> Result<&mut Publisher<Stored>, SealError> {
-        let one = self.groups.iter_mut().find_map(|one| one.covers(topic).then_some(one));
-        let one = one.ok_or_else(|| SealError::NoGroup(topic.to_owned()))?;
+        let at = self.groups.iter_mut().position(|one| one.covers(topic));
+        self.publisher_of(at.ok_or_else(|| SealError::NoGroup(topic.to_owned()))?)
+    }
+
+    /// The publisher of the group at this place.
+    fn publisher_of(&mut self, at: usize) -> Result<&mut Publisher<Stored>, SealError> {
+        let one = &mut self.groups[at];
         // The manager has left this device out since the rotation was kept.
         let newest = one.group.newest().filter(|_| !(one.kept && one.left_out));
         let newest = newest.ok_or_else(|| SealError::NoKey(one.file.group.clone()))?;
@@ -596,6 +617,13 @@ impl Guard {
     #[must_use]
     pub const fn has_name(&self) -> bool {
         self.publisher.is_some()
+    }
+
+    /// The first group without a key, as the error of sealing for it.
+    #[must_use]
+    pub fn missing_key(&self) -> Option<SealError> {
+        let one = self.groups.iter().find(|one| one.group.newest().is_none())?;
+        Some(SealError::NoKey(one.file.group.clone()))
     }
 
     /// Whether every group has a key.
