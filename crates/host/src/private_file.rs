@@ -150,6 +150,7 @@ pub fn sync_directory_of(file: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::PermissionsExt;
 
     #[test]
     fn key_log_refuses_shared_files() {
