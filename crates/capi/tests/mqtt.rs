@@ -145,6 +145,41 @@ fn client_in_c_seals_and_opens() {
     assert!(none.status.code() == Some(2) && said(&none).contains("none.toml"), "{}", said(&none));
 }
 
+/// What the chapter's block of C needs around it.
+const AROUND: &str = r#"
+#include <stdio.h>
+#include <string.h>
+INCLUDE
+
+int main(void) {
+    char why[ANTEDATE_MQTT_TEXT];
+    const char *keys[1] = {"line4.toml"}, *topic = "plant/line4/press7/force";
+    uint8_t message[4 + ANTEDATE_MQTT_OVERHEAD], content[4 + ANTEDATE_MQTT_OVERHEAD];
+    size_t len = 0;
+    antedate_mqtt *guard = NULL;
+    antedate_mqtt_opened opened;
+    const antedate_mqtt_files files = {keys, 1, "press7", NULL, "press7"};
+    antedate_mqtt_create_state("press7", why, sizeof why);
+BODY
+    printf("%.*s", (int)opened.len, (const char *)content);
+    return 0;
+}
+"#;
+
+#[test]
+fn block_of_the_book_runs() {
+    let chapter = Path::new(HERE).join("../../docs/src/mqtt-applications.md");
+    let text = fs::read_to_string(chapter).expect("the chapter");
+    let block = text.split("```c\n").nth(1).and_then(|rest| rest.split("```").next()).expect("a block");
+    let (include, calls): (Vec<&str>, Vec<&str>) = block.lines().partition(|line| line.starts_with('#'));
+    let folder = tempfile::tempdir().expect("a directory");
+    let source = folder.path().join("block.c");
+    let program = AROUND.replace("INCLUDE", &include.join("\n")).replace("BODY", &calls.join("\n"));
+    fs::write(&source, program).expect("written");
+    let output = Place::new(&source).call(&[], b"");
+    assert_eq!((output.status.code(), &output.stdout[..]), (Some(0), &b"81.5"[..]), "{}", said(&output));
+}
+
 /// Misuse that the header names, and a child of `fork()`.
 const MISUSE: &str = r#"
 #define _POSIX_C_SOURCE 200809L

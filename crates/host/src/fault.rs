@@ -43,14 +43,25 @@ impl Fault {
         Self::of_file(file, format!("cannot start a thread: {error}"), "see ulimit -n and ulimit -u")
     }
 
-    /// The file cannot be read or written.
+    /// The file cannot be read or written. A full medium has its own remedy, and may pass.
     pub fn of_io(file: &Path, doing: &str, error: &std::io::Error, remedy: impl Into<String>) -> Self {
-        Self::of_file(file, format!("cannot {doing}: {}", explain(error)), remedy)
+        let passing = is_full(error);
+        let remedy = if passing { ROOM.into() } else { remedy.into() };
+        Self { passing, ..Self::of_file(file, format!("cannot {doing}: {}", explain(error)), remedy) }
     }
 }
 
 /// The remedy for `EMFILE`.
 pub const MORE_FILES: &str = "allow more open files: ulimit -n";
+
+/// The remedy for a full medium.
+pub const ROOM: &str = "make room on its medium";
+
+/// Whether a medium is full, or the user's part of it.
+#[must_use]
+pub fn is_full(error: &std::io::Error) -> bool {
+    matches!(error.kind(), std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded)
+}
 
 /// The operating system's error text without its number.
 #[must_use]
@@ -204,6 +215,17 @@ mod tests {
         let fault = Fault::of_file(Path::new("a.toml"), "wrong", "do right");
         assert_eq!(fault.to_string(), "a.toml: wrong\n    remedy: do right");
         assert_eq!(format!("{fault:#}"), "a.toml: wrong (remedy: do right)");
+    }
+
+    #[test]
+    fn full_medium_has_its_own_remedy() {
+        let told = |errno| {
+            let error = std::io::Error::from_raw_os_error(errno);
+            let fault = Fault::of_io(Path::new("a"), "write it", &error, "give another");
+            (fault.remedy.clone(), fault.passing)
+        };
+        assert_eq!(told(libc::ENOSPC), (ROOM.into(), true));
+        assert_eq!(told(libc::EROFS), ("give another".into(), false));
     }
 
     #[test]

@@ -332,15 +332,23 @@ fn lost(error: ConnectionError) -> ConnectionLostError {
             | ConnectReturnCode::ServerUnavailable
             | ConnectReturnCode::ServerBusy
             | ConnectReturnCode::ConnectionRateExceeded,
-        ) => ConnectionLostError::Broken("the broker is not available".into()),
-        ConnectionError::ConnectionRefused(code) => ConnectionLostError::Refused(format!("{code:?}")),
+        ) => ConnectionLostError::unavailable(),
+        ConnectionError::ConnectionRefused(code) => ConnectionLostError::refused(&code),
         // Mosquitto acknowledges a publish above its `message_size_limit` so, with a reason that this
         // packet does not have (MQTT 5.0, section 3.4.2.1). Another try would not help.
         ConnectionError::MqttState(StateError::Deserialization(MqttError::InvalidConnectReturnCode(
             PACKET_TOO_LARGE,
-        ))) => ConnectionLostError::Refused("a publish is longer than it takes (reason 149)".into()),
-        ConnectionError::Tls(error) => tls::lost(error),
-        error => ConnectionLostError::Broken(error.to_string()),
+        ))) => ConnectionLostError::TooLong,
+        ConnectionError::MqttState(StateError::Deserialization(error)) => ConnectionLostError::broken(&error),
+        ConnectionError::MqttState(StateError::ServerDisconnect { reason_code, .. }) => {
+            ConnectionLostError::disconnected(&reason_code)
+        }
+        ConnectionError::MqttState(StateError::ConnectionAborted) => ConnectionLostError::closed(),
+        ConnectionError::MqttState(StateError::AwaitPingResp) | ConnectionError::Timeout(_) => {
+            ConnectionLostError::silent()
+        }
+        ConnectionError::Tls(error) => tls::lost(&error),
+        error => ConnectionLostError::broken(&error),
     }
 }
 
@@ -352,7 +360,7 @@ mod tests {
     fn too_long_a_publish_is_no_outage() {
         let state = StateError::Deserialization(MqttError::InvalidConnectReturnCode(PACKET_TOO_LARGE));
         let told = lost(ConnectionError::MqttState(state));
-        assert!(matches!(&told, ConnectionLostError::Refused(why) if why.contains("longer")), "{told}");
+        assert!(matches!(told, ConnectionLostError::TooLong), "{told}");
     }
 
     #[test]
@@ -362,14 +370,14 @@ mod tests {
         events.push_back(Given::Outgoing(Outgoing::PingReq));
         events.push_back(Given::Outgoing(Outgoing::Publish(7)));
         events.push_back(Given::Incoming(Packet::PubAck(PubAck::new(7, None))));
-        let told = inner.last(ConnectionLostError::Broken("closed".into()));
+        let told = inner.last(ConnectionLostError::closed());
         assert!(matches!(told, Ok(Event::Sent(7))), "{told:?}");
         for is_answer in [true, false] {
             let lost = inner.lost.take().expect("the loss");
             let told = inner.last(lost);
             match told {
                 Ok(Event::Done(7)) => assert!(is_answer),
-                Err(ConnectionLostError::Broken(_)) => assert!(!is_answer),
+                Err(ConnectionLostError::Broken { .. }) => assert!(!is_answer),
                 other => panic!("{other:?}"),
             }
         }

@@ -6,7 +6,7 @@ use rumqttc_four::mqttbytes::QoS;
 use rumqttc_four::{
     AckMode, AsyncClient, Broker, ConnectReturnCode, ConnectionError, Event as Given, EventLoop, LastWill,
     ManualAck, MqttOptions, NetworkOptions, Outgoing, Packet, PubAck, PubComp, PubRec, PublishOptions,
-    SubscribeFilter, SubscribeReasonCode, TlsConfiguration, Transport,
+    StateError, SubscribeFilter, SubscribeReasonCode, TlsConfiguration, Transport,
 };
 use rustls::ClientConfig;
 
@@ -203,11 +203,15 @@ fn incoming(packet: Packet) -> Event {
 fn lost(error: ConnectionError) -> ConnectionLostError {
     match error {
         ConnectionError::ConnectionRefused(ConnectReturnCode::ServiceUnavailable) => {
-            ConnectionLostError::Broken("the broker is not available".into())
+            ConnectionLostError::unavailable()
         }
-        ConnectionError::ConnectionRefused(code) => ConnectionLostError::Refused(format!("{code:?}")),
-        ConnectionError::Tls(error) => tls::lost(error),
-        error => ConnectionLostError::Broken(error.to_string()),
+        ConnectionError::ConnectionRefused(code) => ConnectionLostError::refused(&code),
+        ConnectionError::MqttState(StateError::ConnectionAborted) => ConnectionLostError::closed(),
+        ConnectionError::MqttState(StateError::AwaitPingResp)
+        | ConnectionError::NetworkTimeout
+        | ConnectionError::FlushTimeout => ConnectionLostError::silent(),
+        ConnectionError::Tls(error) => tls::lost(&error),
+        error => ConnectionLostError::broken(&error),
     }
 }
 
@@ -222,14 +226,14 @@ mod tests {
         events.push_back(Given::Outgoing(Outgoing::PingReq));
         events.push_back(Given::Outgoing(Outgoing::Publish(7)));
         events.push_back(Given::Incoming(Packet::PubAck(PubAck::new(7))));
-        let told = inner.last(ConnectionLostError::Broken("closed".into()));
+        let told = inner.last(ConnectionLostError::closed());
         assert!(matches!(told, Ok(Event::Sent(7))), "{told:?}");
         for is_answer in [true, false] {
             let lost = inner.lost.take().expect("the loss");
             let told = inner.last(lost);
             match told {
                 Ok(Event::Done(7)) => assert!(is_answer),
-                Err(ConnectionLostError::Broken(_)) => assert!(!is_answer),
+                Err(ConnectionLostError::Broken { .. }) => assert!(!is_answer),
                 other => panic!("{other:?}"),
             }
         }

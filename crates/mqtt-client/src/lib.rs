@@ -6,6 +6,7 @@
 //!
 //! - `four`, `five`: the same calls for the two versions
 //! - `earlier`: sessions of earlier processes, for version 5
+//! - [`ConnectionLostError`]: why there is no connection, and the remedy
 //! - `kept`: turns of the library's event loop that outlive their callers
 //! - `properties`: what a user adds to packets of version 5
 //! - `tls`: the settings of TLS
@@ -17,6 +18,7 @@ mod earlier;
 mod five;
 mod four;
 mod kept;
+mod lost;
 mod properties;
 mod tls;
 pub mod websocket;
@@ -28,6 +30,7 @@ use std::sync::Arc;
 
 use antedate_host::fault::Fault;
 
+pub use lost::ConnectionLostError;
 pub use properties::{ConnectProperties, DisconnectProperties, MessageProperties, Properties, UserProperty};
 pub use tls::Tls;
 
@@ -170,22 +173,6 @@ pub enum Event {
     Disconnected,
     /// An event that no caller needs.
     Other,
-}
-
-/// The connection is lost.
-#[derive(Debug, thiserror::Error)]
-pub enum ConnectionLostError {
-    /// The broker refused this client. Another try does not help.
-    #[error("the broker refuses the connection: {0}")]
-    Refused(String),
-    /// TLS failed. Another try does not help.
-    #[error(
-        "TLS: {0} (--cafile names the certificate of the authority that signed the broker's, and -h the name that the broker's is for)"
-    )]
-    Tls(String),
-    /// The network or the broker failed. Another try may help.
-    #[error("{0}")]
-    Broken(String),
 }
 
 /// The queue is full: call [`Client::next`] first.

@@ -166,10 +166,10 @@ impl ServerCertVerifier for AnyName {
     }
 }
 
-/// The reason of a lost connection. The network's own failures have no inner error.
-pub(crate) fn lost(error: TlsError) -> ConnectionLostError {
+/// The reason of a lost connection.
+pub(crate) fn lost(error: &TlsError) -> ConnectionLostError {
     match error {
-        TlsError::Io(error) if error.get_ref().is_none() => ConnectionLostError::Broken(error.to_string()),
-        error => ConnectionLostError::Tls(error.to_string()),
+        TlsError::Io(error) => ConnectionLostError::of_io(error),
+        error => ConnectionLostError::broken(error),
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use antedate_host::fault::Fault;
 use antedate_mqtt::guard::Verdict;
-use antedate_mqtt_client::{Client, Event, Qos, Settings};
+use antedate_mqtt_client::{Client, ConnectionLostError, Event, Qos, Settings};
 
 use crate::shared::Shared;
 
@@ -20,10 +20,13 @@ pub(crate) async fn follow(shared: Rc<Shared>, settings: Settings) -> Result<(),
         return std::future::pending().await;
     }
     let mut client = Client::new(&settings)?;
-    let mut pause = PAUSE;
+    let (mut pause, mut told) = (PAUSE, false);
     loop {
         match client.next().await {
             Ok(Event::Connected { .. }) => {
+                if std::mem::take(&mut told) {
+                    tracing::info!("the connection for the groups' keys is there again");
+                }
                 pause = PAUSE;
                 // The queue of a new connection has room.
                 let _ = client.subscribe(&topics, Qos::AtLeastOnce);
@@ -51,6 +54,14 @@ pub(crate) async fn follow(shared: Rc<Shared>, settings: Settings) -> Result<(),
             }
             Ok(_) => {}
             Err(error) => {
+                // Connections of applications tell that the broker is away.
+                let is_own = !matches!(error, ConnectionLostError::Broken { .. });
+                if is_own && !std::mem::replace(&mut told, true) {
+                    tracing::warn!(
+                        "no connection for the groups' keys: {error} (remedy: {})",
+                        error.remedy()
+                    );
+                }
                 tracing::debug!(%error, "the connection for keys ended");
                 tokio::time::sleep(pause).await;
                 pause = (pause * 2).min(LONGEST);

@@ -41,7 +41,7 @@ use std::time::Duration;
 use antedate_host::control::{self, Words};
 use antedate_host::fault::Fault;
 use antedate_host::notify::Life;
-use antedate_mqtt::guard::Guard;
+use antedate_mqtt::guard::{Guard, SealError};
 use antedate_mqtt_client::Settings;
 use bytes::BytesMut;
 use tokio::net::{TcpListener, UnixListener};
@@ -189,6 +189,10 @@ async fn serve(
             keys.fail(fault);
         }
     });
+    // Before an application's publish would be the first to find a state that cannot be written.
+    if let Err(SealError::State(fault)) = shared.guard.borrow_mut().reserve_all() {
+        return Err(fault);
+    }
     let mut life = Life::begin();
     let mut looks = 0;
     while !stop.load(Ordering::Acquire) {
@@ -307,6 +311,11 @@ async fn connection(stream: Box<dyn Stream>, shared: Rc<Shared>, upstream: &Upst
     let mut relay = Relay::new(Rc::clone(&shared), session, client, broker, &to_broker);
     let ended = relay.run().await;
     let Relay { session, client, broker, .. } = &mut relay;
+    match (session.is_answered(), broker.ended) {
+        (true, _) => upstream.answered(),
+        (false, true) => upstream.closed(),
+        (false, false) => {}
+    }
     match ended {
         Ended::Closed => tracing::debug!(client = session.client_id(), "ended"),
         Ended::StaleWill => {

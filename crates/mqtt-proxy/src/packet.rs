@@ -219,6 +219,11 @@ impl Connect {
     }
 }
 
+/// The reason of a CONNACK of either version (MQTT 3.1.1, section 3.2.2.3; MQTT 5.0, section 3.2.2.2).
+pub(crate) fn connack_code(packet: &[u8]) -> Result<u8, MalformedError> {
+    body(packet).get(1).copied().ok_or(MalformedError)
+}
+
 /// A CONNACK of version 5: its highest topic alias, and the packet for the client, whose own packets
 /// must be shorter by `longer` than the broker's limit.
 pub(crate) fn narrow(packet: BytesMut, longer: u32) -> Result<(u16, Bytes), MalformedError> {

@@ -39,7 +39,7 @@ pub(crate) struct Side {
     pub(crate) input: BytesMut,
     output: BytesMut,
     /// It sends no more.
-    ended: bool,
+    pub(crate) ended: bool,
 }
 
 /// How a connection ended.

@@ -250,6 +250,11 @@ impl Session {
         }
     }
 
+    /// Whether the broker has answered the CONNECT.
+    pub(crate) const fn is_answered(&self) -> bool {
+        self.connected
+    }
+
     /// Takes a packet of the broker. With `last`, a message whose key has not come is refused.
     pub(crate) fn take_from_broker(
         &mut self,
@@ -262,6 +267,18 @@ impl Session {
         match packet::kind(&packet) {
             kind::CONNACK if !self.connected => {
                 self.connected = true;
+                let code = packet::connack_code(&packet)?;
+                if code != 0 {
+                    let what = match code {
+                        4 | 0x86 => " (bad user name or password)",
+                        5 | 0x87 => " (not authorized)",
+                        _ => "",
+                    };
+                    let why = format!(
+                        "the broker refuses it with reason {code}{what} (remedy: its user and password at the broker are the application's own, or those of -u and --pw-file)"
+                    );
+                    shared.refuse(&self.client_id, "not connected", "", &why);
+                }
                 if self.version == Version::Five {
                     let (aliases, answer) = packet::narrow(packet, LONGER)?;
                     self.up.most = aliases;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use antedate_host::fault::Fault;
-use antedate_mqtt_client::{Settings, websocket};
+use antedate_mqtt_client::{ConnectionLostError, Settings, websocket};
 use rustls::pki_types::ServerName;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
@@ -22,13 +22,20 @@ pub(crate) struct Upstream {
     tls: Option<(TlsConnector, ServerName<'static>)>,
     /// Whether the last attempt failed.
     away: Cell<bool>,
+    /// Whether the last connection was closed before an answer.
+    mute: Cell<bool>,
 }
 
 impl Upstream {
     pub(crate) fn new(settings: &Settings) -> Result<Self, Fault> {
         let config = settings.tls.as_ref().map(|tls| tls.config()).transpose()?;
         let tls = config.map(|config| named(&settings.host).map(|name| (connector(config), name)));
-        Ok(Self { settings: settings.clone(), tls: tls.transpose()?, away: Cell::new(false) })
+        Ok(Self {
+            settings: settings.clone(),
+            tls: tls.transpose()?,
+            away: Cell::new(false),
+            mute: Cell::new(false),
+        })
     }
 
     /// Connects. The log has a line when the broker goes away, and one when it is back.
@@ -44,13 +51,30 @@ impl Upstream {
             }
             Err(error) => {
                 if !self.away.replace(true) {
+                    let why = ConnectionLostError::of_io(&error);
                     tracing::warn!(
-                        "no connection to {place}: {error}; applications are told that the server is unavailable (remedy: start the broker, or name it with -h and -p)"
+                        "no connection to {place}: {why}; applications are told that the server is unavailable (remedy: {})",
+                        why.remedy()
                     );
                 }
                 None
             }
         }
+    }
+
+    /// The broker closed a connection before it answered the CONNECT. The log has a line, and none
+    /// again until a broker answers.
+    pub(crate) fn closed(&self) {
+        if !self.mute.replace(true) {
+            let why = ConnectionLostError::closed();
+            let Settings { host, port, .. } = &self.settings;
+            tracing::warn!("{host}, port {port}: {why} before it answered (remedy: {})", why.remedy());
+        }
+    }
+
+    /// The broker answered a CONNECT.
+    pub(crate) fn answered(&self) {
+        self.mute.set(false);
     }
 
     /// Whether the last attempt failed.

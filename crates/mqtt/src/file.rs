@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use antedate_channel::mqtt::rotation::{
     PAST_MAX, Recipient, device_public, is_device_public, manager_public,
 };
-use antedate_channel::mqtt::{Algorithm, Group, PUBLISHER_MAX, SECRET_LEN, signed, topic};
+use antedate_channel::mqtt::{Algorithm, Dropped, Group, Opened, PUBLISHER_MAX, SECRET_LEN, signed, topic};
 use antedate_host::document::{Document, Field, Section};
 use antedate_host::fault::{Fault, Faults};
 use antedate_host::hex::{hex, is_zero, parse_hex, push_hex};
@@ -323,6 +323,27 @@ impl GroupFile {
         self.members.iter().find(|member| member.name.as_bytes() == publisher)?.verify.as_ref()
     }
 
+    /// Takes the signature of a signed topic's payload away, once it is verified. `topic` is the
+    /// [sealed name](Self::sealed_name).
+    ///
+    /// # Errors
+    /// [`Dropped::Unsigned`], when it is not the publisher's.
+    pub fn verified(&self, topic: &str, opened: &Opened, payload: &mut Vec<u8>) -> Result<(), Dropped> {
+        if !self.is_signed(topic) {
+            return Ok(());
+        }
+        let Opened { publisher, epoch, sequence, .. } = opened;
+        let (epoch, sequence) = (*epoch, *sequence);
+        let place = signed::SignedPlace { group: &self.group, topic, publisher, epoch, sequence };
+        let range = self.verify_key(publisher).and_then(|key| place.verify(key, payload));
+        let range = range.ok_or_else(|| Dropped::Unsigned {
+            publisher: String::from_utf8_lossy(publisher).into_owned(),
+        })?;
+        payload.truncate(range.end);
+        payload.drain(..range.start);
+        Ok(())
+    }
+
     /// The group with its keys, for opening messages.
     #[must_use]
     pub fn to_group(&self) -> Group {
@@ -417,7 +438,7 @@ impl GroupFile {
             push_hex(&mut text, &**signing);
             text.push_str("\"\n");
         }
-        text.push_str(&fresh);
+        text.push_str(if fresh.is_empty() { FRESH_HINT } else { &fresh });
         text.push_str(&signed);
         for TopicMap { here, sealed } in &self.topic_maps {
             text.push_str(&format!(
@@ -449,7 +470,7 @@ impl GroupFile {
         let maps = self.topic_maps.iter().flat_map(|map| [&map.here, &map.sealed]);
         let without = self.keys.iter().map(|key| 72 * key.without.len()).sum::<usize>();
         let texts: usize = topics.chain(maps).map(escaped).sum();
-        2048 + 352 * (self.members.len() + self.keys.len())
+        2304 + 352 * (self.members.len() + self.keys.len())
             + texts
             + escaped(&self.rotation_topic)
             + without
@@ -470,6 +491,10 @@ impl GroupFile {
         }
     }
 }
+
+/// A group without a most age says how to get one. It is no default: it would refuse queued and retained
+/// messages after their time, and leave nothing to prepare.
+const FRESH_HINT: &str = "\n# Commands: a recorded one is new to who was away. A most age bounds that, in the files of all members.\n# [[fresh]]\n# topics = [\"plant/line4/valve\"]\n# max_age = 5\n";
 
 /// The topic of one member's rotation messages.
 fn member_topic(rotation_topic: &str, member: &str) -> String {

@@ -304,6 +304,22 @@ impl Guard {
         self.publisher(topic)?.numbers_mut().reserve(count).map_err(SealError::State)
     }
 
+    /// Reserves sequence numbers of each group that has a key, so that a state which cannot be written is
+    /// told at the start.
+    ///
+    /// # Errors
+    /// [`SealError`].
+    pub fn reserve_all(&mut self) -> Result<(), SealError> {
+        for at in 0..self.groups.len() {
+            match self.publisher_of(at) {
+                Ok(publisher) => publisher.numbers_mut().reserve(1).map_err(SealError::State)?,
+                Err(SealError::NoKey(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
     /// Whether a template of a topic can be prepared. A time is not known before, a signature is of the
     /// whole payload, and the template has the topic of this side of a bridge.
     fn is_preparable(&mut self, topic: &str) -> bool {
@@ -332,8 +348,13 @@ impl Guard {
     }
 
     fn publisher(&mut self, topic: &str) -> Result<&mut Publisher<Stored>, SealError> {
-        let one = self.groups.iter_mut().find_map(|one| one.covers(topic).then_some(one));
-        let one = one.ok_or_else(|| SealError::NoGroup(topic.to_owned()))?;
+        let at = self.groups.iter_mut().position(|one| one.covers(topic));
+        self.publisher_of(at.ok_or_else(|| SealError::NoGroup(topic.to_owned()))?)
+    }
+
+    /// The publisher of the group at this place.
+    fn publisher_of(&mut self, at: usize) -> Result<&mut Publisher<Stored>, SealError> {
+        let one = &mut self.groups[at];
         // The manager has left this device out since the rotation was kept.
         let newest = one.group.newest().filter(|_| !(one.kept && one.left_out));
         let newest = newest.ok_or_else(|| SealError::NoKey(one.file.group.clone()))?;
@@ -365,7 +386,7 @@ impl Guard {
         // Verified before the number counts: a member could use up another's.
         if one.file.is_signed(topic) {
             let peeked = one.group.peek_from(topic, message, out, lowest(store, &one.epoch_keys, topic));
-            if let Err(refusal) = peeked.and_then(|opened| verified(&one.file, topic, &opened, out)) {
+            if let Err(refusal) = peeked.and_then(|opened| one.file.verified(topic, &opened, out)) {
                 out.clear();
                 return Verdict::Refused(refusal);
             }
@@ -376,7 +397,7 @@ impl Guard {
                 if store.is_some() {
                     one.unwritten.note(topic, &opened);
                 }
-                let verified = verified(&one.file, topic, &opened, out);
+                let verified = one.file.verified(topic, &opened, out);
                 match verified.and_then(|()| fresh(one.file.max_age(topic), opened.time)) {
                     Ok(()) => Verdict::Opened(opened),
                     Err(refusal) => {
@@ -409,7 +430,7 @@ impl Guard {
         let mut payload = Vec::new();
         let lowest = lowest(self.store.as_ref(), &one.epoch_keys, topic);
         let opened = one.group.peek_from(topic, message, &mut payload, lowest)?;
-        verified(&one.file, topic, &opened, &mut payload)?;
+        one.file.verified(topic, &opened, &mut payload)?;
         fresh(one.file.max_age(topic), opened.time)
     }
 
@@ -598,6 +619,13 @@ impl Guard {
         self.publisher.is_some()
     }
 
+    /// The first group without a key, as the error of sealing for it.
+    #[must_use]
+    pub fn missing_key(&self) -> Option<SealError> {
+        let one = self.groups.iter().find(|one| one.group.newest().is_none())?;
+        Some(SealError::NoKey(one.file.group.clone()))
+    }
+
     /// Whether every group has a key.
     #[must_use]
     pub fn has_keys(&self) -> bool {
@@ -688,21 +716,6 @@ fn fresh(max_age: Option<u32>, time: Option<u32>) -> Result<(), Dropped> {
     let Some(max_age) = max_age else { return Ok(()) };
     let age = i64::from(now()) - i64::from(time.ok_or(Dropped::Undated)?);
     if age.unsigned_abs() > max_age.into() { Err(Dropped::Stale { age, max_age }) } else { Ok(()) }
-}
-
-/// Takes the signature of a signed topic's payload away, once it is verified.
-fn verified(file: &GroupFile, topic: &str, opened: &Opened, payload: &mut Vec<u8>) -> Result<(), Dropped> {
-    if !file.is_signed(topic) {
-        return Ok(());
-    }
-    let Opened { publisher, epoch, sequence, .. } = opened;
-    let place = SignedPlace { group: &file.group, topic, publisher, epoch: *epoch, sequence: *sequence };
-    let range = file.verify_key(publisher).and_then(|key| place.verify(key, payload));
-    let range = range
-        .ok_or_else(|| Dropped::Unsigned { publisher: String::from_utf8_lossy(publisher).into_owned() })?;
-    payload.truncate(range.end);
-    payload.drain(..range.start);
-    Ok(())
 }
 
 /// The lowest acceptable number of a publisher on a topic.

@@ -76,6 +76,7 @@ pub(crate) fn run() -> StepResult {
     let chapter = root().join("docs/src/mqtt-applications.md");
     judge("applications", &[chapter.as_ref()], 120)?;
     judge("options", &[], 60)?;
+    judge("troubles", &[], 120)?;
     judge("transport", &[], 90)?;
     judge("keys", &[], 300)?;
     judge("asynchronous", &[], 60)?;

@@ -205,6 +205,18 @@ const NEEDS: &[Need] = &[
         purposes: &[Test, Peers],
     },
     Need {
+        sign: Program("npm"),
+        package: "npm",
+        why: "fetches aedes, mqtt.js and Node-RED",
+        purposes: &[Test, Peers],
+    },
+    Need {
+        sign: Program("mvn"),
+        package: "maven",
+        why: "fetches another MQTT broker, HiveMQ, and brings the Java that runs it",
+        purposes: &[Test, Peers],
+    },
+    Need {
         sign: File("/usr/bin/chromium-headless-shell"),
         package: "chromium-headless-shell",
         why: "a browser that looks at the gateway's page",

@@ -70,6 +70,8 @@ pub(super) struct Link {
     /// payload can be missed.
     stale_will: bool,
     reads: bool,
+    /// Whether a missing key was told.
+    told_key: bool,
     pub(super) stop: Arc<AtomicBool>,
 }
 
@@ -141,6 +143,7 @@ impl Link {
             will: WillArguments::default(),
             stale_will: false,
             reads,
+            told_key: false,
             stop: stop_flag()?,
         })
     }
@@ -252,6 +255,7 @@ impl Link {
         }
         if self.settled() {
             self.again.append(&mut self.held);
+            self.tell_key();
         }
         if let Some(message) = self.again.pop_front() {
             return Ok(self.arrived(message));
@@ -289,8 +293,7 @@ impl Link {
             Ok(Event::Message(message)) => return Ok(self.arrived(message)),
             Ok(Event::Disconnected) if self.stale_will => self.renew_will()?,
             Ok(Event::Disconnected | Event::Other) => {}
-            Err(ConnectionLostError::Broken(why)) => return self.lost(&why).await,
-            Err(lost) => return Err(Failure::Verdict(lost.to_string())),
+            Err(why) => return self.lost(why).await,
         }
         Ok(Arrival::Nothing)
     }
@@ -318,6 +321,16 @@ impl Link {
         }
         let rotations = !self.guard.rotation_topics().is_empty();
         self.answered.get_or_insert_with(Instant::now).elapsed() > RETAINED || !rotations
+    }
+
+    /// Tells a reader once that the broker retains no key for it. The key may come later.
+    fn tell_key(&mut self) {
+        if self.reads
+            && !std::mem::replace(&mut self.told_key, true)
+            && let Some(missing) = self.guard.missing_key()
+        {
+            output::tell(format_args!("antedate: {missing} (remedy: {})", missing.remedy()));
+        }
     }
 
     /// Handles a publish that the broker refused.
@@ -369,7 +382,7 @@ impl Link {
         Ok(())
     }
 
-    async fn lost(&mut self, why: &str) -> Result<Arrival, Failure> {
+    async fn lost(&mut self, why: ConnectionLostError) -> Result<Arrival, Failure> {
         let lasted = self.since.take().map(|since| since.elapsed());
         let pause = self.outage.lost(&self.broker, why, lasted);
         let pause = pause.map_err(|given_up| Failure::Verdict(given_up.to_string()))?;

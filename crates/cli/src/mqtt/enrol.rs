@@ -15,7 +15,7 @@ use antedate_mqtt_client::Qos;
 use clap::Args;
 
 use super::connection::{Arrival, Link, block_on};
-use super::options::Broker;
+use super::options::{Broker, Patience};
 use crate::failure::{Done, Failure, ValueError};
 use crate::output;
 
@@ -45,6 +45,8 @@ fn answer_topic(group: &str, name: &str) -> String {
 pub(crate) struct Enrol {
     #[command(flatten)]
     broker: Broker,
+    #[command(flatten)]
+    patience: Patience,
     /// The name of the group
     #[arg(long, value_name = "NAME", value_parser = super::keygen::name)]
     group: String,
@@ -137,7 +139,7 @@ impl Enrol {
                 nobody(),
                 vec![answers.clone()],
                 Qos::AtLeastOnce,
-                self.broker.keeps_trying(),
+                self.patience.keeps_trying(),
             )?;
             link.send(&asks, request.to_vec(), Qos::AtLeastOnce, true)?;
             let (mut sent, mut told) = (Instant::now(), None);

@@ -84,7 +84,13 @@ pub(super) struct Broker {
     /// Seconds between keep-alive messages
     #[arg(short = 'k', long, default_value_t = 60, value_parser = clap::value_parser!(u16).range(5..))]
     keepalive: u16,
-    /// Waits for a broker that is away as long as it takes [default in a systemd service]
+}
+
+/// The patience with a broker.
+#[derive(Args)]
+pub(super) struct Patience {
+    /// Waits as long as it takes for a broker that is away or refuses this client [default in a systemd
+    /// service]
     #[arg(long)]
     keep_trying: bool,
 }
@@ -106,14 +112,16 @@ pub(super) fn qos(text: &str) -> Result<Qos, ValueError> {
     }
 }
 
-impl Broker {
+impl Patience {
     /// Whether to wait for a broker that is away. A service manager tells its service so by the
     /// process it started (`systemd.exec(5)`); a child of that process is a command.
     pub(super) fn keeps_trying(&self) -> bool {
         let service = std::env::var("SYSTEMD_EXEC_PID");
         self.keep_trying || service.is_ok_and(|id| id == std::process::id().to_string())
     }
+}
 
+impl Broker {
     pub(super) fn settings(&self) -> Result<Settings, Failure> {
         let id = match &self.id {
             Some(id) => id.clone(),

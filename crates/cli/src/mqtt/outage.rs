@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use antedate_mqtt_client::ConnectionLostError;
+
 use crate::output;
 
 /// The first pause, which doubles with each attempt, and the longest.
@@ -19,14 +21,14 @@ const SILENCE: Duration = Duration::from_secs(60);
 /// The reason to give up.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum GivenUp {
-    #[error("no connection to {broker}: {why}")]
-    Absent { broker: String, why: String },
+    #[error("no connection to {broker}: {why} (remedy: {})", why.remedy())]
+    Absent { broker: String, why: ConnectionLostError },
     #[error(
         "the connection ends again and again: {why} (remedy: read the broker's log: an access list, a message that is too long, or a second client of the same name)"
     )]
-    Short { why: String },
-    #[error("no connection to {broker} for {seconds} s: {why}")]
-    Long { broker: String, seconds: u64, why: String },
+    Short { why: ConnectionLostError },
+    #[error("no connection to {broker} for {seconds} s: {why} (remedy: {})", why.remedy())]
+    Long { broker: String, seconds: u64, why: ConnectionLostError },
 }
 
 /// The losses of a connection.
@@ -68,37 +70,39 @@ impl Outage {
     }
 
     /// A connection that lasted so long was lost, or an attempt failed. Returns the pause before the
-    /// next attempt, or the reason to give up.
+    /// next attempt, or the reason to give up. Who keeps trying also waits for a broker that refuses
+    /// this client or has a certificate that does not hold: both are mended at the broker.
     pub(super) fn lost(
         &mut self,
         broker: &str,
-        why: &str,
+        why: ConnectionLostError,
         lasted: Option<Duration>,
     ) -> Result<Duration, GivenUp> {
+        let broker = broker.to_owned();
         let first = lasted.is_none() && self.since.is_none();
-        if first && !self.keep_trying {
-            return Err(GivenUp::Absent { broker: broker.to_owned(), why: why.to_owned() });
+        let final_one = match &why {
+            ConnectionLostError::TooLong => true,
+            ConnectionLostError::Refused { .. } | ConnectionLostError::Tls { .. } => !self.keep_trying,
+            ConnectionLostError::Broken { .. } => first && !self.keep_trying,
+        };
+        if final_one {
+            return Err(GivenUp::Absent { broker, why });
         }
         if let Some(lasted) = lasted {
             let short = lasted < SHORT;
             (self.short, self.attempts) = if short { (self.short + 1, self.attempts) } else { (0, 0) };
             if self.short >= SHORT_MAX && !self.keep_trying {
-                return Err(GivenUp::Short { why: why.to_owned() });
+                return Err(GivenUp::Short { why });
             }
         }
         let since = *self.since.get_or_insert_with(Instant::now);
         if since.elapsed() > PATIENCE && !self.keep_trying {
-            return Err(GivenUp::Long {
-                broker: broker.to_owned(),
-                seconds: PATIENCE.as_secs(),
-                why: why.to_owned(),
-            });
+            return Err(GivenUp::Long { broker, seconds: PATIENCE.as_secs(), why });
         }
         if self.last.is_none_or(|last| last.elapsed() > SILENCE) && !self.said {
             let what = if first { "no connection to" } else { "the connection is lost to" };
-            output::tell(format_args!(
-                "antedate: {what} {broker} ({why}), trying again (remedy: look whether the broker runs and its address is right)"
-            ));
+            let remedy = why.remedy();
+            output::tell(format_args!("antedate: {what} {broker} ({why}), trying again (remedy: {remedy})"));
             (self.said, self.last) = (true, Some(Instant::now()));
         }
         let pause = PAUSE.saturating_mul(1 << self.attempts.min(16)).min(LONGEST);
@@ -114,21 +118,35 @@ impl Outage {
 mod tests {
     use super::*;
 
+    fn broken() -> ConnectionLostError {
+        ConnectionLostError::of_io(&std::io::ErrorKind::ConnectionRefused.into())
+    }
+
     #[test]
     fn absent_broker_is_an_error_at_once() {
         let mut outage = Outage::new(false);
-        let why = outage.lost("b", "refused", None).expect_err("no broker");
-        assert_eq!(why.to_string(), "no connection to b: refused");
+        let why = outage.lost("b", broken(), None).expect_err("no broker").to_string();
+        assert!(why.starts_with("no connection to b: connection refused (remedy: look"), "{why}");
         // After a connection it is waited for.
-        assert!(outage.lost("b", "reset", Some(Duration::from_secs(9))).is_ok());
-        assert!(outage.lost("b", "refused", None).is_ok());
+        assert!(outage.lost("b", broken(), Some(Duration::from_secs(9))).is_ok());
+        assert!(outage.lost("b", broken(), None).is_ok());
+    }
+
+    #[test]
+    fn service_waits_for_a_mended_broker() {
+        let refused = || ConnectionLostError::Refused { why: "not authorized".into(), remedy: "" };
+        assert!(Outage::new(false).lost("b", refused(), None).is_err());
+        let mut service = Outage::new(true);
+        assert!(service.lost("b", refused(), None).is_ok());
+        // The same publish would be refused again for ever.
+        assert!(service.lost("b", ConnectionLostError::TooLong, None).is_err());
     }
 
     #[test]
     fn kept_attempts_never_give_up() {
         let mut outage = Outage::new(true);
         let pauses: Vec<Duration> =
-            (0..100).map(|_| outage.lost("b", "refused", None).expect("another attempt")).collect();
+            (0..100).map(|_| outage.lost("b", broken(), None).expect("another attempt")).collect();
         assert!(pauses[0] < PAUSE * 2 && pauses[3] >= PAUSE * 8);
         assert!(pauses.iter().all(|pause| *pause <= LONGEST.mul_f64(1.25)));
         assert!(outage.lasts());
@@ -142,16 +160,20 @@ mod tests {
         let short = Some(Duration::from_millis(1));
         for _ in 1..SHORT_MAX {
             hasty.over("b");
-            hasty.lost("b", "closed", short).expect("another attempt");
+            hasty.lost("b", ConnectionLostError::closed(), short).expect("another attempt");
         }
         for _ in 0..7 {
             patient.over("b");
-            patient.lost("b", "closed", short).expect("another attempt");
+            patient.lost("b", ConnectionLostError::closed(), short).expect("another attempt");
         }
-        assert!(hasty.lost("b", "closed", short).is_err_and(|why| matches!(why, GivenUp::Short { .. })));
-        assert!(patient.lost("b", "closed", short).expect("patience") >= LONGEST);
+        assert!(
+            hasty
+                .lost("b", ConnectionLostError::closed(), short)
+                .is_err_and(|why| matches!(why, GivenUp::Short { .. }))
+        );
+        assert!(patient.lost("b", ConnectionLostError::closed(), short).expect("patience") >= LONGEST);
         patient.over("b");
-        let long = patient.lost("b", "closed", Some(SHORT)).expect("another attempt");
+        let long = patient.lost("b", ConnectionLostError::closed(), Some(SHORT)).expect("another attempt");
         assert!(long < PAUSE * 2, "a long connection begins anew");
     }
 }

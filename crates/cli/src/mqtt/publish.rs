@@ -11,7 +11,7 @@ use clap::{ArgGroup, Args};
 use tokio::sync::mpsc;
 
 use super::connection::{Link, block_on};
-use super::options::{Broker, Protection, WillArguments, qos};
+use super::options::{Broker, Patience, Protection, WillArguments, qos};
 use super::properties::PropertyArguments;
 use crate::failure::{Done, Failure};
 
@@ -24,6 +24,8 @@ use crate::failure::{Done, Failure};
 pub(crate) struct Pub {
     #[command(flatten)]
     broker: Broker,
+    #[command(flatten)]
+    patience: Patience,
     #[command(flatten)]
     protection: Protection,
     /// The publisher's name, unique in the group [default: the device's]
@@ -89,7 +91,7 @@ impl Pub {
         }
         let settings = self.broker.settings_with(&self.properties)?;
         self.protection.confine(Some(&settings));
-        let keep_trying = self.broker.keeps_trying();
+        let keep_trying = self.patience.keeps_trying();
         block_on(async {
             let mut link =
                 Link::with_will(&settings, guard, (Vec::new(), self.qos), &self.will, (None, keep_trying))

@@ -12,7 +12,7 @@ use clap::Args;
 
 use super::connection::{Arrival, Link, Why, block_on};
 use super::lines::{Form, Format};
-use super::options::{Broker, Protection, WillArguments, qos};
+use super::options::{Broker, Patience, Protection, WillArguments, qos};
 use super::properties::PropertyArguments;
 use crate::failure::{Done, Failure};
 use crate::output;
@@ -25,6 +25,8 @@ use crate::output;
 pub(crate) struct Sub {
     #[command(flatten)]
     broker: Broker,
+    #[command(flatten)]
+    patience: Patience,
     #[command(flatten)]
     protection: Protection,
     /// The publisher's name, for the will [default: the device's]
@@ -104,7 +106,7 @@ impl Sub {
         }
         settings.clean = !self.disable_clean_session;
         self.protection.confine(Some(&settings));
-        let keep_trying = self.broker.keeps_trying();
+        let keep_trying = self.patience.keeps_trying();
         let (mut seen, mut refused) = (0, Refused::default());
         let done = block_on(async {
             // Before the broker answers, for which a service waits.
@@ -140,7 +142,10 @@ impl Sub {
                     written = Instant::now();
                 }
             }
-            let late = !enough(seen) && end.is_some_and(|end| Instant::now() >= end) && !link.is_subscribed();
+            let keyless = link.guard.epochs().next().is_none();
+            let late = !enough(seen)
+                && end.is_some_and(|end| Instant::now() >= end)
+                && (!link.is_subscribed() || keyless);
             let missing = link.missing();
             life.abort();
             link.finish().await?;

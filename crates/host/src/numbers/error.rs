@@ -4,7 +4,7 @@ use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::{fmt, io};
 
-use crate::fault::{Fault, MORE_FILES, explain};
+use crate::fault::{Fault, MORE_FILES, ROOM, explain, is_full};
 
 /// A state file cannot be read or written.
 #[derive(Debug)]
@@ -152,10 +152,8 @@ impl NumbersError {
             NumbersErrorKind::Version => {
                 "use the version of antedate that wrote it, or a later one".to_owned()
             }
-            NumbersErrorKind::Io { error, .. } => match error.kind() {
-                io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-                    "make room on its medium".to_owned()
-                }
+            NumbersErrorKind::Io { error, .. } => match error {
+                _ if is_full(error) => ROOM.to_owned(),
                 _ if error.raw_os_error() == Some(libc::EMFILE) => MORE_FILES.to_owned(),
                 // In another directory all keys would be unknown, and start at 1.
                 _ => "make it writable for the user that runs this; in another directory keys that were used would begin at 1 again"
@@ -174,8 +172,7 @@ impl NumbersError {
     /// Whether the fault may pass by itself: a full medium.
     #[must_use]
     pub fn is_passing(&self) -> bool {
-        let full = [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded];
-        matches!(&self.kind, NumbersErrorKind::Io { error, .. } if full.contains(&error.kind()))
+        matches!(&self.kind, NumbersErrorKind::Io { error, .. } if is_full(error))
     }
 
     /// A fault of the path, with the bearer's remedy where [`remedy`](Self::remedy) has none.

@@ -86,6 +86,18 @@ fn ack(kind: u8, id: u16) -> BytesMut {
 }
 
 #[test]
+fn refused_login_is_told() {
+    let world = World::new();
+    let mut packet = BytesMut::new();
+    four::Connect::new("app").write(&mut packet).expect("written");
+    let mut session = Session::begin(&world.shared, packet, &mut BytesMut::new()).expect("begun");
+    assert!(!session.is_answered());
+    let refused = BytesMut::from(&[0x20, 2, 0, 5][..]);
+    assert_eq!(world.down(&mut session, refused).1[..], [0x20, 2, 0, 5], "the application is told too");
+    assert!(session.is_answered() && world.shared.counters().refused == 1);
+}
+
+#[test]
 fn publish_is_sealed_and_opened() {
     let mut world = World::new();
     let mut session = world.session("app", true);

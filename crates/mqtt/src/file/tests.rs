@@ -264,6 +264,13 @@ fn ages_are_of_covered_topics() {
     assert_eq!(ages, [Some(5), Some(5), Some(60)], "the shortest counts");
     assert_eq!(parse(&with(fresh)).max_age("plant/force"), None);
     assert_eq!(parse(&group.to_text(false)).max_ages, group.max_ages);
+    // A group without one says how to get it, as a comment that can be made a line.
+    let hint = parse(&with("")).to_text(false);
+    let made = hint
+        .replace("# [[fresh]]", "[[fresh]]")
+        .replace("# topics = [\"plant/line4/valve\"]", "topics = [\"plant/line4/valve\"]");
+    assert_eq!(parse(&made.replace("# max_age", "max_age")).max_age("plant/line4/valve"), Some(5));
+    assert!(!group.to_text(false).contains("# [[fresh]]"));
     let said = faults(&with("[[fresh]]\ntopics = [\"other/#\"]\nmax_age = 5\n"));
     assert!(said.contains("the group does not protect all of it"), "{said}");
     assert!(faults(&with("[[fresh]]\ntopics = [\"plant/a\"]\nmax_age = 0\n")).contains("max_age"));

@@ -247,7 +247,7 @@ fn fault(path: &Path, error: &redb::Error) -> Fault {
             path,
             "write the record of received messages",
             error,
-            "make room on its medium, or make it writable",
+            "make it writable for the user that runs this",
         ),
         redb::Error::DatabaseAlreadyOpen => Fault::of_file(
             path,
