@@ -1,6 +1,7 @@
 """Mosquitto as in production: with persistent sessions, in the working directory."""
 
 import os
+import signal
 import socket
 import subprocess
 import time
@@ -41,6 +42,22 @@ class Broker:
         self.process = subprocess.Popen(["/usr/sbin/mosquitto", "-c", self.conf], stderr=subprocess.DEVNULL)
         if not until_open(self.port):
             raise SystemExit("mosquitto does not start")
+
+    def save(self):
+        """Writes the queue now."""
+        before, end = self.saved(), time.time() + 60
+        self.process.send_signal(signal.SIGUSR1)
+        while self.saved() == before:
+            assert time.time() < end, "mosquitto writes nothing"
+            time.sleep(0.02)
+
+    def saved(self):
+        """What tells one written queue from the next."""
+        try:
+            told = os.stat(f"{self.conf.removesuffix('.conf')}.db/mosquitto.db")
+            return told.st_ino, told.st_mtime_ns
+        except FileNotFoundError:
+            return None
 
     def kill(self):
         self.process.kill()

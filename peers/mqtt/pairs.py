@@ -52,8 +52,9 @@ def until(count, sub):
 
 
 def main():
-    # It is not killed, so its queue of up to a million messages need not go to the disk each second.
-    broker = Broker("pairs", save=3600)
+    # It is not killed, so its queue of up to a million messages need not go to the disk each second. With more messages on
+    # their way the subscriber writes more of them at once.
+    broker = Broker("pairs", "max_inflight_messages 1000\n", save=3600)
     good("keygen", "mqtt", "--group", "g", "--topic", "plant/#", "--out", "g.toml")
     good("mqtt", "init", "sub")
     words = [PROGRAM, "mqtt", "sub", "-p", str(broker.port), "--keys", "g.toml", "--state", "sub", "-i", "reader", "-c", "-q", "1", "-t", "plant/#", "--origin"]

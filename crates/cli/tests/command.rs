@@ -125,7 +125,10 @@ fn planner_examples_meet_their_deadlines() {
         let broken = entry.file_name() == "wind-park-services.toml";
         assert_eq!(called.status(), i32::from(broken), "{}: {}", entry.path().display(), called.err());
         // The bounds of 100 and 250 ms: radios that stay on help, a shorter message does not.
-        let radios = called.out().matches("\n               would meet: keep the receivers' radios on: wait_ms = 0\n").count();
+        let radios = called
+            .out()
+            .matches("\n               would meet: keep the receivers' radios on: wait_ms = 0\n")
+            .count();
         assert_eq!(radios, if broken { 2 } else { 0 }, "{}", called.out());
         count += 1;
     }

@@ -48,7 +48,9 @@ impl ConnectionLostError {
     pub const fn remedy(&self) -> &'static str {
         match self {
             Self::Refused { remedy, .. } | Self::Tls { remedy, .. } | Self::Broken { remedy, .. } => remedy,
-            Self::TooLong => "publish less at once, or raise message_size_limit in the broker's configuration",
+            Self::TooLong => {
+                "publish less at once, or raise message_size_limit in the broker's configuration"
+            }
         }
     }
 
@@ -114,7 +116,9 @@ impl ConnectionLostError {
         let reason = format!("{reason:?}");
         let remedy = match reason.as_str() {
             "SessionTakenOver" => "give each client an identifier of its own with -i",
-            "PacketTooLarge" => "publish less at once, or raise max_packet_size in the broker's configuration",
+            "PacketTooLarge" => {
+                "publish less at once, or raise max_packet_size in the broker's configuration"
+            }
             _ => "look into the broker's log",
         };
         Self::Broken { why: format!("the broker disconnected: {}", words(&reason)), remedy }
@@ -131,7 +135,9 @@ impl ConnectionLostError {
             rustls::Error::InvalidCertificate(
                 Bad::Expired | Bad::ExpiredContext { .. } | Bad::NotValidYet | Bad::NotValidYetContext { .. },
             ) => CLOCK,
-            rustls::Error::InvalidCertificate(Bad::NotValidForName | Bad::NotValidForNameContext { .. }) => NAME,
+            rustls::Error::InvalidCertificate(Bad::NotValidForName | Bad::NotValidForNameContext { .. }) => {
+                NAME
+            }
             rustls::Error::InvalidCertificate(_) => AUTHORITY,
             rustls::Error::AlertReceived(
                 AlertDescription::CertificateRequired
@@ -196,7 +202,8 @@ mod tests {
         let early = CertificateError::NotValidYetContext { time: day(10), not_before: day(400) };
         let late = CertificateError::ExpiredContext { time: day(400), not_after: day(10) };
         for (error, text) in [(early, "will hold in 390 days"), (late, "expired 390 days ago")] {
-            let lost = ConnectionLostError::of_io(&io::Error::other(rustls::Error::InvalidCertificate(error)));
+            let lost =
+                ConnectionLostError::of_io(&io::Error::other(rustls::Error::InvalidCertificate(error)));
             assert!(matches!(lost, ConnectionLostError::Tls { .. }));
             assert!(told(&lost).contains(text) && told(&lost).contains("clock"), "{}", told(&lost));
         }

@@ -30,7 +30,12 @@ impl Upstream {
     pub(crate) fn new(settings: &Settings) -> Result<Self, Fault> {
         let config = settings.tls.as_ref().map(|tls| tls.config()).transpose()?;
         let tls = config.map(|config| named(&settings.host).map(|name| (connector(config), name)));
-        Ok(Self { settings: settings.clone(), tls: tls.transpose()?, away: Cell::new(false), mute: Cell::new(false) })
+        Ok(Self {
+            settings: settings.clone(),
+            tls: tls.transpose()?,
+            away: Cell::new(false),
+            mute: Cell::new(false),
+        })
     }
 
     /// Connects. The log has a line when the broker goes away, and one when it is back.

@@ -166,7 +166,11 @@ mod tests {
             patient.over("b");
             patient.lost("b", ConnectionLostError::closed(), short).expect("another attempt");
         }
-        assert!(hasty.lost("b", ConnectionLostError::closed(), short).is_err_and(|why| matches!(why, GivenUp::Short { .. })));
+        assert!(
+            hasty
+                .lost("b", ConnectionLostError::closed(), short)
+                .is_err_and(|why| matches!(why, GivenUp::Short { .. }))
+        );
         assert!(patient.lost("b", ConnectionLostError::closed(), short).expect("patience") >= LONGEST);
         patient.over("b");
         let long = patient.lost("b", ConnectionLostError::closed(), Some(SHORT)).expect("another attempt");

@@ -266,7 +266,9 @@ fn ages_are_of_covered_topics() {
     assert_eq!(parse(&group.to_text(false)).max_ages, group.max_ages);
     // A group without one says how to get it, as a comment that can be made a line.
     let hint = parse(&with("")).to_text(false);
-    let made = hint.replace("# [[fresh]]", "[[fresh]]").replace("# topics = [\"plant/line4/valve\"]", "topics = [\"plant/line4/valve\"]");
+    let made = hint
+        .replace("# [[fresh]]", "[[fresh]]")
+        .replace("# topics = [\"plant/line4/valve\"]", "topics = [\"plant/line4/valve\"]");
     assert_eq!(parse(&made.replace("# max_age", "max_age")).max_age("plant/line4/valve"), Some(5));
     assert!(!group.to_text(false).contains("# [[fresh]]"));
     let said = faults(&with("[[fresh]]\ntopics = [\"other/#\"]\nmax_age = 5\n"));
