@@ -9,6 +9,7 @@ compile_error!("the fences and the time stamp counter are those of x86-64");
 
 mod clock;
 mod field;
+mod figure;
 mod goals;
 mod layouts;
 mod meter;
@@ -23,7 +24,7 @@ use serde_json::json;
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
-const USAGE: &str = "antedate-bench [--quick] [--only CIPHER]... [--tail] [--json FILE]";
+const USAGE: &str = "antedate-bench [--quick] [--only CIPHER]... [--tail] [--json FILE] [--figure FILE]";
 
 /// Bytes of payload.
 const FULL: [usize; 8] = [16, 32, 64, 112, 256, 600, 1000, 1500];
@@ -35,6 +36,7 @@ struct Plan {
     only: Vec<String>,
     tail: bool,
     json: Option<String>,
+    figure: Option<String>,
     one_layout: bool,
 }
 
@@ -53,8 +55,15 @@ impl Plan {
 }
 
 fn plan() -> Result<Plan, String> {
-    let mut plan =
-        Plan { lens: &FULL, rounds: 2_000, only: Vec::new(), tail: false, json: None, one_layout: false };
+    let mut plan = Plan {
+        lens: &FULL,
+        rounds: 2_000,
+        only: Vec::new(),
+        tail: false,
+        json: None,
+        figure: None,
+        one_layout: false,
+    };
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
         match word.as_str() {
@@ -62,6 +71,7 @@ fn plan() -> Result<Plan, String> {
             "--tail" => plan.tail = true,
             layouts::ONE => plan.one_layout = true,
             "--only" => plan.only.push(words.next().ok_or(USAGE)?),
+            "--figure" => plan.figure = Some(words.next().ok_or(USAGE)?),
             "--json" => plan.json = Some(words.next().ok_or(USAGE)?),
             _ => return Err(USAGE.into()),
         }
@@ -127,6 +137,9 @@ fn run(plan: &Plan) -> Result<bool, String> {
             "goals": goals.iter().map(goals::Goal::json).collect::<Vec<_>>(),
         });
         std::fs::write(file, format!("{result:#}\n")).map_err(|error| format!("{file}: {error}"))?;
+    }
+    if let Some(file) = &plan.figure {
+        std::fs::write(file, figure::svg(&results)?).map_err(|error| format!("{file}: {error}"))?;
     }
     Ok(!goals.iter().any(goals::Goal::missed))
 }

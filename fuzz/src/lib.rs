@@ -9,6 +9,7 @@ pub mod channel;
 pub mod differential;
 pub mod dot15d4;
 pub mod dtls;
+pub mod fleet;
 pub mod gateway;
 pub mod mqtt;
 pub mod overlay;
@@ -49,6 +50,9 @@ pub const TARGETS: &[(&str, Body)] = &[
     ("dtls_record", dtls::dtls_record),
     ("echo", wire::echo),
     ("ethernet", wire::ethernet),
+    ("fleet_document", fleet::fleet_document),
+    ("fleet_report", fleet::fleet_report),
+    ("fleet_request", fleet::fleet_request),
     ("fragments", channel::fragments),
     ("gate", gateway::gate),
     ("goose", wire::goose),
@@ -75,6 +79,7 @@ pub const TARGETS: &[(&str, Body)] = &[
     ("routed", wire::routed),
     ("sampled", wire::sampled),
     ("scl", scl::scl),
+    ("sealed_open", fleet::sealed_open),
     ("text", wire::text),
     ("tlv", wire::tlv),
     ("vxlan", wire::vxlan),

@@ -21,11 +21,27 @@ pub const ARMV8: Cross =
 /// ARM with 32 bits.
 pub const ARMV7: Cross =
     Cross { target: "armv7-unknown-linux-gnueabihf", tools: "arm-linux-gnueabihf", emulator: "arm" };
+/// The same with a C library in the program.
+pub const ARMV8_STATIC: Cross =
+    Cross { target: "aarch64-unknown-linux-musl", tools: "aarch64-linux-gnu", emulator: "aarch64" };
+/// x86-64 with a C library in the program, by Debian's `musl-tools`.
+pub const X86_STATIC: Cross =
+    Cross { target: "x86_64-unknown-linux-musl", tools: "musl", emulator: "x86_64" };
 
 impl Cross {
+    /// The C compiler, which links too.
+    pub fn compiler(&self) -> String {
+        format!("{}-gcc", self.tools)
+    }
+
+    /// The linker. A program with musl's start files of Rust that `musl-gcc` links crashes.
+    fn linker(&self) -> String {
+        if self.tools == X86_STATIC.tools { "cc".into() } else { self.compiler() }
+    }
+
     /// The reason why this machine cannot compile or run programs for the CPU.
     pub fn missing(&self) -> Option<String> {
-        let compiler = format!("{}-gcc", self.tools);
+        let compiler = self.compiler();
         let emulator = format!("qemu-{}", self.emulator);
         if let Some(name) = [compiler, emulator].into_iter().find(|name| !has_program(name)) {
             return Some(format!("no program {name}"));
@@ -39,8 +55,8 @@ impl Cross {
         let mut command = cargo();
         command.args([what, "--locked", "--target", self.target, "--target-dir"]).arg(target().join("cross"));
         command
-            .env(format!("CC_{c}"), format!("{}-gcc", self.tools))
-            .env(format!("CARGO_TARGET_{rust}_LINKER"), format!("{}-gcc", self.tools))
+            .env(format!("CC_{c}"), self.compiler())
+            .env(format!("CARGO_TARGET_{rust}_LINKER"), self.linker())
             .env(
                 format!("CARGO_TARGET_{rust}_RUNNER"),
                 format!("qemu-{} -L /usr/{}", self.emulator, self.tools),

@@ -163,7 +163,14 @@ pub(crate) fn check(profile: &str) -> StepResult {
             judge(experiment, met, &result).map_err(|why| format!("{experiment}: {why}"))
         })
         .collect();
-    Ok(format!("{}, {}, {}, {}", said?.join(", "), interface()?, traces()?, cycles()?))
+    let said = said?.join(", ");
+    planned(antedate_of(profile))?;
+    Ok(format!("{said}, planner verified, {}, {}, {}", interface()?, traces()?, cycles()?))
+}
+
+/// The planner beside points of the motes and of this machine.
+fn planned(antedate: PathBuf) -> Result<(), String> {
+    program(antedate).args(["plan", "--verify", "--quick"]).bounded(300)
 }
 
 /// The C interface beside the engine's.

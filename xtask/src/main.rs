@@ -26,6 +26,7 @@ mod labs;
 mod lanes;
 mod mutants;
 mod nostd;
+mod page;
 mod papers;
 mod publish;
 mod reproduce;
@@ -97,6 +98,8 @@ enum Command {
     Fuzz(fuzz::Arguments),
     /// Make a Debian package and a tarball of the program, in target/package
     Package(package::Arguments),
+    /// Run the report over the papers in full, and copy its page into the book
+    Page(page::Arguments),
     /// Build the newest commit in two folders and compare what is shipped
     Reproduce(reproduce::Arguments),
     /// List the components of what is shipped (CycloneDX)
@@ -140,6 +143,7 @@ fn main() -> ExitCode {
             let motes = arguments.lab.then(firmware::packed).transpose()?;
             package::main(&arguments, motes.as_deref())
         }
+        Some(Command::Page(arguments)) => page::main(&arguments),
         Some(Command::Reproduce(arguments)) => reproduce::main(&arguments),
         Some(Command::Sbom) => sbom::main(),
         Some(Command::Timing(arguments)) => timing::main(&arguments),

@@ -1,7 +1,7 @@
 //! The step of the report over the papers: its short form runs, each row has what it needs, and the
 //! page is shown by a browser without a fault.
 
-use crate::firmware;
+use crate::{firmware, page as copy};
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
@@ -50,8 +50,9 @@ pub(crate) fn check(profile: &str) -> StepResult {
     }
     let rows = document["rows"].as_array().map_or(0, Vec::len);
     Ok(format!(
-        "{rows} rows, {} figures, {octets} octets",
-        document["figures"].as_array().map_or(0, Vec::len)
+        "{rows} rows, {} figures, {octets} octets; {}",
+        document["figures"].as_array().map_or(0, Vec::len),
+        copy::age()
     ))
 }
 

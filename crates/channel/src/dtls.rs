@@ -40,8 +40,8 @@ pub use antedate_wire::dtls::{ConnectionId, ContentType, Record, records};
 pub use counters::{Cause, Dropped, Failures, Refusals};
 #[cfg(feature = "dtls")]
 pub use handshake::{
-    Client, Connection, Cookies, Event, Failure, Greeting, Keyring, Offer, PartialHello, Phase, Psk,
-    SendError, Settings,
+    Client, ClosedError, Connection, Cookies, Event, Failure, Greeting, Keyring, KnownKeys, Offer, Overheard,
+    OverheardHandshake, PartialHello, Phase, Psk, SendError, Settings,
 };
 pub use keys::DirectionKeys;
 pub use pool::{PREPARED_LEN, SLOTS};

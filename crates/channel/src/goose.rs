@@ -33,6 +33,9 @@
 //! A [`Sampler`] protects sampled values (IEC 61850-9-2) in the same form, each frame prepared while
 //! the one before is on the wire. [`Subscriber::receive_sampled`] reads them.
 //!
+//! A group changes its key without an interruption: a subscriber [accepts](Subscriber::accept) the next
+//! key beside the last, and a publisher [continues](Publisher::continued) its states with it.
+//!
 //! [`Pace`] says when a publisher repeats an event, and [`Supervision`] what is wrong with the
 //! publishers of a control block.
 
@@ -41,6 +44,7 @@ mod counter;
 mod extension;
 mod pace;
 mod publisher;
+mod ring;
 mod routed;
 mod sampler;
 mod subscriber;
@@ -53,7 +57,8 @@ pub use age::{AgeBound, Ages, Untimely};
 pub use counter::{Counter, END};
 pub use extension::{EXTENSION_LEN, KeyPeriod};
 pub use pace::Pace;
-pub use publisher::{BLOCKS, CAPACITY, Layout, LayoutError, PublishError, Publisher};
+pub use publisher::{BLOCKS, CAPACITY, Last, Layout, LayoutError, PublishError, Publisher};
+pub use ring::MAX_KEYS;
 pub use routed::{Freshness, RoutedSubscriber};
 pub use sampler::{Sample, Sampler};
 pub use subscriber::{Counters, Dropped, MAX_PUBLISHERS, Subscriber};

@@ -17,6 +17,7 @@ use antedate_fleet::report::{Health, Level};
 use antedate_gateway::config::Config;
 use antedate_gateway::run::control::{Request, ask};
 use antedate_gateway::run::status::Status;
+use antedate_hardening::confine::Needs;
 use antedate_host::fault::Fault;
 use antedate_host::{notify, signals};
 use clap::{Args, Subcommand};
@@ -35,7 +36,7 @@ pub(crate) enum Verb {
     )]
     Enrol(Box<Enrol>),
     /// Run the agent: take documents, apply them, report.
-    #[command(after_help = "Example:\n  antedate agent run --state /var/lib/antedate/agent")]
+    #[command(after_help = "Example:\n  antedate agent run --state /var/lib/antedate-agent")]
     Run(Run),
     /// Show the device's code and what is in force.
     #[command(after_help = "Example:\n  antedate agent show")]
@@ -55,7 +56,7 @@ impl Verb {
 #[derive(Args)]
 struct Place {
     /// The agent's directory.
-    #[arg(long, value_name = "DIR", default_value = "/var/lib/antedate/agent")]
+    #[arg(long, value_name = "DIR", default_value = "/var/lib/antedate-agent")]
     state: PathBuf,
 }
 
@@ -166,6 +167,9 @@ pub(crate) struct Run {
     /// There is no gateway: the files are for other programs.
     #[arg(long, conflicts_with = "socket")]
     no_gateway: bool,
+    /// The gateway runs as another user of this group, with --agent: let the group read the files.
+    #[arg(long)]
+    shared: bool,
     /// Seconds between two reports.
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=60))]
     report: u64,
@@ -173,6 +177,9 @@ pub(crate) struct Run {
     #[arg(long, value_name = "LEVEL")]
     log: Option<String>,
 }
+
+/// Debian's certificates of authorities, to which those in `/etc` are links.
+const CERTIFICATES: &str = "/usr/share/ca-certificates/mozilla/x.crt";
 
 impl Run {
     pub(crate) fn run(self) -> Done {
@@ -183,7 +190,10 @@ impl Run {
             .or_else(|| std::env::var("RUST_LOG").ok())
             .or_else(|| Some("info,async_nats=error".into())))?;
         hardened::close_memory_of_daemon();
-        let state = State::of(&self.place.state);
+        let mut state = State::of(&self.place.state);
+        if self.shared {
+            state = state.shared();
+        }
         let identity = state.identity(false)?;
         let Some(member) = state.membership()? else {
             let remedy = "call `antedate agent enrol` first";
@@ -203,6 +213,14 @@ impl Run {
         } else {
             Box::new(Beside { socket: self.socket.clone(), files: state.files() })
         };
+        // Its directory, its gateway's socket, names of servers, and the system's certificates.
+        let reads = access.certificates.is_none().then(|| PathBuf::from(CERTIFICATES));
+        hardened::confine_daemon(&Needs {
+            writes: vec![state.directory().to_owned()],
+            reads: reads.into_iter().collect(),
+            names: true,
+            ..Needs::default()
+        });
         tracing::info!("{} of the fleet \"{}\", role {}", member.name, member.fleet, member.role);
         let stop = signals::stop_flag()
             .map_err(|error| Failure::Verdict(format!("signals cannot be caught: {error}")))?;

@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 
 use antedate_channel::dtls::{CipherSuite, ConnectionId, PREPARED_LEN, Settings};
 use antedate_dtls::service::{Keys, News, Service, Target};
-use antedate_dtls::{Options, status};
+use antedate_dtls::{KeyLog, Options, status};
 use antedate_hardening::confine::{self, Capability, Needs};
 use antedate_hardening::stack;
 use clap::{Args, Subcommand};
@@ -129,6 +129,10 @@ pub(crate) struct Common {
     /// The socket for `antedate dtls status`.
     #[arg(long, value_name = "PATH")]
     status: Option<PathBuf>,
+    /// Write the master secrets of all sessions to FILE, for `antedate inspect --dtls-keys` and
+    /// tshark: -o tls.keylog_file:FILE. Its readers can read the traffic.
+    #[arg(long, value_name = "FILE")]
+    keylog: Option<PathBuf>,
     /// What to log to standard error: error, warn, info, debug, trace. [default: RUST_LOG, else info]
     #[arg(long, value_name = "LEVEL")]
     log: Option<String>,
@@ -170,6 +174,7 @@ impl Common {
             resend: false,
             hold: 0,
             status: self.status.clone(),
+            key_log: None,
         }
     }
 
@@ -179,6 +184,7 @@ impl Common {
         log(self.log.clone())?;
         hardened::close_memory_of_daemon();
         let keys = stack::wiped(|| service.load())?;
+        let key_log = self.keylog.as_deref().map(KeyLog::open).transpose()?;
         let reads = [Some(&service.psk), service.devices.as_ref()].into_iter().flatten().cloned().collect();
         hardened::confine_daemon(&Needs {
             // Until the address is bound.
@@ -194,13 +200,14 @@ impl Common {
         service
             .start(self.to.clone(), Arc::clone(&news), Arc::clone(&stop))
             .map_err(|error| Failure::usage(format!("cannot start a thread: {error}"), "see ulimit -u"))?;
-        Ok(Started { keys, news, stop, cloned })
+        Ok(Started { keys, key_log, news, stop, cloned })
     }
 }
 
 /// What a side runs with.
 struct Started {
     keys: Keys,
+    key_log: Option<KeyLog>,
     news: Arc<News>,
     stop: Arc<AtomicBool>,
     /// Whether this virtual machine went on from a snapshot.
@@ -212,9 +219,10 @@ impl Listen {
         let psk = self.common.psk.clone();
         let service =
             Service { psk, devices: None, identity: None, is_client: false, hangup: Arc::default() };
-        let Started { keys, news, stop, cloned } = self.common.start(service)?;
+        let Started { keys, key_log, news, stop, cloned } = self.common.start(service)?;
         let to = self.common.to.clone();
-        let options = Options { max_handshakes: self.max_handshakes.get(), ..self.common.options() };
+        let max_handshakes = self.max_handshakes.get();
+        let options = Options { max_handshakes, key_log, ..self.common.options() };
         antedate_dtls::listen(&options, keys, &news, &stop, |at| {
             confine::keep_none();
             tracing::info!("DTLS at {at}, plain datagrams to {to}");
@@ -228,12 +236,13 @@ impl Connect {
         let psk = self.common.psk.clone();
         let (devices, identity) = (self.devices.clone(), self.identity.clone());
         let service = Service { psk, devices, identity, is_client: true, hangup: Arc::default() };
-        let Started { keys, news, stop, cloned } = self.common.start(service)?;
+        let Started { keys, key_log, news, stop, cloned } = self.common.start(service)?;
         let options = Options {
             silence_ms: self.silence_ms,
             renew_ms: self.renew_seconds.saturating_mul(1000),
             resend: self.resend,
             hold: self.hold,
+            key_log,
             ..self.common.options()
         };
         let to = self.common.to.clone();

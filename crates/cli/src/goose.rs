@@ -17,6 +17,7 @@ use crate::output;
 mod block;
 mod carrier;
 mod keeping;
+mod keys;
 mod lines;
 mod list;
 mod publish;
@@ -92,8 +93,8 @@ fn now(quality: u8) -> [u8; 8] {
 }
 
 /// Gives up the rights that are not needed once the socket and all files are open.
-fn confine(writes: Vec<PathBuf>) {
-    if let Some(warning) = hardened::confine(&Needs { writes, ..Needs::default() }) {
+fn confine(writes: Vec<PathBuf>, reads: Vec<PathBuf>) {
+    if let Some(warning) = hardened::confine(&Needs { writes, reads, ..Needs::default() }) {
         output::tell(format_args!("antedate: {warning}"));
     }
 }

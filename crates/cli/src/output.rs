@@ -76,6 +76,24 @@ pub(crate) fn replace(option: &str, kind: Kind<'_>, file: &Path, text: &str) -> 
     })?)
 }
 
+/// Like [`replace`], but a full disk leaves the earlier file as it was: the text is written beside it
+/// first.
+pub(crate) fn replace_whole(option: &str, kind: Kind<'_>, file: &Path, text: &str) -> Done {
+    keep_others(option, kind, file)?;
+    let mut part = file.as_os_str().to_owned();
+    part.push(".part");
+    let written = fs::write(&part, text).and_then(|()| fs::rename(&part, file));
+    Ok(written.map_err(|error| {
+        // What remains of it takes space.
+        let _ = fs::remove_file(&part);
+        let remedy = match error.kind() {
+            io::ErrorKind::StorageFull => "free some space and give the same command again".to_owned(),
+            _ => format!("give {option} a folder that you can write to"),
+        };
+        Fault::of_file(file, format!("cannot be written: {error}"), remedy)
+    })?)
+}
+
 /// Writes a result as JSON, to standard output for `-`.
 pub(crate) fn json(file: &Path, value: &impl serde::Serialize) -> Done {
     let cannot = |error: serde_json::Error| {

@@ -1,6 +1,6 @@
 //! `antedate report`.
 
-use std::io::{IsTerminal, Write};
+use std::io::{ErrorKind, IsTerminal, Write};
 use std::path::PathBuf;
 
 use antedate_experiments::papers::{self, ReportError, Settings, Step, Verdict, Written};
@@ -57,8 +57,22 @@ impl Report {
         let names = papers::figure_files(settings.only)
             .map_err(|error| Failure::usage(format!("report: {error}"), "report this as a fault"))?;
         own(&settings, names.iter().map(String::as_str))?;
-        let written = papers::report(&settings, &mut progress).map_err(|error| match error {
+        let mut has_begun = false;
+        let mut tell = |step: &Step<'_>| {
+            if !has_begun {
+                begin(step);
+                has_begun = true;
+            }
+            progress(step);
+        };
+        let written = papers::report(&settings, &mut tell).map_err(|error| match error {
             ReportError::Interrupted { .. } => Failure::Verdict(format!("report: {error}")),
+            ReportError::Folder { ref source, .. } if source.kind() == ErrorKind::StorageFull => {
+                Failure::usage(
+                    format!("report: {error}"),
+                    "free some space and give the same command again: results that are there are kept",
+                )
+            }
             _ => Failure::usage(format!("report: {error}"), "give --out a folder that you can write to"),
         })?;
         save(&settings, &written)?;
@@ -89,14 +103,14 @@ fn save(settings: &Settings, written: &Written) -> Done {
     let names: Vec<String> = names.collect();
     own(settings, names.iter().map(String::as_str))?;
     for figure in &written.figures {
-        output::replace("--out", output::SVG, &file(&format!("{}.svg", figure.name)), &figure.svg)?;
-        output::replace("--out", Kind::Text(""), &file(&format!("{}.csv", figure.name)), &figure.csv)?;
+        output::replace_whole("--out", output::SVG, &file(&format!("{}.svg", figure.name)), &figure.svg)?;
+        output::replace_whole("--out", Kind::Text(""), &file(&format!("{}.csv", figure.name)), &figure.csv)?;
     }
     let mut json = serde_json::to_string(&written.document)
         .map_err(|error| Failure::usage(format!("report: {error}"), "report this as a fault"))?;
     json.push('\n');
-    output::replace("--out", Kind::Json("rows"), &file("report.json"), &json)?;
-    output::replace("--out", PAGE, &file("index.html"), &written.html)
+    output::replace_whole("--out", Kind::Json("rows"), &file("report.json"), &json)?;
+    output::replace_whole("--out", PAGE, &file("index.html"), &written.html)
 }
 
 /// What a reader of the terminal needs: verdicts, what is not shown, and the page.
@@ -114,11 +128,20 @@ fn summary(settings: &Settings, written: &Written) -> String {
     text
 }
 
+/// What a run takes from an earlier one, and what it runs.
+fn begin(step: &Step<'_>) {
+    let Step { at: [_, of], kept, left, .. } = step;
+    let minutes = left.div_ceil(60);
+    output::tell(format_args!(
+        "antedate: results kept: {kept}; experiments to run: {of}, about {minutes} min"
+    ));
+}
+
 /// The progress on a terminal, in one line that the next one replaces. A failed experiment is told in
 /// a pipe too.
 fn progress(step: &Step<'_>) {
     let mut out = std::io::stderr();
-    let Step { experiment, at: [at, of], seconds, left, ended } = step;
+    let Step { experiment, at: [at, of], seconds, left, ended, .. } = step;
     let terminal = out.is_terminal();
     let clear = if terminal { "\r\x1b[K" } else { "" };
     // Nobody is there to hear of a failure to write.

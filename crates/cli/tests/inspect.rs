@@ -1,7 +1,15 @@
 //! `antedate inspect` on a capture that gzip packed, with an outer VLAN tag and a refused frame, on
-//! one of IEEE 802.15.4, on one of WireGuard with its key log, and on one of GOOSE.
+//! one of IEEE 802.15.4, on one of WireGuard with its key log, on those of GOOSE, DTLS and MQTT.
 
+#[cfg(feature = "dtls")]
+#[path = "inspect/dtls.rs"]
+mod dtls;
 mod folder;
+#[cfg(feature = "mqtt")]
+#[path = "inspect/mqtt.rs"]
+mod mqtt;
+#[path = "inspect/recorded.rs"]
+mod recorded;
 
 use std::fs;
 use std::io::Write;

@@ -26,7 +26,7 @@ fn is_quick(shown: &Shown) -> bool {
             .next()
             .is_some_and(|name| !name.is_empty() && name.chars().all(|c| c.is_ascii_uppercase()))
     };
-    let needs_more = |word: &&str| ["--calibrate", "--for-members"].contains(word);
+    let needs_more = |word: &&str| ["--calibrate", "--verify", "--for-members"].contains(word);
     let is_known =
         matches!(words[..], ["keygen", _, ..] | ["plan", _, ..] | ["lab", "list"] | ["mqtt", "init", ..]);
     is_known && !shown.is_open && !words.iter().any(|word| stands_for(word) || needs_more(word))

@@ -452,6 +452,9 @@ impl Side for Connect {
                 self.counters.opened += 1;
             }
             if came.established {
+                if let Some(log) = &self.options.key_log {
+                    log.write(connection);
+                }
                 let suite = connection.suite().map_or("", |suite| suite.name());
                 // A renewal is no news.
                 if !session.renews {

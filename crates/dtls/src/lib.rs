@@ -32,6 +32,7 @@ mod deadlines;
 pub mod devices;
 mod event_loop;
 mod half_open;
+mod key_log;
 mod listen;
 mod liveness;
 mod partial_hellos;
@@ -40,6 +41,8 @@ mod route;
 pub mod service;
 pub mod status;
 mod summary;
+
+pub use key_log::KeyLog;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -77,6 +80,8 @@ pub struct Options {
     pub hold: usize,
     /// the status socket
     pub status: Option<PathBuf>,
+    /// where the master secrets are written down
+    pub key_log: Option<KeyLog>,
 }
 
 /// Runs the devices' side until `stop` is set. Calls `ready` once with the local address. `news`

@@ -329,6 +329,9 @@ impl Listen {
         }
         let suite = begun.connection.suite().map_or("", |suite| suite.name());
         tracing::info!(%peer, identity, suite, "established");
+        if let Some(log) = &self.options.key_log {
+            log.write(&begun.connection);
+        }
         self.counters.handshakes += 1;
         self.established += usize::from(!known);
         let same = |old: &Begun| old.connection.identity() == begun.connection.identity();

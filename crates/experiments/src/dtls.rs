@@ -50,8 +50,8 @@ const WAYS: [Way; 7] = {
 };
 
 /// A thread with a socket; stops on drop.
-struct Running {
-    at: SocketAddr,
+pub(crate) struct Running {
+    pub(crate) at: SocketAddr,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
@@ -144,7 +144,8 @@ fn relay(to: SocketAddr) -> Result<Running, ExperimentError> {
     })
 }
 
-fn proxy(
+/// Starts a side of the proxy with the experiment's key.
+pub(crate) fn proxy(
     to: SocketAddr,
     suite: CipherSuite,
     prepared: bool,
@@ -167,6 +168,7 @@ fn proxy(
         resend: false,
         hold: 64,
         status: None,
+        key_log: None,
     };
     let keys = PskFile::parse(KEYS).map_err(|(_, what, _)| what)?;
     Running::start("a side of the proxy", move |stop, ready| {

@@ -5,6 +5,7 @@
 //!
 //! - [`Report`]: rows and checks of a run, as table and JSON
 //! - [`figure`]: the same as a figure
+//! - [`planned`]: points of the laboratory beside the planner's predictions
 //! - [`papers`]: every number of the papers beside ours, in one page
 //! - [`msp430`]: the emulated mote
 
@@ -31,6 +32,7 @@ pub mod msp430;
 mod nonces;
 mod overlay;
 pub mod papers;
+pub mod planned;
 mod report;
 mod scenarios;
 mod soak;

@@ -9,6 +9,7 @@
 //!
 //! The paper's times come from motes on a radio and serve for orientation only.
 
+mod air;
 pub(crate) mod broker;
 mod motes;
 pub(crate) mod proxy;
@@ -104,6 +105,7 @@ pub(crate) fn run_host(options: &Options) -> Result<Report, ExperimentError> {
 fn on_motes(report: &mut Report, options: &Options) -> Result<(), ExperimentError> {
     let motes = motes::Mote::both(options)?;
     motes::report(report, &motes, options)?;
+    air::report(report)?;
     wind_park::report(report, &motes)
 }
 

@@ -205,7 +205,7 @@ pub fn curves_within(
     bounds: &[(f64, usize)],
 ) -> String {
     let series: Vec<(&str, usize)> = curves.iter().map(|(name, hue, _)| (*name, *hue)).collect();
-    let top = 26.0 + legend(None, &series, 8.0);
+    let top = 34.0 + legend(None, &series, 8.0);
     let (left, right, bottom) = (70.0, WIDTH - 24.0, top + 260.0);
     let mut drawing = Drawing::described(WIDTH, bottom + 44.0, texts.title, texts.description);
     legend(Some(&mut drawing), &series, 8.0);
@@ -220,7 +220,7 @@ pub fn curves_within(
     for tick in y.ticks() {
         drawing.grid([left, right], y.at(tick), &number(tick));
     }
-    drawing.text([8.0, top - 8.0], Anchor::Start, texts.axis);
+    drawing.text([8.0, top - 14.0], Anchor::Start, texts.axis);
     drawing.text([(left + right) / 2.0, bottom + 36.0], Anchor::Middle, across);
     for (_, hue, points) in curves {
         let finite = points.iter().filter(finite);

@@ -2,6 +2,7 @@
 //!
 //! - [`axis`]: scales, ticks at round numbers, and numbers as people write them
 //! - [`chart`]: bars, boxes, parts and curves with axes
+//! - [`race`]: the engine beside other implementations
 
 #![forbid(unsafe_code)]
 
@@ -9,6 +10,7 @@ use std::fmt::{Arguments, Write};
 
 pub mod axis;
 pub mod chart;
+pub mod race;
 
 /// Colours that most readers can tell apart (Okabe and Ito), by the number of a series.
 #[must_use]

@@ -24,6 +24,8 @@ use crate::random;
 pub const MAX_LEN: usize = 1 << 18;
 /// The format that this version writes and reads.
 pub const FORMAT: u32 = 1;
+/// How long a document may be taken: an agent may be away for a year.
+pub const VALID: u64 = 400 * 86_400;
 /// How long before its signature a document is valid: clocks differ.
 pub const CLOCKS_DIFFER: u64 = 3600;
 

@@ -1,7 +1,6 @@
 //! The connection to NATS. Nothing here is trusted with content.
 
 use std::future::{Future, IntoFuture};
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -12,9 +11,10 @@ use async_nats::{Auth, Client, ConnectErrorKind, ConnectOptions, Event, Subscrib
 use bytes::Bytes;
 use futures_util::StreamExt;
 use tokio::sync::mpsc::UnboundedSender;
-use zeroize::Zeroizing;
+use tokio::time::timeout;
 
 use crate::identity;
+pub use crate::login::Access;
 use crate::subjects::{self, Stream};
 
 /// The time for one request.
@@ -23,27 +23,6 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const ELECTION: Duration = Duration::from_secs(20);
 /// The longest pause between two tries to connect.
 const PAUSE_MAX: Duration = Duration::from_secs(60);
-
-/// Who connects, and where to.
-#[derive(Clone)]
-pub struct Access {
-    /// Addresses, such as `nats://host:4222` or `tls://host:4222`.
-    pub servers: Vec<String>,
-    /// The user, of which its inbox has the name.
-    pub user: String,
-    /// Its pass.
-    pub pass: String,
-    /// The key of the pass.
-    pub secret: Zeroizing<[u8; 32]>,
-    /// A file with the certificates of authorities for TLS. `None` for those of the system.
-    pub certificates: Option<PathBuf>,
-}
-
-impl std::fmt::Debug for Access {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Access({} at {:?})", self.user, self.servers)
-    }
-}
 
 /// Why something at NATS failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -342,7 +321,10 @@ impl Engine {
             let batch = consumer.fetch().max_messages(1000).messages().await;
             let mut batch = batch.map_err(|error| self.failed(error))?;
             let mut pending = 0;
-            while let Some(message) = batch.next().await {
+            // A batch has no end of its own when the server that has the consumer is lost.
+            let silent =
+                |_| self.failed(format!("no message of {} in {} s", stream.name, PATIENCE.as_secs()));
+            while let Some(message) = timeout(PATIENCE, batch.next()).await.map_err(silent)? {
                 let message = message.map_err(|error| self.failed(error))?;
                 let info = message.info().map_err(|error| self.failed(error))?;
                 pending = info.pending;
@@ -424,12 +406,82 @@ impl Engine {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::{BufRead, BufReader, Read, Write};
+    use std::net::TcpListener;
+    use zeroize::Zeroizing;
+
+    /// What NATS says of a stream.
+    const STREAM: &str = r#"{"type":"io.nats.jetstream.api.v1.stream_info_response","config":{"name":"s","subjects":["s"],"retention":"limits","max_consumers":-1,"max_msgs":-1,"max_bytes":-1,"max_age":0,"max_msgs_per_subject":-1,"max_msg_size":-1,"discard":"old","storage":"file","num_replicas":1},"created":"2026-01-01T00:00:00Z","state":{"messages":1,"bytes":1,"first_seq":1,"first_ts":"2026-01-01T00:00:00Z","last_seq":1,"last_ts":"2026-01-01T00:00:00Z","consumer_count":0}}"#;
+    /// What NATS says of a consumer.
+    const CONSUMER: &str = r#"{"type":"io.nats.jetstream.api.v1.consumer_create_response","stream_name":"s","name":"c","created":"2026-01-01T00:00:00Z","config":{"name":"c","deliver_policy":"all","ack_policy":"none","replay_policy":"instant","num_replicas":1},"delivered":{"consumer_seq":0,"stream_seq":0},"ack_floor":{"consumer_seq":0,"stream_seq":0},"num_ack_pending":0,"num_redelivered":0,"num_waiting":0,"num_pending":1}"#;
 
     #[test]
     fn pauses_grow_and_differ() {
         assert!(pause(0, 0) < pause(3, 0) && pause(3, 0) < pause(9, 0));
         assert!(pause(usize::MAX, 999) <= PAUSE_MAX);
         assert_ne!(pause(5, 1), pause(5, 500));
+    }
+
+    /// Serves one client as NATS does, until the request for messages: that one has no answer.
+    fn server_without_messages(listener: &TcpListener) -> std::io::Result<()> {
+        let (stream, _) = listener.accept()?;
+        let (mut lines, mut out) = (BufReader::new(stream.try_clone()?), stream);
+        write!(
+            out,
+            "INFO {{\"server_id\":\"n\",\"version\":\"2.10.0\",\"headers\":true,\"max_payload\":1048576}}\r\n"
+        )?;
+        let mut line = String::new();
+        let mut inbox = String::new();
+        while lines.read_line(&mut line)? != 0 {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            match words[..] {
+                ["PING"] => write!(out, "PONG\r\n")?,
+                ["SUB", subject, number] => inbox = format!("{subject} {number}"),
+                ["PUB" | "HPUB", subject, reply, .., size] => {
+                    let mut body = vec![0; size.parse::<usize>().unwrap() + 2];
+                    lines.read_exact(&mut body)?;
+                    let content = if subject.contains("STREAM.INFO") {
+                        STREAM
+                    } else if subject.contains("CONSUMER.CREATE") {
+                        CONSUMER
+                    } else {
+                        ""
+                    };
+                    let number = inbox.rsplit(' ').next().unwrap();
+                    if !content.is_empty() {
+                        write!(out, "MSG {reply} {number} {}\r\n{content}\r\n", content.len())?;
+                    }
+                }
+                _ => {}
+            }
+            line.clear();
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn lost_batch_ends() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let servers = vec![format!("nats://{}", listener.local_addr().unwrap())];
+        let server = std::thread::spawn(move || server_without_messages(&listener));
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let access = Access {
+            servers,
+            user: "operator".into(),
+            pass: "ey".into(),
+            secret: Zeroizing::new([1; 32]),
+            certificates: None,
+        };
+        let error = runtime.block_on(async {
+            let engine = Engine::connect(&access).await.unwrap();
+            timeout(PATIENCE * 3, engine.read_all(&subjects::STATUS, false))
+                .await
+                .expect("an end")
+                .unwrap_err()
+        });
+        assert!(error.to_string().contains("no message of"), "{error}");
+        drop(runtime);
+        server.join().unwrap().unwrap();
     }
 
     #[test]

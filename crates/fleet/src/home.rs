@@ -34,10 +34,9 @@ use zeroize::Zeroizing;
 use crate::authority::{self, Authority, Reading, Signing};
 use crate::cell::Cell;
 use crate::document::Settings;
-use crate::engine::Access;
 use crate::enrol::{Token, is_name};
 use crate::identity::{self, Public, id_of_code};
-use crate::login;
+use crate::login::{self, Access};
 use crate::render::{Device, RenderError, render};
 use crate::{NoRandom, now, random};
 
@@ -206,7 +205,8 @@ struct Login {
 #[derive(Debug)]
 pub struct Home {
     directory: PathBuf,
-    _lock: File,
+    /// `None`: it is only looked at.
+    _lock: Option<File>,
     /// The fleet.
     pub fleet: Fleet,
     /// The members by their identifiers.
@@ -250,6 +250,11 @@ fn read<T: DeserializeOwned>(file: &Path) -> Result<T, Fault> {
     serde_json::from_slice(text.get(..length).unwrap_or_default()).map_err(|error| {
         Fault::of_file(file, format!("has another form: {error}"), "bring it back: `antedate fleet restore`")
     })
+}
+
+fn no_fleet(directory: &Path) -> Fault {
+    let remedy = "make one with `antedate fleet init`, or name its directory with --directory";
+    Fault::of_file(directory, "there is no fleet here", remedy)
 }
 
 fn lock(directory: &Path) -> Result<File, Fault> {
@@ -319,7 +324,7 @@ impl Home {
         };
         let home = Self {
             directory: directory.to_owned(),
-            _lock: lock,
+            _lock: Some(lock),
             fleet,
             devices: BTreeMap::new(),
             tokens: Vec::new(),
@@ -336,14 +341,24 @@ impl Home {
     /// When there is none, another process has it, or a file is damaged.
     pub fn open(directory: &Path) -> Result<Self, Fault> {
         if !directory.join(FLEET).exists() {
-            let remedy = "make one with `antedate fleet init`, or name its directory with --directory";
-            return Err(Fault::of_file(directory, "there is no fleet here", remedy));
+            return Err(no_fleet(directory));
         }
         let lock = lock(directory)?;
+        Ok(Self { _lock: Some(lock), ..Self::look(directory)? })
+    }
+
+    /// Opens a fleet to look at it, while others may change it: each file is as it was at one time.
+    ///
+    /// # Errors
+    /// When there is none, or a file is damaged.
+    pub fn look(directory: &Path) -> Result<Self, Fault> {
+        if !directory.join(FLEET).exists() {
+            return Err(no_fleet(directory));
+        }
         let fleet: Fleet = read(&directory.join(FLEET))?;
         let devices = read(&directory.join(DEVICES))?;
         let tokens = read(&directory.join(TOKENS))?;
-        Ok(Self { directory: directory.to_owned(), _lock: lock, fleet, devices, tokens })
+        Ok(Self { directory: directory.to_owned(), _lock: None, fleet, devices, tokens })
     }
 
     /// Its path.
@@ -487,6 +502,15 @@ impl Home {
 
     fn cell_file(&self, cell: &str) -> PathBuf {
         self.directory.join("cells").join(format!("{cell}.json"))
+    }
+
+    /// A cell that has keys.
+    ///
+    /// # Errors
+    /// When its file is damaged.
+    pub fn cell_if_made(&self, cell: &str) -> Result<Option<Cell>, Fault> {
+        let file = self.cell_file(cell);
+        if is_name(cell) && file.exists() { read(&file).map(Some) } else { Ok(None) }
     }
 
     /// A cell. One that is new gets its first CAK.
@@ -672,6 +696,7 @@ mod tests {
         }
         let place = home.directory().to_owned();
         assert!(Home::open(&place).unwrap_err().what.contains("at work"));
+        assert_eq!(Home::look(&place).unwrap().fleet, home.fleet);
         drop(home);
         let home = Home::open(&place).unwrap();
         assert_eq!(home.access().unwrap().user, "operator");

@@ -12,12 +12,12 @@
 //! - [`enrol`]: how a device becomes a member
 //! - [`nkey`], [`login`]: names and passes of NATS
 //! - [`subjects`]: streams, subjects, and who may use them
-//! - [`engine`]: the connection to NATS
+//! - `engine`: the connection to NATS (feature `nats`)
 //! - [`server`]: configurations of NATS servers
 //! - [`home`]: the operator's directory
 //! - [`cell`]: devices with a common CAK
 //! - [`render`]: the files of a device
-//! - [`rollout`]: the way of documents to devices, in waves
+//! - `rollout`: the way of documents to devices, in waves (feature `nats`)
 //! - [`agent`]: the device's side
 
 #![forbid(unsafe_code)]
@@ -26,6 +26,7 @@ pub mod agent;
 pub mod authority;
 pub mod cell;
 pub mod document;
+#[cfg(feature = "nats")]
 pub mod engine;
 pub mod enrol;
 pub mod home;
@@ -34,6 +35,7 @@ pub mod login;
 pub mod nkey;
 pub mod render;
 pub mod report;
+#[cfg(feature = "nats")]
 pub mod rollout;
 pub mod server;
 pub mod subjects;

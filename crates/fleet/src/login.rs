@@ -3,10 +3,13 @@
 //! Servers know the operator's public key alone. So a new device needs no change of a server's
 //! configuration, and a server cannot admit anybody by itself.
 
+use std::path::PathBuf;
+
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
+use zeroize::Zeroizing;
 
 use antedate_channel::sealed::author_public;
 
@@ -14,6 +17,27 @@ use crate::authority::Signing;
 use crate::identity::sign;
 use crate::nkey::{self, Kind, base32};
 use crate::subjects::{self, Permissions};
+
+/// Who connects, and where to.
+#[derive(Clone)]
+pub struct Access {
+    /// Addresses, such as `nats://host:4222` or `tls://host:4222`.
+    pub servers: Vec<String>,
+    /// The user, of which its inbox has the name.
+    pub user: String,
+    /// Its pass.
+    pub pass: String,
+    /// The key of the pass.
+    pub secret: Zeroizing<[u8; 32]>,
+    /// A file with the certificates of authorities for TLS. `None` for those of the system.
+    pub certificates: Option<PathBuf>,
+}
+
+impl std::fmt::Debug for Access {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Access({} at {:?})", self.user, self.servers)
+    }
+}
 
 /// Writes a token.
 fn token(issuer: Kind, secret: &[u8; 32], subject: &str, name: &str, now: u64, nats: Value) -> String {

@@ -8,7 +8,7 @@ use futures_util::{StreamExt, stream};
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::authority::{Reading, Signing};
-use crate::document::{Body, CLOCKS_DIFFER, Document, SealError, Settings, Welcome};
+use crate::document::{Body, CLOCKS_DIFFER, Document, SealError, Settings, VALID, Welcome};
 use crate::engine::{Engine, EngineError};
 use crate::enrol::Request;
 use crate::home::{Home, Member};
@@ -19,8 +19,6 @@ use crate::render::{Difference, differences};
 use crate::report::{self, Level, Report};
 use crate::subjects::{DOCUMENTS, REQUESTS, STATUS, WELCOMES};
 
-/// How long a document may be taken: an agent may be away for a year.
-pub const VALID: u64 = 400 * 86_400;
 /// Seconds without a report after which a device counts as silent. Agents report each minute.
 pub const SILENT: u64 = 150;
 /// Documents on their way to NATS at a time.

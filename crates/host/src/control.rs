@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 
+use crate::agent;
 use crate::fault::Fault;
 
 /// The suffix of the temporary name of a new socket.
@@ -187,8 +188,9 @@ fn is_answered(path: &Path, words: &Words) -> Result<bool, Fault> {
     }
 }
 
-/// Creates a socket for this process's user only, in place of one that a killed process left
-/// behind. It is created with a temporary name and then renamed, so its mode is never wider.
+/// Creates a socket for this process's user only, or for its group too if it has an [`agent`], in
+/// place of one that a killed process left behind. It is created with a temporary name and then
+/// renamed, so its mode is never wider.
 ///
 /// # Errors
 /// When another process answers there, or the socket cannot be created.
@@ -210,7 +212,8 @@ pub fn listen(path: &Path, words: &Words) -> Result<UnixListener, Fault> {
             return Err(error);
         }
         let listener = UnixListener::bind(&new)?;
-        fs::set_permissions(&new, Permissions::from_mode(0o600))?;
+        let mode = if agent::is_trusted() { 0o660 } else { 0o600 };
+        fs::set_permissions(&new, Permissions::from_mode(mode))?;
         fs::rename(&new, path)?;
         Ok(listener)
     };

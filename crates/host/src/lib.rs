@@ -9,6 +9,7 @@
 //! - [`numbers`]: nonce numbers that survive a restart, a crash and a power cut
 //! - [`clock`]: a clock that goes on during suspension
 //! - [`process`]: the user of this process
+//! - [`agent`]: a second user whose files count
 //! - `control`: the control socket (feature `control`)
 //! - `notify`: messages to a service manager (feature `notify`)
 //! - [`helper`]: threads beside the one with a deadline
@@ -16,6 +17,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod agent;
 pub mod clock;
 #[cfg(feature = "control")]
 pub mod control;

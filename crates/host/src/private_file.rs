@@ -5,13 +5,15 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
+use crate::agent;
 use crate::fault::Fault;
 
 /// The largest key file in octets.
 pub const MAX_KEY_FILE_LEN: usize = 1 << 16;
 
-/// Reads a regular file that only `user` or root can read and write. Its mode is checked before its
-/// content. Returns the number of octets in `text`, which has one more than the longest legal file.
+/// Reads a regular file that only `user` or root can read and write, or that an [`agent`] shares.
+/// Its mode is checked before its content. Returns the number of octets in `text`, which has one
+/// more than the longest legal file.
 ///
 /// # Errors
 /// When it cannot be read, others have rights on it, or it fills `text`.
@@ -27,7 +29,8 @@ pub fn read(file: &Path, user: u32, text: &mut [u8]) -> Result<usize, Fault> {
         return Err(Fault::of_file(file, "is not a regular file", "give the path of a key file"));
     }
     let shown = file.display();
-    if about.mode() & 0o077 != 0 {
+    let is_shared = agent::shares(&about);
+    if about.mode() & 0o077 != 0 && !is_shared {
         return Err(Fault::of_file(
             file,
             format!(
@@ -37,7 +40,7 @@ pub fn read(file: &Path, user: u32, text: &mut [u8]) -> Result<usize, Fault> {
             format!("chmod 600 {shown}; if others may have read it, make new keys"),
         ));
     }
-    if about.uid() != user && about.uid() != 0 {
+    if about.uid() != user && about.uid() != 0 && !is_shared {
         return Err(Fault::of_file(
             file,
             format!("this key file belongs to user {}, and this runs as user {user}", about.uid()),
@@ -115,6 +118,26 @@ pub fn open_new(file: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create_new(true).mode(0o600).open(file)
 }
 
+/// Opens a log of keys, which is made if it is not there, to append to it. The caller
+/// warns that keys are written down.
+///
+/// # Errors
+/// When others than `user` have rights on the file, or it cannot be written.
+pub fn open_key_log(file: &Path, user: u32) -> Result<File, Fault> {
+    let open = OpenOptions::new().append(true).create(true).mode(0o600).open(file);
+    let cannot = |error: io::Error| {
+        Fault::of_io(file, "write the key log", &error, "give --keylog a file that you can write to")
+    };
+    let open = open.map_err(cannot)?;
+    // An existing file may belong to another user.
+    let about = open.metadata().map_err(cannot)?;
+    if about.mode() & 0o077 != 0 || about.uid() != user {
+        let what = "others than this user have rights on this file, and keys would be written into it";
+        return Err(Fault::of_file(file, what, "give --keylog a file that is not there yet"));
+    }
+    Ok(open)
+}
+
 /// Synchronizes the directory of a file.
 ///
 /// # Errors
@@ -127,6 +150,23 @@ pub fn sync_directory_of(file: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn key_log_refuses_shared_files() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("keys.log");
+        let user = fs::metadata(directory.path()).unwrap().uid();
+        drop(open_key_log(&file, user).map_err(|fault| fault.to_string()).unwrap());
+        assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+        assert!(open_key_log(&file, user).is_ok(), "it goes on where it stopped");
+        assert!(open_key_log(&file, user + 1).is_err(), "another user's");
+        for mode in [0o604, 0o640, 0o620] {
+            fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
+            let refused = open_key_log(&file, user).err().map(|fault| fault.to_string()).unwrap_or_default();
+            assert!(refused.contains("others") && refused.contains("--keylog"), "{mode:o}: {refused}");
+        }
+    }
 
     #[test]
     fn byte_order_mark_is_skipped() {

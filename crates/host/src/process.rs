@@ -9,6 +9,12 @@ pub fn user() -> u32 {
     status("Uid").and_then(|ids| ids.split_whitespace().nth(1)?.parse().ok()).unwrap_or(u32::MAX)
 }
 
+/// The effective group of this process; `None` where `/proc` is missing.
+#[must_use]
+pub fn group() -> Option<u32> {
+    status("Gid").and_then(|ids| ids.split_whitespace().nth(1)?.parse().ok())
+}
+
 /// A line of `/proc/self/status`.
 #[must_use]
 pub fn status(key: &str) -> Option<String> {

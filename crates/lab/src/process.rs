@@ -24,7 +24,8 @@ pub const USAGE: u8 = 2;
 
 /// Runs one of the lab's hidden roles if the arguments (program name first) name one.
 ///
-/// The roles are `lab-station`, `lab-io-device`, `lab-ping`, `lab-echo`, `lab-wire` and `lab-tap`.
+/// The roles are `lab-station`, `lab-io-device`, `lab-ping`, `lab-echo`, `lab-flood`, `lab-wire` and
+/// `lab-tap`.
 pub fn dispatch(arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
     let mut arguments = arguments.into_iter().skip(1);
     let role = arguments.next()?;
@@ -40,6 +41,7 @@ pub fn dispatch(arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCod
         "lab-tap" => main(&options, tap::run),
         "lab-ping" => main(&options, roundtrip::run_ping),
         "lab-echo" => main(&options, roundtrip::run_echo),
+        "lab-flood" => main(&options, roundtrip::run_flood),
         _ => return None,
     };
     Some(result)

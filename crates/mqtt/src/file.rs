@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use antedate_channel::mqtt::rotation::{
     PAST_MAX, Recipient, device_public, is_device_public, manager_public,
 };
-use antedate_channel::mqtt::{Algorithm, Group, PUBLISHER_MAX, SECRET_LEN, signed, topic};
+use antedate_channel::mqtt::{Algorithm, Dropped, Group, Opened, PUBLISHER_MAX, SECRET_LEN, signed, topic};
 use antedate_host::document::{Document, Field, Section};
 use antedate_host::fault::{Fault, Faults};
 use antedate_host::hex::{hex, is_zero, parse_hex, push_hex};
@@ -321,6 +321,27 @@ impl GroupFile {
     #[must_use]
     pub fn verify_key(&self, publisher: &[u8]) -> Option<&[u8; 32]> {
         self.members.iter().find(|member| member.name.as_bytes() == publisher)?.verify.as_ref()
+    }
+
+    /// Takes the signature of a signed topic's payload away, once it is verified. `topic` is the
+    /// [sealed name](Self::sealed_name).
+    ///
+    /// # Errors
+    /// [`Dropped::Unsigned`], when it is not the publisher's.
+    pub fn verified(&self, topic: &str, opened: &Opened, payload: &mut Vec<u8>) -> Result<(), Dropped> {
+        if !self.is_signed(topic) {
+            return Ok(());
+        }
+        let Opened { publisher, epoch, sequence, .. } = opened;
+        let (epoch, sequence) = (*epoch, *sequence);
+        let place = signed::SignedPlace { group: &self.group, topic, publisher, epoch, sequence };
+        let range = self.verify_key(publisher).and_then(|key| place.verify(key, payload));
+        let range = range.ok_or_else(|| Dropped::Unsigned {
+            publisher: String::from_utf8_lossy(publisher).into_owned(),
+        })?;
+        payload.truncate(range.end);
+        payload.drain(..range.start);
+        Ok(())
     }
 
     /// The group with its keys, for opening messages.

@@ -386,7 +386,7 @@ impl Guard {
         // Verified before the number counts: a member could use up another's.
         if one.file.is_signed(topic) {
             let peeked = one.group.peek_from(topic, message, out, lowest(store, &one.epoch_keys, topic));
-            if let Err(refusal) = peeked.and_then(|opened| verified(&one.file, topic, &opened, out)) {
+            if let Err(refusal) = peeked.and_then(|opened| one.file.verified(topic, &opened, out)) {
                 out.clear();
                 return Verdict::Refused(refusal);
             }
@@ -397,7 +397,7 @@ impl Guard {
                 if store.is_some() {
                     one.unwritten.note(topic, &opened);
                 }
-                let verified = verified(&one.file, topic, &opened, out);
+                let verified = one.file.verified(topic, &opened, out);
                 match verified.and_then(|()| fresh(one.file.max_age(topic), opened.time)) {
                     Ok(()) => Verdict::Opened(opened),
                     Err(refusal) => {
@@ -430,7 +430,7 @@ impl Guard {
         let mut payload = Vec::new();
         let lowest = lowest(self.store.as_ref(), &one.epoch_keys, topic);
         let opened = one.group.peek_from(topic, message, &mut payload, lowest)?;
-        verified(&one.file, topic, &opened, &mut payload)?;
+        one.file.verified(topic, &opened, &mut payload)?;
         fresh(one.file.max_age(topic), opened.time)
     }
 
@@ -716,21 +716,6 @@ fn fresh(max_age: Option<u32>, time: Option<u32>) -> Result<(), Dropped> {
     let Some(max_age) = max_age else { return Ok(()) };
     let age = i64::from(now()) - i64::from(time.ok_or(Dropped::Undated)?);
     if age.unsigned_abs() > max_age.into() { Err(Dropped::Stale { age, max_age }) } else { Ok(()) }
-}
-
-/// Takes the signature of a signed topic's payload away, once it is verified.
-fn verified(file: &GroupFile, topic: &str, opened: &Opened, payload: &mut Vec<u8>) -> Result<(), Dropped> {
-    if !file.is_signed(topic) {
-        return Ok(());
-    }
-    let Opened { publisher, epoch, sequence, .. } = opened;
-    let place = SignedPlace { group: &file.group, topic, publisher, epoch: *epoch, sequence: *sequence };
-    let range = file.verify_key(publisher).and_then(|key| place.verify(key, payload));
-    let range = range
-        .ok_or_else(|| Dropped::Unsigned { publisher: String::from_utf8_lossy(publisher).into_owned() })?;
-    payload.truncate(range.end);
-    payload.drain(..range.start);
-    Ok(())
 }
 
 /// The lowest acceptable number of a publisher on a topic.

@@ -21,6 +21,9 @@ pub(crate) struct Arguments {
     /// Write all numbers to this file
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    /// Draw the latencies of all ciphers to this file (SVG)
+    #[arg(long, value_name = "FILE")]
+    figure: Option<PathBuf>,
 }
 
 /// The package of ipsec-mb, and its description.
@@ -32,6 +35,7 @@ pub(crate) fn main(arguments: &Arguments) -> Result<bool, String> {
     if cfg!(not(target_arch = "x86_64")) {
         return Err("the fences and the clock of this benchmark are those of x86-64".into());
     }
+    super::figure::free(arguments.figure.as_deref())?;
     setup::ensure(Purpose::Ciphers)?;
     if !Path::new(IPSEC_MB_HEADER).exists() {
         // Not every system has ipsec-mb; the other implementations run without it.
@@ -54,6 +58,9 @@ pub(crate) fn main(arguments: &Arguments) -> Result<bool, String> {
     if let Some(file) = json {
         println!("xtask: all numbers will be in {}", file.display());
         run.arg("--json").arg(file);
+    }
+    if let Some(file) = &arguments.figure {
+        run.arg("--figure").arg(file);
     }
     match run.status() {
         Ok(status) if status.code().is_some_and(|code| code < 2) => Ok(status.success()),

@@ -7,7 +7,9 @@
 use super::meter::{LOADS, Load, Manner, Series, round_trips};
 use super::paths::{Contender, Path};
 use super::placement::{PLACEMENTS, Placement};
-use super::{median, roundtrips};
+use super::{figure, median, roundtrips};
+use antedate_figure::axis::Kind;
+use antedate_figure::chart::{self, Lane, Texts};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use xtask::sandbox;
@@ -29,6 +31,9 @@ pub(crate) struct Arguments {
     /// Write the numbers to this file too
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    /// Draw the medians to this file (SVG)
+    #[arg(long, value_name = "FILE")]
+    figure: Option<PathBuf>,
 }
 
 /// Round trips of a series: back to back, and one each millisecond.
@@ -45,7 +50,8 @@ struct Row {
 
 /// Measures both builds. There is no verdict.
 pub(crate) fn main(arguments: &Arguments) -> Result<bool, String> {
-    let Arguments { before, after, rounds, json } = arguments;
+    let Arguments { before, after, rounds, json, figure } = arguments;
+    figure::free(figure.as_deref())?;
     for file in [Some(before), after.as_ref()].into_iter().flatten() {
         if !file.is_file() {
             return Err(format!("{}: there is no such program", file.display()));
@@ -93,7 +99,25 @@ pub(crate) fn main(arguments: &Arguments) -> Result<bool, String> {
         let text = format!("{:#}\n", rows.iter().map(Row::json).collect::<Value>());
         std::fs::write(file, text).map_err(|e| format!("{}: {e}", file.display()))?;
     }
+    if let Some(file) = figure {
+        figure::write(file, &drawn(&rows))?;
+    }
     Ok(true)
+}
+
+/// Bars of both builds' medians.
+fn drawn(rows: &[Row]) -> String {
+    let lane = |row: &Row| {
+        let medians = row.pooled().map(|series| Some(series.percentile(50.0)));
+        (format!("{}, {}", row.load, row.contender), medians.to_vec())
+    };
+    let lanes: Vec<Lane> = rows.iter().map(lane).collect();
+    let texts = Texts {
+        title: "Round trips through two builds of the gateway",
+        axis: "median round trip (µs)",
+        description: "A group for each load and contender, a bar for each build.",
+    };
+    chart::bars(&texts, Kind::Linear, &[("before", 0), ("after", 2)], &lanes)
 }
 
 fn print(rows: &[Row]) {

@@ -1,8 +1,11 @@
 //! The round trips as a figure: for each load, the share of round trips (up to the last
-//! thousandths) over the longest time in that share.
+//! thousandths) over the longest time in that share. And the file of a figure, for all benches.
 
 use antedate_figure::{Anchor, Drawing};
 use serde_json::Value;
+use std::fs;
+use std::io::ErrorKind;
+use std::path::Path;
 
 /// A panel, and the position of its axes.
 const PANEL: [f64; 2] = [430.0, 300.0];
@@ -33,6 +36,29 @@ fn x(percent: f64) -> f64 {
 fn y(us: f64) -> f64 {
     let part = (us.clamp(TIMES[0], TIMES[1]) / TIMES[0]).ln() / (TIMES[1] / TIMES[0]).ln();
     BOTTOM - part * (BOTTOM - TOP)
+}
+
+/// Finds before a long run that a figure cannot be written to this file: its folder is missing, or
+/// the file is there and is no figure.
+pub(crate) fn free(file: Option<&Path>) -> Result<(), String> {
+    let Some(file) = file else { return Ok(()) };
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
+    if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
+        return Err(format!("--figure {}: there is no folder {}", file.display(), folder.display()));
+    }
+    match fs::read(file) {
+        Err(e) if e.kind() == ErrorKind::NotFound => Ok(()),
+        Ok(octets) if octets.is_empty() || octets.starts_with(b"<svg ") => Ok(()),
+        Ok(_) => Err(format!("--figure {}: it is there, and is no figure: name another", file.display())),
+        Err(e) => Err(format!("--figure {}: {e}", file.display())),
+    }
+}
+
+/// Writes a figure.
+pub(crate) fn write(file: &Path, svg: &str) -> Result<(), String> {
+    fs::write(file, svg).map_err(|e| format!("--figure {}: {e}", file.display()))?;
+    println!("figure: {}", file.display());
+    Ok(())
 }
 
 /// The picture, a panel for each load in two columns; `None` without rows.
@@ -110,5 +136,20 @@ mod tests {
         assert!((x(0.0) - LEFT).abs() < 1e-9 && (x(LAST) - RIGHT).abs() < 1e-9);
         assert!((x(99.9) - x(99.0) - (x(99.0) - x(90.0))).abs() < 1e-9);
         assert_eq!((y(1.0), y(1e6)), (BOTTOM, TOP), "nothing leaves the panel");
+    }
+
+    #[test]
+    fn only_a_figure_is_replaced() {
+        let dir = std::env::temp_dir().join(format!("antedate-figure-{}", std::process::id()));
+        fs::create_dir_all(&dir).expect("a place");
+        let file = dir.join("a.svg");
+        assert_eq!((free(None), free(Some(&file))), (Ok(()), Ok(())));
+        write(&file, "<svg />\n").expect("written");
+        assert_eq!(free(Some(&file)), Ok(()), "an earlier figure");
+        fs::write(&file, "notes").expect("written");
+        assert!(free(Some(&file)).is_err_and(|why| why.contains("no figure")));
+        assert!(free(Some(&dir.join("no/a.svg"))).is_err_and(|why| why.contains("no folder")));
+        assert!(free(Some(&dir)).is_err() && write(&dir, "").is_err(), "a folder");
+        fs::remove_dir_all(dir).expect("removed");
     }
 }

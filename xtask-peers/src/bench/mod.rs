@@ -1,4 +1,4 @@
-//! `cargo xtask bench gateway`: the gateway beside bridges and OpenVPN, in one run.
+//! `cargo xtask bench gateway`: the gateway beside bridges and other tunnels, in one run.
 //!
 //! All contenders take turns in many short rounds, so that the machine's load affects them alike.
 //! Percentiles pool all rounds; rates and ratios are medians of the rounds, except for tails beyond
@@ -8,6 +8,7 @@ use clap::builder::PossibleValuesParser;
 use goals::Goal;
 use record::Record;
 use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
 use xtask::report::Report;
 use xtask::sandbox;
 use xtask::setup::{self, Purpose};
@@ -18,6 +19,7 @@ mod builds;
 mod counts;
 mod cpu;
 mod cycles;
+mod express;
 mod figure;
 mod goals;
 mod meter;
@@ -26,9 +28,11 @@ mod page;
 mod paths;
 mod placement;
 mod policy;
+mod rates;
 mod record;
 mod roundtrips;
 mod tcp;
+mod vxlan;
 
 /// The length of each part.
 #[derive(Clone, Copy)]
@@ -55,13 +59,17 @@ pub(crate) struct Plan {
     cycle_seconds: f64,
     /// Seconds over which CPU time is counted.
     cpu_seconds: f64,
+    /// Seconds of a trial of frames a second, and the lengths of these frames.
+    rate_seconds: f64,
+    rate_sizes: &'static [u32],
 }
 
 impl Plan {
     fn json(&self) -> Value {
         json!({ "tries": self.tries, "rounds": self.rounds, "rounds_of_two": self.rounds_of_two, "round_trips_back_to_back": self.dense, "round_trips_paced": self.paced,
                 "tcp_rounds": self.tcp_rounds, "tcp_seconds": self.tcp_seconds, "cycle_slices": self.cycle_slices,
-                "cycle_seconds": self.cycle_seconds, "cpu_seconds": self.cpu_seconds })
+                "cycle_seconds": self.cycle_seconds, "cpu_seconds": self.cpu_seconds,
+                "rate_seconds": self.rate_seconds, "rate_sizes": self.rate_sizes })
     }
 }
 
@@ -77,6 +85,8 @@ const FULL: Plan = Plan {
     cycle_slices: 12,
     cycle_seconds: 5.0,
     cpu_seconds: 30.0,
+    rate_seconds: 1.0,
+    rate_sizes: &[64, 256, 1514],
 };
 const QUICK: Plan = Plan {
     name: "gateway-quick",
@@ -90,13 +100,21 @@ const QUICK: Plan = Plan {
     cycle_slices: 1,
     cycle_seconds: 4.0,
     cpu_seconds: 5.0,
+    rate_seconds: 0.2,
+    rate_sizes: &[64],
 };
 
 /// Measures, adds its goals, and returns its rows.
 type Part = fn(Plan, &mut Vec<Goal>) -> Result<Value, String>;
 
-const PARTS: [(&str, Part); 4] =
-    [("roundtrips", roundtrips::run), ("tcp", tcp::run), ("cycles", cycles::run), ("cpu", cpu::run)];
+const PARTS: [(&str, Part); 6] = [
+    ("roundtrips", roundtrips::run),
+    ("tcp", tcp::run),
+    ("pps", rates::run),
+    ("cycles", cycles::run),
+    ("express", express::run),
+    ("cpu", cpu::run),
+];
 
 #[derive(clap::Subcommand)]
 pub(crate) enum Command {
@@ -107,7 +125,7 @@ pub(crate) enum Command {
     /// Round trips through two builds of the gateway, in turns
     Builds(builds::Arguments),
     /// Instructions of the policy's decision on a frame, by number of rules
-    Policy,
+    Policy(policy::Arguments),
 }
 
 /// Arguments of `cargo xtask bench gateway`.
@@ -122,6 +140,9 @@ pub(crate) struct Arguments {
     /// Measure this part alone; may be given several times
     #[arg(long, value_name = "PART", value_parser = PossibleValuesParser::new(PARTS.map(|(name, _)| name)))]
     only: Vec<String>,
+    /// Write the figure of the round trips to this file too
+    #[arg(long, value_name = "FILE")]
+    figure: Option<PathBuf>,
 }
 
 /// Measures. False if a part failed or, with a verdict, a goal was missed.
@@ -130,9 +151,10 @@ pub(crate) fn main(command: &Command) -> Result<bool, String> {
         Command::Gateway(arguments) => arguments,
         Command::Aead(arguments) => return aead::main(arguments),
         Command::Builds(arguments) => return builds::main(arguments),
-        Command::Policy => return policy::main(),
+        Command::Policy(arguments) => return policy::main(arguments),
     };
-    let Arguments { quick, no_verdict, only } = arguments;
+    let Arguments { quick, no_verdict, only, figure } = arguments;
+    figure::free(figure.as_deref())?;
     if !sandbox::inside() {
         setup::ensure(Purpose::Bench)?;
         build_antedate()?;
@@ -144,12 +166,13 @@ pub(crate) fn main(command: &Command) -> Result<bool, String> {
         return Err("this needs two cores: a side of the path on each".into());
     }
     let plan = if *quick { QUICK } else { FULL };
-    let met = gateway(plan, |part| only.is_empty() || only.iter().any(|name| name == part))?;
+    let wanted = |part: &str| only.is_empty() || only.iter().any(|name| name == part);
+    let met = gateway(plan, wanted, figure.as_deref())?;
     Ok(met.is_some_and(|met| met || *no_verdict))
 }
 
 /// True if all goals are met; `None` if a part failed.
-fn gateway(plan: Plan, wanted: impl Fn(&str) -> bool) -> Result<Option<bool>, String> {
+fn gateway(plan: Plan, wanted: impl Fn(&str) -> bool, figure: Option<&Path>) -> Result<Option<bool>, String> {
     let mut report = Report::default();
     let mut all: Vec<Goal> = Vec::new();
     // Before the measurements: a file that cannot be read fails here and not after an hour.
@@ -172,6 +195,9 @@ fn gateway(plan: Plan, wanted: impl Fn(&str) -> bool) -> Result<Option<bool>, St
     println!();
     for (what, file) in ["all numbers", "their tables", "their figure"].into_iter().zip(files) {
         println!("{what}: {}", file.display());
+    }
+    if let Some(file) = figure {
+        figure::write(file, &record.figure().ok_or("no round trips were measured, so there is no figure")?)?;
     }
     let done = report.finish();
     Ok(done.then(|| !all.iter().any(Goal::missed)))

@@ -65,6 +65,37 @@ pub(crate) fn page(parts: &Value) -> String {
             let _ = writeln!(out, "| {who} | {} | {place} |", number(&row["rate"], 2));
         }
     }
+    if let Some(rows) = rows("pps") {
+        out.push_str("\n## Frames a second, one way\n\n| octets | path | without loss | 0.1 % lost | of a flood | placement |\n| --- | --- | --- | --- | --- | --- |\n");
+        for row in rows {
+            let count = |key: &str| number(&row[key], 0);
+            let (who, place) = (text(&row["contender"]), text(&row["placement"]));
+            let _ = writeln!(
+                out,
+                "| {} | {who} | {} | {} | {} | {place} |",
+                row["frame_bytes"],
+                count("lossless"),
+                count("loss_0_1_percent"),
+                count("flood_arrived")
+            );
+        }
+    }
+    if let Some(rows) = rows("express") {
+        out.push_str("\n## A flow with a deadline beside bulk\n\n| path | bulk sent a second | arrived | frames lost | missed cycles | interval p99 µs | longest |\n| --- | --- | --- | --- | --- | --- | --- |\n");
+        for row in rows {
+            let _ = writeln!(
+                out,
+                "| {} | {} | {} | {} | {} | {} | {} |",
+                text(&row["contender"]),
+                number(&row["bulk_sent"], 0),
+                number(&row["bulk_arrived"], 0),
+                row["lost"],
+                row["missed"],
+                number(&row["interval_p99_us"], 0),
+                number(&row["interval_max_us"], 0)
+            );
+        }
+    }
     if let Some(rows) = rows("cpu") {
         out.push_str("\n## CPU\n\n| path | polling bound | % of a core, each gateway | median round trip µs |\n| --- | --- | --- | --- |\n");
         for row in rows {

@@ -1,8 +1,8 @@
 //! The contenders, each as a path PLC - gateway - gateway - device, and the placement of their
 //! processes.
 
-use super::openvpn;
 use super::placement::{Cores, Placement};
+use super::{openvpn, vxlan};
 use crate::daemon::{Gateway, Options, SUITES, cell_keys};
 use crate::net;
 use std::fmt;
@@ -19,6 +19,10 @@ pub(crate) enum Contender {
     Macsec,
     /// OpenVPN in tap mode with AES-128-GCM, each end bridged to its field port.
     OpenVpn,
+    /// VXLAN of the kernel, without protection.
+    Vxlan,
+    /// The same through wireguard-go.
+    WireguardGo,
 }
 
 impl fmt::Display for Contender {
@@ -28,6 +32,8 @@ impl fmt::Display for Contender {
             Contender::Plain => "antedate none",
             Contender::Macsec => "antedate macsec",
             Contender::OpenVpn => "OpenVPN tap AES-128-GCM",
+            Contender::Vxlan => "kernel VXLAN",
+            Contender::WireguardGo => "VXLAN over wireguard-go",
         })
     }
 }
@@ -35,6 +41,16 @@ impl fmt::Display for Contender {
 /// All contenders, in the order of a round.
 pub(crate) const ALL: [Contender; 4] =
     [Contender::Bridges, Contender::Plain, Contender::Macsec, Contender::OpenVpn];
+
+/// Those whose frames a second are counted: other tunnels too.
+pub(crate) const FOR_RATES: [Contender; 6] = [
+    Contender::Bridges,
+    Contender::Plain,
+    Contender::Macsec,
+    Contender::Vxlan,
+    Contender::OpenVpn,
+    Contender::WireguardGo,
+];
 
 /// A path that is up; taken down when dropped.
 pub(crate) struct Path {
@@ -93,6 +109,8 @@ impl Path {
                 let priority = matches!(waiting, Waiting::Cyclic).then_some(PRIORITY);
                 path._others.extend(openvpn::start(placement, priority)?);
             }
+            Contender::Vxlan => vxlan::plain()?,
+            Contender::WireguardGo => path._others.extend(vxlan::protected(placement)?),
             Contender::Plain | Contender::Macsec => {
                 for (side, space) in ["gwa", "gwb"].into_iter().enumerate() {
                     let core = placement.core(side);

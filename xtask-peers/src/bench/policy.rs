@@ -3,6 +3,10 @@
 //!
 //! Instructions repeat from run to run, so that a single run decides (Valgrind's callgrind).
 
+use super::figure;
+use antedate_figure::axis::Kind;
+use antedate_figure::chart::{self, Curve, Texts};
+use std::path::PathBuf;
 use xtask::setup;
 use xtask::shell::{Run, cache, cargo, program, target};
 
@@ -18,8 +22,20 @@ const FLOWS: [u64; 3] = [1, 10, 100];
 /// instructions a cycle.
 const GOAL: u64 = 120;
 
+const TITLE: &str = "Instructions of the policy's decision on a frame";
+
+/// Arguments of `cargo xtask bench policy`.
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// Draw the instructions to this file (SVG)
+    #[arg(long, value_name = "FILE")]
+    figure: Option<PathBuf>,
+}
+
 /// Counts; false if the goal was missed.
-pub(crate) fn main() -> Result<bool, String> {
+pub(crate) fn main(arguments: &Arguments) -> Result<bool, String> {
+    figure::free(arguments.figure.as_deref())?;
+    let mut curves: Vec<Curve<'_>> = Vec::new();
     if !std::path::Path::new("/usr/bin/valgrind").exists() {
         setup::packages(&[VALGRIND])?;
     }
@@ -38,14 +54,17 @@ pub(crate) fn main() -> Result<bool, String> {
             *count = twice?.saturating_sub(once?) / ROUNDS;
         }
         println!("{text:20}{}", counts.map(|count| format!("{count:>13}")).concat());
+        curves.push((text, curves.len(), points(&RULES, &counts)));
         let more = counts[2].saturating_sub(counts[0]);
         if more > GOAL {
             println!("   MISSED: 100 rules cost {more} instructions more than one, at most {GOAL} wanted");
             reached = false;
         }
     }
+    let rules = drawn("policy, by number of rules", "rules", &curves);
+    curves.clear();
     println!("instructions a cyclic frame{}", FLOWS.map(|flows| format!("{flows:>6} flows")).concat());
-    for watch in ["off", "on"] {
+    for (watch, name) in [("off", "not watched"), ("on", "watched")] {
         let mut counts = [0; FLOWS.len()];
         for (flows, count) in FLOWS.iter().zip(&mut counts) {
             let arguments = |rounds: u64| [flows.to_string(), rounds.to_string(), watch.to_owned()];
@@ -54,8 +73,25 @@ pub(crate) fn main() -> Result<bool, String> {
             *count = twice?.saturating_sub(once?) / ROUNDS;
         }
         println!("policy, watch {watch:13}{}", counts.map(|count| format!("{count:>12}")).concat());
+        curves.push((name, curves.len(), points(&FLOWS, &counts)));
+    }
+    if let Some(file) = &arguments.figure {
+        let flows = drawn("policy and watch, by number of flows", "flows", &curves);
+        let texts =
+            Texts { title: TITLE, axis: "", description: "Two charts of curves over a logarithmic axis." };
+        figure::write(file, &chart::column(&texts, &[rules, flows]))?;
     }
     Ok(reached)
+}
+
+fn points(numbers: &[u64], counts: &[u64]) -> Vec<[f64; 2]> {
+    numbers.iter().zip(counts).map(|(number, count)| [*number as f64, *count as f64]).collect()
+}
+
+/// A chart with its heading.
+fn drawn(heading: &str, across: &str, curves: &[Curve<'_>]) -> (String, String) {
+    let texts = Texts { title: heading, axis: "instructions of a frame", description: TITLE };
+    (heading.to_owned(), chart::curves(&texts, across, [Kind::Logarithmic, Kind::Linear], curves))
 }
 
 /// Instructions of a whole run of an example.

@@ -41,13 +41,17 @@ impl Record {
         self.value["parts"][part] = circumstances;
     }
 
+    /// The figure, if there are round trips.
+    pub(crate) fn figure(&self) -> Option<String> {
+        super::figure::svg(&self.value["parts"]["roundtrips"]["rows"])
+    }
+
     /// Writes the file, and beside it a page and, if there are round trips, a figure. Returns the
     /// files.
     pub(crate) fn write(&self) -> Result<Vec<PathBuf>, String> {
         let mut files = vec![(self.file.clone(), format!("{:#}\n", self.value))];
         files.push((self.file.with_extension("md"), super::page::page(&self.value["parts"])));
-        let rows = &self.value["parts"]["roundtrips"]["rows"];
-        if let Some(figure) = super::figure::svg(rows) {
+        if let Some(figure) = self.figure() {
             files.push((self.file.with_extension("svg"), figure));
         }
         for (file, text) in &files {

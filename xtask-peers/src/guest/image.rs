@@ -11,16 +11,25 @@ use std::path::{Path, PathBuf};
 use xtask::shell::{Run, program, root};
 
 /// Packages beside the kernel: the guest's programs. Their libraries come as dependencies.
-const PACKAGES: [&str; 7] =
-    ["busybox-static", "dash", "iproute2", "iputils-ping", "wireguard-tools", "wpan-tools", "wpasupplicant"];
+const PACKAGES: [&str; 8] = [
+    "busybox-static",
+    "dash",
+    "iperf3",
+    "iproute2",
+    "iputils-ping",
+    "wireguard-tools",
+    "wpan-tools",
+    "wpasupplicant",
+];
 /// The source of each program, and its name in the guest. Debian's busybox shell would run its own
 /// `ip` and `ping` instead of the real ones, so the shell is dash.
-const PROGRAMS: [(&[&str], &str); 7] = [
+const PROGRAMS: [(&[&str], &str); 8] = [
     (&["bin/busybox", "usr/bin/busybox"], "busybox"),
     (&["bin/dash", "usr/bin/dash"], "sh"),
     (&["bin/ip", "usr/bin/ip", "sbin/ip", "usr/sbin/ip"], "ip"),
     (&["bin/ping", "usr/bin/ping"], "ping"),
     (&["sbin/wpa_supplicant", "usr/sbin/wpa_supplicant"], "wpa_supplicant"),
+    (&["usr/bin/iperf3", "bin/iperf3"], "iperf3"),
     (&["usr/bin/wg", "bin/wg"], "wg"),
     (&["usr/bin/iwpan", "usr/sbin/iwpan"], "iwpan"),
 ];

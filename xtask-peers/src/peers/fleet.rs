@@ -9,7 +9,7 @@ mod crowd;
 use crate::net;
 use crate::place;
 use antedate_fleet::home::Home;
-use cluster::{Cluster, fleet};
+use cluster::{Cluster, document, fleet};
 use crowd::Crowd;
 use serde_json::Value;
 use std::fs;
@@ -24,6 +24,8 @@ const PINGS: u32 = 3000;
 const ENROLLED: f64 = 300.0;
 const APPLIED: f64 = 30.0;
 const REVOKED: f64 = 10.0;
+/// The port of the fleet's page.
+const PAGE: u16 = 9469;
 
 /// The configuration of the two gateways.
 const GATEWAY: &str = "# ${name} of ${cell}\n[field]\ninterface = \"field\"\n[uplink]\ninterface = \"uplink\"\n\
@@ -139,6 +141,8 @@ pub(crate) fn run() -> StepResult {
         fleet(&dir, &["apply", "--again", "--canaries", "0", "--wave", "0"]).ok()
     })?;
 
+    note(page(&dir, count)?);
+
     // Attacks.
     attacks(&dir, &places, &invitation, &mut note)?;
 
@@ -157,8 +161,17 @@ pub(crate) fn run() -> StepResult {
     fs::write(&template, GATEWAY).map_err(|e| e.to_string())?;
     fleet(&dir, &["set", "role", "gateway", &template.display().to_string()])?;
 
-    measure(&cluster, count, &mut note)?;
-    revoke(&dir, &places, &gateways, &mut note)?;
+    // The quick form measures while the revoked gateway's traffic ends, which takes up to a minute.
+    let meter = Meter::begin(&cluster)?;
+    if count > 100 {
+        std::thread::sleep(Duration::from_secs(120));
+        meter.end(&cluster, count, &mut note)?;
+        revoke(&dir, &places, &gateways, &mut note)?;
+    } else {
+        revoke(&dir, &places, &gateways, &mut note)?;
+        std::thread::sleep(Duration::from_secs(30).saturating_sub(meter.begin.elapsed()));
+        meter.end(&cluster, count, &mut note)?;
+    }
 
     for agent in agents {
         agent.stop(10)?;
@@ -226,33 +239,68 @@ fn attacks(
 
 /// Waits until the press reports such a refusal.
 fn refused(dir: &Path, what: &str) -> Result<(), String> {
-    until("a refusal", 15.0, || {
-        let rows = status(dir).ok()?;
-        let row = rows.iter().find(|row| row["name"] == "press")?;
-        row["what"].as_str()?.contains(what).then_some(())
-    })
-    .map_err(|e| format!("{e} with \"{what}\": {:?}", status(dir).map(|rows| rows.first().cloned())))
+    let press = || status(dir).map(|rows| rows.into_iter().find(|row| row["name"] == "press"));
+    until("a refusal", 60.0, || press().ok()??["what"].as_str()?.contains(what).then_some(()))
+        .map_err(|e| format!("{e} with \"{what}\": {:?}", press()))
 }
 
 /// Messages and octets of a quiet fleet.
-fn measure(cluster: &Cluster, count: usize, note: &mut dyn FnMut(String)) -> Result<(), String> {
-    let window = if count > 100 { 120 } else { 60 };
-    let keys = ["in_msgs", "in_bytes", "out_msgs", "out_bytes"];
-    let sums = || keys.map(|key| cluster.sum(key));
-    let before = sums();
-    std::thread::sleep(Duration::from_secs(window));
-    let after = sums();
-    let mut days = Vec::new();
-    for (key, (before, after)) in keys.iter().zip(before.into_iter().zip(after)) {
-        let day = (after? - before?) / window as f64 * 86_400.0 / (count + 2) as f64;
-        days.push(format!("{key} {day:.0}"));
+struct Meter {
+    begin: Instant,
+    before: [f64; 4],
+}
+
+/// Counters of all servers.
+const COUNTERS: [&str; 4] = ["in_msgs", "in_bytes", "out_msgs", "out_bytes"];
+
+impl Meter {
+    fn sums(cluster: &Cluster) -> Result<[f64; 4], String> {
+        let mut sums = [0.0; 4];
+        for (sum, key) in sums.iter_mut().zip(COUNTERS) {
+            *sum = cluster.sum(key)?;
+        }
+        Ok(sums)
     }
-    note(format!(
-        "a quiet device and day, over all servers, replication included: {}; each server stores {:.1} MB",
-        days.join(", "),
-        cluster.stored()? / 1e6
-    ));
-    Ok(())
+
+    fn begin(cluster: &Cluster) -> Result<Self, String> {
+        Ok(Self { begin: Instant::now(), before: Self::sums(cluster)? })
+    }
+
+    fn end(&self, cluster: &Cluster, count: usize, note: &mut dyn FnMut(String)) -> Result<(), String> {
+        let window = self.begin.elapsed().as_secs_f64();
+        let mut days = Vec::new();
+        for (key, (before, after)) in COUNTERS.iter().zip(self.before.iter().zip(Self::sums(cluster)?)) {
+            let day = (after - before) / window * 86_400.0 / (count + 2) as f64;
+            days.push(format!("{key} {day:.0}"));
+        }
+        note(format!(
+            "a device and day, over all servers, replication included, by {window:.0} s: {}; each server stores {:.1} MB",
+            days.join(", "),
+            cluster.stored()? / 1e6
+        ));
+        Ok(())
+    }
+}
+
+/// The page and its metrics.
+fn page(dir: &Path, count: usize) -> Result<String, String> {
+    let mut command = program(antedate());
+    command.args(["fleet", "page", "--every", "1", "--listen", &format!("127.0.0.1:{PAGE}"), "--directory"]);
+    command.arg(dir.join("fleet"));
+    let page = command.background(&dir.join("page.log"))?;
+    let ask = |path: &str| document(PAGE, path);
+    let line = format!("antedate_fleet_devices{{state=\"ok\"}} {}", count + 2);
+    until("metrics of a healthy fleet", 60.0, || {
+        let text = ask("/metrics").ok()?;
+        (text.contains("antedate_fleet_up 1\n") && text.lines().any(|found| found == line)).then_some(())
+    })
+    .map_err(|e| format!("{e}: {:?}\n{}", ask("/metrics"), page.output()))?;
+    let html = ask("/")?;
+    if !html.contains("line4") || !html.contains("press") || html.contains("What follows is old") {
+        return Err(format!("the page is another one:\n{}", tail(&html, 5)));
+    }
+    page.stop(10)?;
+    Ok(format!("the page and its metrics show {} devices", count + 2))
 }
 
 fn revoke(

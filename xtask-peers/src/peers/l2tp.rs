@@ -10,14 +10,24 @@
 //! work of the kernel and the gateways on one CPU, without cache misses and waiting. Kernel bridges
 //! without protection are the baseline.
 
+mod result;
+
 use crate::guest::{self, Guest, Image};
+use result::Measured;
 use serde_json::{Value, json};
 use xtask::report::{StepResult, Stop};
-use xtask::shell::antedate;
+use xtask::shell::{antedate, cache};
 
 /// Octets behind the Ethernet header: the smallest frame, the longest without fragments, and a full
-/// one.
+/// one, the longest of the meter.
 const SIZES: [u64; 3] = [46, 1468, 1500];
+/// The same for TCP: the longest without fragments, a full one, and the longest in two fragments.
+const BULK_SIZES: [u64; 3] = [1468, 1500, 2936];
+/// Octets that the machines' ports carry behind the Ethernet header.
+const FIELD_MTU: u64 = 3000;
+/// Addresses of the machines, and the octets that one sends to the other over TCP.
+const ADDRESSES: [&str; 2] = ["10.7.0.1", "10.7.0.2"];
+const BULK: &str = "8M";
 /// Round trips of each size in one block, and blocks of each path in turn.
 /// `ANTEDATE_L2TP_ROUND_TRIPS` sets the first.
 const BLOCK: u64 = 500;
@@ -75,19 +85,23 @@ impl Path {
     }
 
     fn build(self, guest: &mut Guest) -> Result<(), String> {
-        for (space, field, mac) in [("plc", "a", "02:00:00:00:0d:01"), ("dev", "b", DEVICE)] {
+        let ends = [("plc", "a", "02:00:00:00:0d:01"), ("dev", "b", DEVICE)];
+        for ((space, field, mac), address) in ends.into_iter().zip(ADDRESSES) {
             guest.run(&format!("ip netns add {space} && ip netns add {field}"))?;
             guest.run(&format!(
-                "ip link add eth0 netns {space} address {mac} type veth peer name field netns {field}"
+                "ip link add eth0 netns {space} address {mac} mtu {FIELD_MTU} type veth peer name field netns {field} mtu {FIELD_MTU}"
             ))?;
             guest.run(&format!("ip -n {space} link set eth0 up; ip -n {field} link set lo up; ip -n {field} link set field up"))?;
+            guest.run(&format!("ip -n {space} addr add {address}/24 dev eth0"))?;
         }
         let [a, b] = MACS;
         guest.run(&format!(
             "ip link add uplink netns a address {a} type veth peer name uplink netns b address {b}"
         ))?;
         for space in ["a", "b"] {
-            guest.run(&format!("ip -n {space} link set uplink up"))?;
+            // Bridges do not fragment: their wire carries all.
+            let mtu = if self == Self::Bridges { FIELD_MTU } else { 1500 };
+            guest.run(&format!("ip -n {space} link set uplink mtu {mtu} up"))?;
         }
         match self {
             Self::Bridges => Self::bridge(guest, "uplink"),
@@ -118,7 +132,7 @@ impl Path {
                         format!(
                             "{inside} l2tp add session name t0 tunnel_id 1 session_id 1 peer_session_id 1"
                         ),
-                        format!("{inside} link set t0 mtu 1500 up"),
+                        format!("{inside} link set t0 mtu {FIELD_MTU} up"),
                     ] {
                         guest.run(&line)?;
                     }
@@ -174,6 +188,11 @@ impl Times {
         self.0.iter().map(|(_, n)| n).sum()
     }
 
+    /// The mean, in microseconds.
+    fn mean(&self) -> f64 {
+        self.0.iter().map(|(ns, n)| *ns as f64 * *n as f64).sum::<f64>() / self.count() as f64 / 1_000.0
+    }
+
     fn percentile(&self, percent: f64) -> f64 {
         let mut all = self.0.clone();
         all.sort_unstable();
@@ -188,13 +207,13 @@ impl Times {
 }
 
 /// Measures all sizes over a path that is up.
-fn measure(guest: &mut Guest, count: u64, times: &mut [Times; 3]) -> Result<(), String> {
+fn measure(guest: &mut Guest, count: u64, measured: &mut Measured) -> Result<(), String> {
     let still = json!({ "wanted": false });
     let echo = json!({ "interface": "eth0", "realtime": still });
     guest.run(&format!(
         "ip netns exec dev antedate lab-echo '{echo}' >/run/echo.log 2>&1 & echo $! >/run/echo.pid; sleep 1"
     ))?;
-    for (size, times) in SIZES.into_iter().zip(times) {
+    for (size, times) in SIZES.into_iter().zip(&mut measured.times) {
         let ping = json!({
             "interface": "eth0", "destination": DEVICE, "frame_bytes": size + 14, "interval_us": 1000, "spin_us": 0,
             "count": count, "warm_up": 50, "histogram": true, "realtime": still,
@@ -216,7 +235,30 @@ fn measure(guest: &mut Guest, count: u64, times: &mut [Times; 3]) -> Result<(), 
             }
         }
     }
-    guest.run("kill $(cat /run/echo.pid); sleep 1").map(drop)
+    guest.run("kill $(cat /run/echo.pid); sleep 1")?;
+    for (size, rates) in BULK_SIZES.into_iter().zip(&mut measured.rates) {
+        rates.push(throughput(guest, size)?);
+    }
+    Ok(())
+}
+
+/// Mbit/s of one TCP connection whose frames have `size` octets behind the Ethernet header.
+fn throughput(guest: &mut Guest, size: u64) -> Result<f64, String> {
+    let [_, server] = ADDRESSES;
+    for space in ["plc", "dev"] {
+        guest.run(&format!("ip -n {space} link set eth0 mtu {size}"))?;
+    }
+    guest.run(&format!("ip netns exec dev iperf3 -s -1 -B {server} >/run/iperf3.log 2>&1 & sleep 1"))?;
+    let said = guest.run(&format!("ip netns exec plc iperf3 -c {server} -n {BULK} -J"));
+    for space in ["plc", "dev"] {
+        guest.run(&format!("ip -n {space} link set eth0 mtu {FIELD_MTU}"))?;
+    }
+    let said = said?;
+    let begin = said.find('{').unwrap_or_default();
+    let found: Value =
+        serde_json::from_str(said[begin..].trim()).map_err(|e| format!("iperf3 says: {e}: {said}"))?;
+    let bits = found["end"]["sum_received"]["bits_per_second"].as_f64().filter(|bits| *bits > 0.0);
+    bits.map(|bits| bits / 1e6).ok_or_else(|| format!("iperf3 measured nothing: {said}"))
 }
 
 /// Boots the guest and measures the paths in turn.
@@ -231,22 +273,29 @@ pub(crate) fn run() -> StepResult {
     };
     let mut guest = Guest::boot_counting(&image()?)?;
     guest.load_tunnels()?;
-    let mut times: [[Times; 3]; 3] = Default::default();
+    let mut measured: [Measured; 3] = Default::default();
     for _ in 0..BLOCKS {
-        for (path, times) in Path::ALL.into_iter().zip(&mut times) {
+        for (path, measured) in Path::ALL.into_iter().zip(&mut measured) {
             path.build(&mut guest).map_err(|e| format!("{}: {e}", path.name()))?;
-            measure(&mut guest, block, times).map_err(|e| format!("{}: {e}", path.name()))?;
+            measure(&mut guest, block, measured).map_err(|e| format!("{}: {e}", path.name()))?;
             path.take_down(&mut guest).map_err(|e| format!("{}: {e}", path.name()))?;
         }
     }
     println!("   round trips in a guest that counts instructions, µs at a nanosecond each, median and p99.9");
-    for (path, times) in Path::ALL.into_iter().zip(&times) {
-        let cells = SIZES.iter().zip(times).map(|(size, times)| {
+    for (path, measured) in Path::ALL.into_iter().zip(&measured) {
+        let cells = SIZES.iter().zip(&measured.times).map(|(size, times)| {
             format!("{size} B {:.1} / {:.1}", times.percentile(50.0), times.percentile(99.9))
         });
         println!("   {:30} {}", path.name(), cells.collect::<Vec<_>>().join("   "));
+        let rates =
+            BULK_SIZES.iter().enumerate().map(|(at, size)| format!("{size} B {:.0}", measured.rate(at)));
+        println!("   {:30} {} Mbit/s by iperf3", "", rates.collect::<Vec<_>>().join("   "));
     }
-    compare(&times, block * BLOCKS as u64).map_err(Stop::from)
+    let kernel = guest.run("cat /proc/sys/kernel/osrelease")?;
+    let file = cache("lab")?.join("l2tp.json");
+    result::write(&file, kernel.trim(), &measured)?;
+    println!("   for the folder results of a report: {}", file.display());
+    compare(&measured.map(|path| path.times), block * BLOCKS as u64).map_err(Stop::from)
 }
 
 /// The result and the goal's verdict.
@@ -254,7 +303,7 @@ pub(crate) fn run() -> StepResult {
 /// # Errors
 ///
 /// If a path lacks round trips of a size.
-fn compare(times: &[[Times; 3]; 3], count: u64) -> Result<String, String> {
+fn compare(times: &[[Times; SIZES.len()]; 3], count: u64) -> Result<String, String> {
     if let Some(other) = times.iter().flatten().map(Times::count).find(|found| *found != count) {
         return Err(format!("of {count} round trips of a size over a path {other} were told"));
     }

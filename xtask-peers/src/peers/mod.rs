@@ -40,7 +40,7 @@ mod release_clock;
 mod scapy;
 mod scapy_dot15d4;
 mod tshark;
-mod wireguard_go;
+pub(crate) mod wireguard_go;
 mod wpa_supplicant;
 
 /// An independent implementation.
@@ -222,7 +222,7 @@ pub(crate) const PEERS: [Peer; 27] = [
     Peer {
         name: "l2tp",
         about: "L2TPv3 over the kernel's MACsec between two bridges, and our fragments beside it, in one guest that counts instructions",
-        limit: 480,
+        limit: 900,
         prepare: l2tp::prepare,
         run: l2tp::run,
     },

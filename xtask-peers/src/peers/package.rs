@@ -115,7 +115,11 @@ impl Root {
         let mut found: Vec<String> = self.inside(&places).read(30)?.lines().map(Into::into).collect();
         for list in ["etc/passwd", "etc/group"] {
             let text = fs::read_to_string(self.path(list)).map_err(|e| format!("{list}: {e}"))?;
-            found.extend(text.lines().filter(|line| line.starts_with("antedate:")).map(Into::into));
+            found.extend(
+                text.lines()
+                    .filter(|line| line.starts_with("antedate:") || line.starts_with("antedate-agent:"))
+                    .map(Into::into),
+            );
         }
         found.sort();
         Ok(found)

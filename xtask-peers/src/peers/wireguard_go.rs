@@ -99,7 +99,7 @@ pub(crate) fn run() -> StepResult {
 }
 
 /// Writes a private key to a file, and returns its public key.
-pub(super) fn keygen(dir: &Path, name: &str) -> Result<String, String> {
+pub(crate) fn keygen(dir: &Path, name: &str) -> Result<String, String> {
     let mut command = program(antedate());
     let text = command.args(["keygen", "wireguard", "--out"]).arg(dir.join(name)).read(10)?;
     Ok(text.trim().to_string())

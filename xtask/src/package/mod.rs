@@ -1,29 +1,32 @@
-//! `cargo xtask package`: a Debian package and a tarball of the program.
+//! `cargo xtask package`: Debian packages and tarballs of the program, and an image for containers.
 //!
-//! Both are one tree of files (`tree`), which `dpkg-deb` and `tar` pack. `cargo-deb` would be a
+//! All are one tree of files (`tree`), which `dpkg-deb` and `tar` pack. `cargo-deb` would be a
 //! tool to build in each CI, and packs no tarball; `dpkg-deb` is on every Debian.
 
 mod deb;
+mod oci;
 mod tree;
 
-use crate::cross::{ARMV8, Cross};
+use crate::cross::{ARMV8, ARMV8_STATIC, Cross, X86_STATIC};
 use crate::setup::targets::{fetch_core, has_core};
 use crate::shell::{RELEASE, Run, TESTS, antedate_of, cache, cargo, has_program, program, root, target};
 use std::env::consts::ARCH;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use oci::Layout;
 use tree::{PROGRAM, Tree};
 
 /// The verbs of a packaged program. `lab` and `plan` are for a desk, and a third of its size.
-const FEATURES: &str = "dtls,mqtt,pages";
+const FEATURES: &str = "dtls,fleet,mqtt,pages";
 /// The folder of the motes' programs, where `antedate lab motes` looks for them.
 const MOTES: &str = "usr/share/antedate";
 /// The most octets of a stripped program in a release.
 const SIZE_MAX: u64 = 9_000_000;
 
 /// The units, which `docs/examples` has.
-const UNITS: [&str; 6] = [
+const UNITS: [&str; 7] = [
+    "antedate-agent.service",
     "antedate-gateway.service",
     "antedate-overlay.service",
     "antedate-dtls-connect.service",
@@ -32,21 +35,50 @@ const UNITS: [&str; 6] = [
     "antedate-mqtt-sub.service",
 ];
 
-/// A CPU.
+/// A CPU, and the C library of its programs.
 struct Machine {
     /// Rust's target.
     target: &'static str,
-    /// Debian's architecture.
+    /// Debian's architecture, which is Go's too.
     debian: &'static str,
     /// The prefix of its tools.
     tools: &'static str,
     /// The cross compiler, if it needs one.
     cross: Option<&'static Cross>,
+    /// The program needs no library, and runs on any Linux: a tarball and an image instead of a
+    /// Debian package.
+    is_static: bool,
 }
 
-const MACHINES: [Machine; 2] = [
-    Machine { target: "x86_64-unknown-linux-gnu", debian: "amd64", tools: "x86_64-linux-gnu-", cross: None },
-    Machine { target: ARMV8.target, debian: "arm64", tools: "aarch64-linux-gnu-", cross: Some(&ARMV8) },
+const MACHINES: [Machine; 4] = [
+    Machine {
+        target: "x86_64-unknown-linux-gnu",
+        debian: "amd64",
+        tools: "x86_64-linux-gnu-",
+        cross: None,
+        is_static: false,
+    },
+    Machine {
+        target: ARMV8.target,
+        debian: "arm64",
+        tools: "aarch64-linux-gnu-",
+        cross: Some(&ARMV8),
+        is_static: false,
+    },
+    Machine {
+        target: X86_STATIC.target,
+        debian: "amd64",
+        tools: "x86_64-linux-gnu-",
+        cross: Some(&X86_STATIC),
+        is_static: true,
+    },
+    Machine {
+        target: ARMV8_STATIC.target,
+        debian: "arm64",
+        tools: "aarch64-linux-gnu-",
+        cross: Some(&ARMV8_STATIC),
+        is_static: true,
+    },
 ];
 
 /// Arguments of `cargo xtask package`.
@@ -55,6 +87,8 @@ const MACHINES: [Machine; 2] = [
 Examples:
   cargo xtask package                                       amd64: a Debian package and a tarball
   cargo xtask package --target aarch64-unknown-linux-gnu    arm64
+  cargo xtask package --target x86_64-unknown-linux-musl --target aarch64-unknown-linux-musl
+                                                            static programs, and an image of both
   cargo xtask package --profile dev                         a quick build, to try the package
   cargo xtask package --lab                                 with all experiments: `antedate lab motes`")]
 pub struct Arguments {
@@ -77,14 +111,24 @@ fn targets() -> clap::builder::PossibleValuesParser {
 /// if a program of a release is too large.
 pub fn main(arguments: &Arguments, motes: Option<&Path>) -> Result<bool, String> {
     let mut fits = true;
+    let (version, folder) = (version()?, cache(if motes.is_some() { "package-lab" } else { "package" })?);
+    let mut image = None;
     for machine in MACHINES.iter().filter(|machine| arguments.target.iter().any(|t| t == machine.target)) {
         let built = machine.build(&arguments.profile, motes.is_some())?;
-        let (version, folder) = (version()?, cache(if motes.is_some() { "package-lab" } else { "package" })?);
         let tree = machine.tree(&built, &folder, motes)?;
         let tarball = folder.join(format!("antedate-{version}-{}.tar.gz", machine.target));
         tree.tar(&format!("antedate-{version}"), &tarball)?;
-        let deb = deb::pack(&tree, &version, machine.debian, "xz", &folder)?;
-        for file in [tarball, deb] {
+        let mut made = vec![tarball];
+        if machine.is_static {
+            let layout = match image.take() {
+                Some(layout) => layout,
+                None => Layout::new(&folder.join(format!("antedate-{version}-oci")), &version)?,
+            };
+            image.insert(layout).add(&tree, machine.debian)?;
+        } else {
+            made.push(deb::pack(&tree, &version, machine.debian, "xz", &folder)?);
+        }
+        for file in made {
             let size = fs::metadata(&file).map_err(|e| format!("{}: {e}", file.display()))?.len();
             println!("{}: {size} octets", file.display());
         }
@@ -94,6 +138,9 @@ pub fn main(arguments: &Arguments, motes: Option<&Path>) -> Result<bool, String>
             println!("more than {SIZE_MAX}: see what grew (nm --size-sort)");
             fits = false;
         }
+    }
+    if let Some(image) = image {
+        println!("{}: an image for containers (OCI layout)", image.finish()?.display());
     }
     Ok(fits)
 }
@@ -132,9 +179,10 @@ impl Machine {
 
     /// The error says what this machine lacks to build for the target.
     fn ready(&self) -> Result<(), String> {
-        let compiler = self.cross.map(|cross| format!("{}-gcc", cross.tools));
-        if let Some(compiler) = compiler.filter(|compiler| !has_program(compiler)) {
-            return Err(format!("no program {compiler}: apt-get install gcc-aarch64-linux-gnu qemu-user"));
+        if let Some(compiler) = self.cross.map(Cross::compiler).filter(|compiler| !has_program(compiler)) {
+            return Err(format!(
+                "no program {compiler}: apt-get install gcc-aarch64-linux-gnu musl-tools qemu-user"
+            ));
         }
         if !has_core(self.target) && !fetch_core(self.target) {
             return Err(format!("no standard library: rustup target add {}", self.target));
@@ -145,12 +193,12 @@ impl Machine {
     /// Runs a program of the target here.
     fn runs(&self, binary: &Path) -> std::process::Command {
         match self.cross {
-            Some(cross) => {
+            Some(cross) if !cross.target.starts_with(ARCH) => {
                 let mut command = program(format!("qemu-{}", cross.emulator));
                 command.arg("-L").arg(format!("/usr/{}", cross.tools)).arg(binary);
                 command
             }
-            None => program(binary),
+            _ => program(binary),
         }
     }
 

@@ -14,6 +14,7 @@
 //! - `connection`: datagrams in and out. `client` and `server`: the handling of each message.
 //! - `partial`: a ClientHello in fragments.
 //! - `offer`: the contents of a ClientHello, for the log.
+//! - `overheard`: recorded connections, for a holder of their keys.
 
 mod assembly;
 mod client;
@@ -22,6 +23,7 @@ mod cookie;
 mod flight;
 mod group;
 mod offer;
+mod overheard;
 mod partial;
 mod prf;
 mod server;
@@ -41,6 +43,7 @@ use connection::{OTHER_KEY, UNKNOWN_IDENTITY, WRONG_FINISHED};
 pub use connection::Connection;
 pub use cookie::{Cookies, Greeting};
 pub use offer::Offer;
+pub use overheard::{ClosedError, KnownKeys, Overheard, OverheardHandshake};
 pub use partial::PartialHello;
 
 /// A pre-shared key.

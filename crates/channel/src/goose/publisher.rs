@@ -294,6 +294,16 @@ pub struct Publisher<'t, S: Sparse<NonceBytes = [u8; 12], TagBytes = [u8; 16]>> 
     happened: bool,
 }
 
+/// The states of a publisher, for its [successor](Publisher::continued) with another key.
+#[derive(Debug, Clone)]
+pub struct Last {
+    layout: Layout,
+    frame: Vec<u8>,
+    st_num: u32,
+    sq_num: u32,
+    happened: bool,
+}
+
 /// The counter, for a pool.
 struct Numbers(Counter);
 
@@ -323,6 +333,35 @@ impl<'t, S: Sparse<NonceBytes = [u8; 12], TagBytes = [u8; 16]>> Publisher<'t, S>
             sq_num: 0,
             happened: false,
         })
+    }
+
+    /// What the publisher with the next key needs of this one.
+    #[must_use]
+    pub fn into_last(self) -> Last {
+        let Self { layout, frame, st_num, sq_num, happened, .. } = self;
+        Last { layout: layout.clone(), frame, st_num, sq_num, happened }
+    }
+
+    /// Continues the states of a publisher of the same control block, whose key this one replaces:
+    /// [`repeat`](Self::repeat) repeats its last event. `None` if the layouts differ in more than their
+    /// keys.
+    #[must_use]
+    pub fn continued(mut self, last: &Last) -> Option<Self> {
+        let (layout, before) = (self.layout, &last.layout);
+        let same = layout.form == before.form
+            && layout.envelope == before.envelope
+            && (layout.slot, layout.tag) == (before.slot, before.tag)
+            && layout.holes == before.holes
+            && layout.lifetime == before.lifetime
+            && layout.places == before.places
+            && layout.frame.len() == before.frame.len();
+        if !same {
+            return None;
+        }
+        let pdu = layout.slot + HEADER_LEN;
+        self.frame[pdu..].copy_from_slice(&last.frame[pdu..]);
+        (self.st_num, self.sq_num, self.happened) = (last.st_num, last.sq_num, last.happened);
+        Some(self)
     }
 
     /// Prepares the next frames for at most `budget` units, fewer if everything is prepared.

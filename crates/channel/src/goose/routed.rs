@@ -3,7 +3,6 @@
 //! Datagrams are encrypted with AES-GCM; the header with the SPDU number and the IV is associated
 //! data. Nothing of IP and UDP is authenticated, so replays are judged by what is inside.
 
-use alloc::collections::BTreeMap;
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -11,10 +10,9 @@ use antedate_aead::{Key, Suite};
 use antedate_wire::goose::Message;
 use antedate_wire::routed::{Datagram, Element, Kind};
 
-use super::counter::END;
 use super::publisher::CAPACITY;
-use super::subscriber::{Counters, Dropped, MAX_PUBLISHERS};
-use crate::replay::{ReplayError, ReplayWindow};
+use super::ring::{Place, Ring};
+use super::subscriber::{Counters, Dropped};
 
 /// What tells a repeated datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,14 +24,10 @@ pub enum Freshness {
     Number,
 }
 
-/// Receives the routed messages of the publishers with one key.
+/// Receives the routed messages of the publishers with one key, or with several while they change it.
 pub struct RoutedSubscriber<S: Suite<NonceBytes = [u8; 12], TagBytes = [u8; 16]>> {
-    key: Key<S>,
-    key_number: u32,
+    ring: Ring<S>,
     freshness: Freshness,
-    publishers: BTreeMap<[u8; 6], ReplayWindow>,
-    /// the last SPDU number of each control block
-    blocks: BTreeMap<Vec<u8>, u32>,
     counters: Counters,
     payload: Vec<u8>,
 }
@@ -42,11 +36,8 @@ impl<S: Suite<NonceBytes = [u8; 12], TagBytes = [u8; 16]>> RoutedSubscriber<S> {
     /// A subscriber that knows no publisher. Overtaken messages are dropped.
     pub fn new(key: Key<S>, key_number: u32, freshness: Freshness) -> Self {
         Self {
-            key,
-            key_number,
+            ring: Ring::new(key, key_number, 0),
             freshness,
-            publishers: BTreeMap::new(),
-            blocks: BTreeMap::new(),
             counters: Counters::default(),
             payload: vec![0; CAPACITY],
         }
@@ -57,17 +48,33 @@ impl<S: Suite<NonceBytes = [u8; 12], TagBytes = [u8; 16]>> RoutedSubscriber<S> {
         &self.counters
     }
 
-    /// Accepts of a publisher numbers from `lowest` only, so that messages received before a restart
-    /// stay refused.
-    pub fn refuse_below(&mut self, sender: [u8; 6], lowest: u64) {
-        if self.publishers.len() < MAX_PUBLISHERS {
-            self.publishers.insert(sender, ReplayWindow::new(lowest, 0));
-        }
+    /// Accepts a key beside the others, after which it comes: a publisher that was heard with it is
+    /// late with an earlier one. False if the number is accepted, or [`MAX_KEYS`](super::MAX_KEYS)
+    /// keys are.
+    pub fn accept(&mut self, key: Key<S>, number: u32) -> bool {
+        self.ring.accept(key, number)
     }
 
-    /// The publishers with counters that were heard, each with one above the highest number delivered.
-    pub fn publishers(&self) -> impl Iterator<Item = ([u8; 6], u64)> {
-        self.publishers.iter().map(|(sender, window)| (*sender, window.next()))
+    /// Refuses a key from now on, and forgets its publishers.
+    pub fn forget(&mut self, number: u32) {
+        self.ring.forget(number);
+    }
+
+    /// The numbers of the accepted keys, the earliest first.
+    pub fn keys(&self) -> impl Iterator<Item = u32> {
+        self.ring.numbers()
+    }
+
+    /// Accepts of a publisher with a key numbers from `lowest` only, so that messages received before a
+    /// restart stay refused.
+    pub fn refuse_below(&mut self, key: u32, sender: [u8; 6], lowest: u64) {
+        self.ring.refuse_below(key, sender, lowest);
+    }
+
+    /// The publishers with counters that were heard, each with its key and one above the highest number
+    /// delivered: to be stored for [`refuse_below`](Self::refuse_below).
+    pub fn publishers(&self) -> impl Iterator<Item = (u32, [u8; 6], u64)> {
+        self.ring.publishers()
     }
 
     /// Processes a datagram. Delivered messages are authentic and unique.
@@ -108,49 +115,27 @@ impl<S: Suite<NonceBytes = [u8; 12], TagBytes = [u8; 16]>> RoutedSubscriber<S> {
         if header.kind != Kind::Goose {
             return Err(Dropped::Malformed);
         }
-        if header.key != self.key_number {
-            return Err(Dropped::UnknownKey);
-        }
+        let place = self.ring.find(header.key)?;
         let [sender, number] = [&header.iv[..6], &header.iv[6..]];
         let sender: [u8; 6] = sender.try_into().map_err(|_| Dropped::Malformed)?;
         let number = number.iter().fold(0, |number, octet| number << 8 | u64::from(*octet));
-        let fresh = ReplayWindow::new(1, 0);
         if self.freshness == Freshness::Counter {
-            let known = self.publishers.get(&sender);
-            if known.is_none() && self.publishers.len() == MAX_PUBLISHERS {
-                return Err(Dropped::UnknownSender);
-            }
-            if number >= END {
-                return Err(Dropped::Late);
-            }
-            known.unwrap_or(&fresh).check(number).map_err(|why| match why {
-                ReplayError::Late => Dropped::Late,
-                ReplayError::Duplicate => Dropped::Duplicate,
-            })?;
+            self.ring.check(place, sender, number)?;
         }
         let len = payload.len();
         let plain = self.payload.get_mut(..len).ok_or(Dropped::Malformed)?;
-        self.key.open(header.iv, associated, payload, plain, mac).map_err(|_| Dropped::Unauthentic)?;
+        let key = self.ring.key(place);
+        key.open(header.iv, associated, payload, plain, mac).map_err(|_| Dropped::Unauthentic)?;
         match self.freshness {
-            Freshness::Counter => {
-                self.publishers.entry(sender).or_insert(fresh).mark(number);
-            }
-            Freshness::Number => self.rises(len, header.number)?,
+            Freshness::Counter => self.ring.mark(place, sender, number),
+            Freshness::Number => self.rises(place, len, header.number)?,
         }
         Ok(len)
     }
 
     /// Whether the SPDU number of an authentic message rises in its control block.
-    fn rises(&mut self, len: usize, number: u32) -> Result<(), Dropped> {
+    fn rises(&mut self, place: Place, len: usize, number: u32) -> Result<(), Dropped> {
         let message = Self::message(&self.payload[..len])?;
-        let block = message.publisher.gocb_ref;
-        match self.blocks.get(block) {
-            Some(last) if number == *last => return Err(Dropped::Duplicate),
-            Some(last) if number < *last => return Err(Dropped::Late),
-            None if self.blocks.len() == MAX_PUBLISHERS => return Err(Dropped::UnknownSender),
-            _ => {}
-        }
-        self.blocks.insert(block.to_vec(), number);
-        Ok(())
+        self.ring.rises(place, message.publisher.gocb_ref, number)
     }
 }

@@ -1,6 +1,5 @@
 //! The subscriber, which delivers each authentic message once, and nothing else.
 
-use alloc::collections::BTreeMap;
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -9,10 +8,10 @@ use antedate_wire::goose::{HEADER_LEN, Message, Repr};
 use antedate_wire::{EtherType, VlanTagStack, sampled};
 
 use super::Form;
-use super::counter::{END, nonce};
+use super::counter::nonce;
 use super::extension::{self, EXTENSION_LEN, Extension};
 use super::publisher::{CAPACITY, associated};
-use crate::replay::{ReplayError, ReplayWindow};
+use super::ring::Ring;
 
 /// The reason for dropping a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,11 +23,11 @@ pub enum Dropped {
     Unprotected,
     /// the CRC of its header is wrong
     Crc,
-    /// it names another key
+    /// it names a key that is not accepted
     UnknownKey,
     /// its IV is not of its source address, or there are too many publishers
     UnknownSender,
-    /// its number is below the window
+    /// its number is below the window, or its publisher was heard with a later key
     Late,
     /// its number was received before
     Duplicate,
@@ -92,16 +91,13 @@ fn counted<T>(counters: &mut Counters, read: Result<T, Dropped>) -> Result<T, Dr
 /// The most publishers with one key: their windows are kept.
 pub const MAX_PUBLISHERS: usize = 64;
 
-/// Receives the messages of the publishers with one key.
+/// Receives the messages of the publishers with one key, or with several while they change it.
 ///
 /// Each source address has its own numbers, since it is a part of the IV. A window begins with an
 /// authentic message, so forgers occupy none.
 pub struct Subscriber<S: Suite<NonceBytes = [u8; 12], TagBytes = [u8; 16]>> {
-    key: Key<S>,
-    key_number: u32,
+    ring: Ring<S>,
     form: Form,
-    window: u32,
-    publishers: BTreeMap<[u8; 6], ReplayWindow>,
     counters: Counters,
     pdu: Vec<u8>,
     aad: Vec<u8>,
@@ -114,11 +110,8 @@ impl<S: Suite<NonceBytes = [u8; 12], TagBytes = [u8; 16]>> Subscriber<S> {
     /// wider window it is delivered, once.
     pub fn new(key: Key<S>, key_number: u32, form: Form, window: u32) -> Self {
         Self {
-            key,
-            key_number,
+            ring: Ring::new(key, key_number, window),
             form,
-            window,
-            publishers: BTreeMap::new(),
             counters: Counters::default(),
             pdu: vec![0; CAPACITY],
             aad: Vec::with_capacity(CAPACITY + 64),
@@ -130,18 +123,33 @@ impl<S: Suite<NonceBytes = [u8; 12], TagBytes = [u8; 16]>> Subscriber<S> {
         &self.counters
     }
 
-    /// Accepts of a publisher numbers from `lowest` only, so that messages received before a restart
-    /// stay refused.
-    pub fn refuse_below(&mut self, sender: [u8; 6], lowest: u64) {
-        if self.publishers.len() < MAX_PUBLISHERS {
-            self.publishers.insert(sender, ReplayWindow::new(lowest, self.window));
-        }
+    /// Accepts a key beside the others, after which it comes: a publisher that was heard with it is
+    /// late with an earlier one. False if the number is accepted, or [`MAX_KEYS`](super::MAX_KEYS)
+    /// keys are.
+    pub fn accept(&mut self, key: Key<S>, number: u32) -> bool {
+        self.ring.accept(key, number)
     }
 
-    /// The publishers that were heard, each with one above the highest number delivered: to be stored
-    /// for [`refuse_below`](Self::refuse_below).
-    pub fn publishers(&self) -> impl Iterator<Item = ([u8; 6], u64)> {
-        self.publishers.iter().map(|(sender, window)| (*sender, window.next()))
+    /// Refuses a key from now on, and forgets its publishers.
+    pub fn forget(&mut self, number: u32) {
+        self.ring.forget(number);
+    }
+
+    /// The numbers of the accepted keys, the earliest first.
+    pub fn keys(&self) -> impl Iterator<Item = u32> {
+        self.ring.numbers()
+    }
+
+    /// Accepts of a publisher with a key numbers from `lowest` only, so that messages received before a
+    /// restart stay refused.
+    pub fn refuse_below(&mut self, key: u32, sender: [u8; 6], lowest: u64) {
+        self.ring.refuse_below(key, sender, lowest);
+    }
+
+    /// The publishers that were heard, each with its key and one above the highest number delivered: to
+    /// be stored for [`refuse_below`](Self::refuse_below).
+    pub fn publishers(&self) -> impl Iterator<Item = (u32, [u8; 6], u64)> {
+        self.ring.publishers()
     }
 
     /// Processes a frame from its destination address, with or without VLAN tags. Delivered
@@ -183,22 +191,11 @@ impl<S: Suite<NonceBytes = [u8; 12], TagBytes = [u8; 16]>> Subscriber<S> {
         let (protected, behind) = rest.split_at(usize::from(header.length));
         let pdu = &protected[HEADER_LEN..];
         let extension = behind.get(..EXTENSION_LEN).and_then(Extension::parse).ok_or(Dropped::Malformed)?;
-        if extension.key != self.key_number {
-            return Err(Dropped::UnknownKey);
-        }
-        let known = self.publishers.get(&extension.sender);
-        if frame[6..12] != extension.sender || (known.is_none() && self.publishers.len() == MAX_PUBLISHERS) {
+        let place = self.ring.find(extension.key)?;
+        if frame[6..12] != extension.sender {
             return Err(Dropped::UnknownSender);
         }
-        // Number 0 is not used, and the last one has no successor.
-        if extension.number >= END {
-            return Err(Dropped::Late);
-        }
-        let fresh = ReplayWindow::new(1, self.window);
-        known.unwrap_or(&fresh).check(extension.number).map_err(|why| match why {
-            ReplayError::Late => Dropped::Late,
-            ReplayError::Duplicate => Dropped::Duplicate,
-        })?;
+        self.ring.check(place, extension.sender, extension.number)?;
         let octets = ethertype.number().to_be_bytes();
         let head = [addresses, &octets, head];
         associated(&mut self.aad, &head, extension.period, self.form, pdu);
@@ -207,11 +204,12 @@ impl<S: Suite<NonceBytes = [u8; 12], TagBytes = [u8; 16]>> Subscriber<S> {
             Form::Authenticated => (&[], &mut self.pdu[..0]),
         };
         let nonce = nonce(extension.sender, extension.number);
-        self.key.open(nonce, &self.aad, src, dst, extension.mac).map_err(|_| Dropped::Unauthentic)?;
+        let key = self.ring.key(place);
+        key.open(nonce, &self.aad, src, dst, extension.mac).map_err(|_| Dropped::Unauthentic)?;
         if self.form == Form::Authenticated {
             self.pdu.get_mut(..pdu.len()).ok_or(Dropped::Malformed)?.copy_from_slice(pdu);
         }
-        self.publishers.entry(extension.sender).or_insert(fresh).mark(extension.number);
+        self.ring.mark(place, extension.sender, extension.number);
         Ok((header, pdu.len()))
     }
 }

@@ -1,6 +1,7 @@
 //! A publisher and a subscriber, with a faulty network between them.
 
 mod age;
+mod keys;
 mod routed;
 mod rules;
 mod sampler;
@@ -63,13 +64,13 @@ fn subscriber(form: Form, window: u32) -> Subscriber<Aes128Gcm> {
 }
 
 fn next_number(subscriber: &Subscriber<Aes128Gcm>) -> u64 {
-    subscriber.publishers().find(|(sender, _)| *sender == SENDER).map_or(1, |(_, next)| next)
+    subscriber.publishers().find(|(_, sender, _)| *sender == SENDER).map_or(1, |(_, _, next)| next)
 }
 
 /// A new process with what the old one has stored.
 fn restarted(old: &Subscriber<Aes128Gcm>, form: Form, window: u32) -> Subscriber<Aes128Gcm> {
     let mut new = subscriber(form, window);
-    old.publishers().for_each(|(sender, lowest)| new.refuse_below(sender, lowest));
+    old.publishers().for_each(|(key, sender, lowest)| new.refuse_below(key, sender, lowest));
     new
 }
 

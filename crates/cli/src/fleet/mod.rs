@@ -2,6 +2,7 @@
 
 mod init;
 mod manage;
+mod page;
 mod show;
 
 use std::future::Future;
@@ -72,6 +73,11 @@ pub(crate) enum Verb {
     /// Print what the devices told, oldest first.
     #[command(after_help = "Example:\n  antedate fleet events --device press")]
     Events(show::Events),
+    /// Show the fleet in a browser, and its metrics to Prometheus. Nothing can be changed there.
+    #[command(
+        after_help = "Examples:\n  antedate fleet page                     http://127.0.0.1:9465/ and /metrics\n  antedate fleet page --listen 127.0.0.1:8080 --every 60"
+    )]
+    Page(page::Page),
     /// Write the fleet's directory to a file, without the signing key.
     #[command(after_help = "Example:\n  antedate fleet backup fleet-2026-11-28.json")]
     Backup(manage::Backup),
@@ -95,6 +101,7 @@ impl Verb {
             Self::Revoke(verb) => verb.run(),
             Self::Status(verb) => verb.run(),
             Self::Events(verb) => verb.run(),
+            Self::Page(verb) => verb.run(),
             Self::Backup(verb) => verb.run(),
             Self::Restore(verb) => verb.run(),
         }

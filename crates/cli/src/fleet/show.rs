@@ -91,30 +91,36 @@ pub(crate) struct Status {
     check: bool,
 }
 
+/// The states of a member, better ones first.
+pub(super) const STATES: [&str; 8] =
+    ["ok", "warning", "behind", "critical", "refused", "absent", "silent", "never"];
+
 /// A member's row.
 #[derive(Serialize)]
-struct Row {
-    name: String,
-    code: String,
-    role: String,
-    cell: String,
-    /// `ok`, `warning`, `critical`, `absent`, `behind`, `refused`, `silent` or `never`.
-    state: &'static str,
-    what: String,
-    settings: u64,
-    told: u64,
+pub(super) struct Row {
+    pub(super) name: String,
+    pub(super) code: String,
+    pub(super) role: String,
+    pub(super) cell: String,
+    /// One of [`STATES`].
+    pub(super) state: &'static str,
+    pub(super) what: String,
+    pub(super) settings: u64,
+    pub(super) told: u64,
     /// Seconds since its last report.
-    seconds: u64,
+    pub(super) seconds: u64,
     /// Seconds by which its clock is ahead of NATS's.
-    clock: i64,
-    ckn: String,
-    antedate: String,
+    pub(super) clock: i64,
+    pub(super) ckn: String,
+    pub(super) antedate: String,
+    /// Frames out and in.
+    pub(super) frames: [u64; 2],
 }
 
 /// Seconds by which a clock may be wrong.
 const CLOCK: i64 = 300;
 
-fn row(id: &str, member: &Member, known: Option<&Known>) -> Row {
+pub(super) fn row(id: &str, member: &Member, known: Option<&Known>) -> Row {
     let mut row = Row {
         name: member.name.clone(),
         code: code(id),
@@ -128,6 +134,7 @@ fn row(id: &str, member: &Member, known: Option<&Known>) -> Row {
         clock: 0,
         ckn: String::new(),
         antedate: String::new(),
+        frames: [0; 2],
     };
     let Some(known) = known else { return row };
     let report = &known.report;
@@ -137,6 +144,7 @@ fn row(id: &str, member: &Member, known: Option<&Known>) -> Row {
         i64::try_from(report.time).unwrap_or_default() - i64::try_from(known.time).unwrap_or_default();
     row.ckn.clone_from(&report.health.ckn);
     row.antedate.clone_from(&report.antedate);
+    row.frames = report.health.frames;
     (row.state, row.what) = if known.is_silent() {
         ("silent", format!("no report for {} s", row.seconds))
     } else if !report.refused.is_empty() {

@@ -1,5 +1,7 @@
 //! `antedate gateway run FILE`.
 
+use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,11 +10,12 @@ use antedate_gateway::config::{Checked, Keyed, check, machine::ThisMachine};
 use antedate_gateway::daemon;
 use antedate_hardening::confine::{self, Capability, Needs};
 use antedate_hardening::stack;
+use antedate_host::fault::Fault;
 use antedate_host::generation;
 use antedate_host::hangup::Hangup;
 use antedate_host::log::{self as host_log, FilterError};
 use antedate_host::numbers::KeyLock;
-use antedate_host::signals;
+use antedate_host::{agent, signals};
 use clap::Args;
 
 use crate::failure::{Done, Failure};
@@ -23,6 +26,10 @@ pub(crate) struct Run {
     /// The configuration.
     #[arg(value_name = "FILE")]
     file: PathBuf,
+    /// FILE is written by the agent of a fleet, as another user of this group: take its files with
+    /// mode 0640, and let it use the control socket.
+    #[arg(long)]
+    agent: bool,
     /// Write the keys of an overlay's sessions to FILE, for tshark: -o wg.keylog_file:FILE. Its
     /// readers can decrypt all traffic.
     #[arg(long, value_name = "FILE")]
@@ -37,6 +44,12 @@ impl Run {
     pub(crate) fn run(self) -> Done {
         log(self.log.clone())?;
         hardened::close_memory_of_daemon();
+        if self.agent {
+            let remedy = "let the agent apply its first settings";
+            let about = fs::metadata(&self.file)
+                .map_err(|error| Fault::of_io(&self.file, "find the agent's file", &error, remedy))?;
+            agent::trust(about.uid());
+        }
         let mut checked = stack::wiped(|| check(&self.file, &ThisMachine))?;
         hardened::confine_daemon(&self.needs(&checked));
         // A thread, which inherits the limits.

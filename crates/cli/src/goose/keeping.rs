@@ -1,7 +1,7 @@
 //! State of GOOSE publishers: their keys and reserved numbers, by the rules of the gateway's files.
 
 pub(super) mod heard;
-mod mark;
+pub(super) mod mark;
 
 use std::path::Path;
 
@@ -29,19 +29,27 @@ const AHEAD: u64 = 1 << 16;
 pub(crate) struct Secret(Zeroizing<Vec<u8>>);
 
 impl Secret {
-    /// Reads a file that only its owner may read.
+    /// Reads a file with one key, which only its owner may read.
     pub(crate) fn load(file: &Path) -> Result<Self, Fault> {
+        let text = Self::text(file)?;
+        Self::parse(text.trim()).ok_or_else(|| Fault::of_file(file, "not 32 hexadecimal digits", REMEDY))
+    }
+
+    /// The text of a file that only its owner may read.
+    pub(super) fn text(file: &Path) -> Result<Zeroizing<String>, Fault> {
         if !file.exists() {
             return Err(Fault::of_file(file, "there is no such key file", REMEDY));
         }
         let mut text = Zeroizing::new(vec![0; MAX_KEY_FILE_LEN + 1]);
         let len = private_file::read(file, process::user(), &mut text)?;
-        let digits = text.get(..len).and_then(|octets| std::str::from_utf8(octets).ok()).unwrap_or_default();
+        let text = text.get(..len).and_then(|octets| std::str::from_utf8(octets).ok()).unwrap_or_default();
+        Ok(Zeroizing::new(text.to_owned()))
+    }
+
+    /// A key of hexadecimal digits.
+    pub(super) fn parse(digits: &str) -> Option<Self> {
         let mut key = Zeroizing::new(vec![0; KEY_LEN]);
-        if digits.trim().len() != 2 * KEY_LEN || !parse_hex(digits.trim(), &mut key) {
-            return Err(Fault::of_file(file, "not 32 hexadecimal digits", REMEDY));
-        }
-        Ok(Self(key))
+        (digits.len() == 2 * KEY_LEN && parse_hex(digits, &mut key)).then_some(Self(key))
     }
 
     pub(super) fn as_bytes(&self) -> &[u8] {
@@ -51,6 +59,11 @@ impl Secret {
     #[cfg(test)]
     fn of(octets: &[u8; KEY_LEN]) -> Self {
         Self(Zeroizing::new(octets.to_vec()))
+    }
+
+    /// A publisher with the key in state files.
+    fn publisher(&self) -> KeyId {
+        KeyId::new("antedate GOOSE publisher", &self.0)
     }
 
     /// The key in state files.
@@ -107,16 +120,18 @@ fn opened(directory: &Path, state: State, volatile: bool) -> Result<NumberFile, 
 
 impl Numbers {
     /// Opens the numbers of a key and an address. The two are the nonce but for the number, so a state
-    /// belongs to both, and `--first` needs a key that this address never used.
+    /// belongs to both, and `--first` needs a key that this address never used. A key of a group, of
+    /// which the state knows another one, begins without it.
     pub(super) fn open(
         directory: &Path,
         (key_file, secret): (&Path, &Secret),
+        group: &[&Secret],
         sender: [u8; 6],
         state: State,
         volatile: bool,
     ) -> Result<Self, Fault> {
         let (key, place) = (secret.id(), place(sender));
-        let publisher = KeyId::new("antedate GOOSE publisher", secret.as_bytes());
+        let publisher = secret.publisher();
         let mark = mark::Mark::read(key_file, &key, sender)?;
         if state == State::New {
             mark.must_be_new()?;
@@ -153,7 +168,10 @@ impl Numbers {
                 "publish from the interface with that address, or give --first and a directory that is not there",
             ));
         }
-        if this.first() == 1 && state != State::New {
+        let of_group = || group.iter().any(|other| this.file.bound(&other.publisher(), place) > 1);
+        if this.first() == 1 && state == State::Last && of_group() {
+            mark.must_be_new()?;
+        } else if this.first() == 1 && state != State::New {
             return Err(Fault::of_file(
                 directory,
                 "does not know this key",
@@ -164,6 +182,37 @@ impl Numbers {
         mark.write()?;
         this.numbers.extend(&mut this.file, AHEAD).map_err(|error| fault(directory, error))?;
         Ok(this)
+    }
+
+    /// Changes to a later key of the group, of which `left` numbers of the last one are unused. A fault
+    /// changes nothing.
+    pub(super) fn change(
+        &mut self,
+        directory: &Path,
+        (key_file, secret): (&Path, &Secret),
+        sender: [u8; 6],
+        left: u64,
+    ) -> Result<(), Fault> {
+        let (key, place, publisher) = (secret.id(), place(sender), secret.publisher());
+        let mark = mark::Mark::read(key_file, &key, sender)?;
+        let failed = |error| fault(directory, error);
+        let alone = KeyLock::take(&key, place).map_err(failed)?;
+        let mut numbers = Reservation::open(&self.file, key, END).map_err(failed)?;
+        // The state knows no number of it.
+        if numbers.next() == 1 {
+            mark.must_be_new()?;
+        }
+        if self.file.bound(&publisher, place) <= 1 {
+            self.file.raise(&[(publisher, place, 2)]).map_err(failed)?;
+        }
+        if numbers.is_exhausted() {
+            return Err(failed(NumbersError::new(self.file.path(), NumbersErrorKind::Exhausted)));
+        }
+        mark.write()?;
+        numbers.extend(&mut self.file, AHEAD).map_err(failed)?;
+        self.numbers.spend_below(self.limit().saturating_sub(left));
+        (self.numbers, self._alone) = (numbers, alone);
+        Ok(())
     }
 
     /// The first unused number.
@@ -225,7 +274,7 @@ mod tests {
 
     fn of(directory: &Path, key: &Secret, sender: [u8; 6], state: State) -> Result<Numbers, Fault> {
         let file = directory.with_file_name("key");
-        Numbers::open(directory, (&file, key), sender, state, false)
+        Numbers::open(directory, (&file, key), &[], sender, state, false)
     }
 
     fn secret(directory: &Path, digits: &str) -> Secret {
@@ -295,6 +344,49 @@ mod tests {
         fs::write(desk.path().join("key.publishers"), "who?\n").expect("written");
         let damaged = say(open(&state, &key, State::Last));
         assert!(damaged.contains("key.publishers:1: is no mark"), "{damaged}");
+    }
+
+    #[test]
+    fn key_of_a_group_follows() {
+        let desk = tempfile::tempdir().expect("a directory");
+        let keys = ["50", "51", "52", "53"].map(|begin| format!("{begin}0102030405060708090a0b0c0d0e0f"));
+        let [one, two, three, four] = keys.map(|digits| secret(desk.path(), &digits));
+        let (state, file) = (desk.path().join("state"), desk.path().join("key"));
+        let open = |key: &Secret, group: &[&Secret], word| {
+            Numbers::open(&state, (&file, key), group, SENDER, word, false).map_err(|fault| fault.to_string())
+        };
+        let mut numbers = open(&one, &[&two], State::New).expect("new");
+        let left = numbers.limit() - 5;
+        let change = |numbers: &mut Numbers, key: &Secret, left| {
+            numbers.change(&state, (&file, key), SENDER, left).map_err(|fault| fault.to_string())
+        };
+        change(&mut numbers, &two, left).expect("the next key");
+        assert_eq!((numbers.first(), numbers.limit()), (1, 65_537));
+        drop(numbers);
+        // After a restart the second one goes on, and the third begins without --first.
+        let numbers = open(&two, &[&one, &three], State::Last).expect("again");
+        assert_eq!(numbers.first(), 65_537);
+        drop(numbers);
+        let numbers = open(&three, &[&two], State::Last).expect("the third");
+        assert_eq!(numbers.first(), 1);
+        drop(numbers);
+        // A key that is in use elsewhere does not begin anew, nor one of no group.
+        let elsewhere = desk.path().join("elsewhere");
+        drop(
+            Numbers::open(&elsewhere, (&file, &four), &[], SENDER, State::New, false)
+                .map_err(|fault| fault.to_string()),
+        );
+        let refused = open(&four, &[&three], State::Last).err().unwrap_or_default();
+        assert!(refused.contains("published with this key before"), "{refused}");
+        let mut numbers = open(&three, &[&two], State::Last).expect("the third");
+        let first = numbers.first();
+        assert!(
+            change(&mut numbers, &four, 0).is_err_and(|why| why.contains("published with this key before"))
+        );
+        assert_eq!(numbers.first(), first, "a fault changes nothing");
+        let alien = secret(desk.path(), "540102030405060708090a0b0c0d0e0f");
+        drop(numbers);
+        assert!(open(&alien, &[], State::Last).is_err_and(|why| why.contains("does not know this key")));
     }
 
     /// `vectors/numbers/README.md`

@@ -1,10 +1,10 @@
 //! `antedate goose publish`: values of an SCL file's control block, or of a demonstration.
 
 use std::path::PathBuf;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use antedate_aead::Aes128Gcm;
-use antedate_channel::goose::{Counter, Form, KeyPeriod, Layout, Pace, Publisher};
+use antedate_channel::goose::{Counter, Form, KeyPeriod, Last, Layout, Pace, Publisher};
 use antedate_goose::clock::{ACCURACY, NOT_SYNCHRONIZED};
 use antedate_goose::control::Control;
 use antedate_goose::values::Board;
@@ -18,7 +18,9 @@ use input::{Input, Next};
 
 use super::block::{Block, example};
 use super::carrier::{Outgoing, Peer};
-use super::keeping::{Numbers, Secret};
+use super::keeping::Numbers;
+use super::keeping::mark::Mark;
+use super::keys::{Dated, Keys, today};
 use super::timely::Cause;
 use super::{confine, key, now, open, state};
 use crate::failure::{Done, Failure};
@@ -32,12 +34,13 @@ pub(crate) struct Publish {
     interface: String,
     #[command(flatten)]
     block: Block,
-    /// A file with 32 hexadecimal digits, readable by its owner only
+    /// A file with 32 hexadecimal digits, or with a line NUMBER BEGIN KEY for each key of a group;
+    /// readable by its owner only
     #[arg(long, value_name = "FILE")]
     key: PathBuf,
-    /// The key's number in the messages
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    key_number: u32,
+    /// The number of a single key in the messages (1)
+    #[arg(long, value_name = "N")]
+    key_number: Option<u32>,
     /// A directory for the reserved numbers
     #[arg(long, value_name = "DIR")]
     state: PathBuf,
@@ -94,29 +97,74 @@ impl Publish {
         })?;
         let socket = open(&self.interface)?;
         let source = socket.address();
-        let layout = self.layout(control, &board, source, form)?;
+        let keys = Keys::load(&self.key, self.key_number)?;
+        let dated = keys.current(today())?;
+        let period = keys.period(dated, today());
+        // A control block that cannot be published spends no number.
+        let layout = self.layout(control, &board, source, form, period)?;
         let socket = match self.to {
             Some(to) => Outgoing::routed(to)?,
             None => Outgoing::Ethernet(socket),
         };
-        let secret = Secret::load(&self.key)?;
+        let group: Vec<_> = keys.all().iter().map(|key| &key.secret).collect();
         let numbers = Numbers::open(
             &self.state,
-            (&self.key, &secret),
+            (&self.key, &dated.secret),
+            &group,
             source,
             state(self.first, self.state_moved),
             self.volatile_state,
         )?;
-        let counter = Counter::new(source, numbers.first(), numbers.limit());
-        let publisher = Publisher::new(key(&secret)?, counter, &layout).map_err(|error| failed(&error))?;
+        let number = dated.number;
         let synchronized = self.trust_clock || is_synchronized();
         signal::install();
-        confine(vec![self.state.clone()]);
+        let locks = antedate_host::numbers::KeyLock::directories();
+        let writes = [self.state.clone(), Mark::file(&self.key)].into_iter().chain(locks);
+        confine(writes.collect(), keys.reads());
         let frame = vec![0; layout.frame_len()];
         let quality = if synchronized { ACCURACY } else { ACCURACY | NOT_SYNCHRONIZED };
-        let (sent, slowest) = (0, Duration::ZERO);
-        let sender = Sender { verb: &self, socket, numbers, publisher, frame, quality, sent, slowest };
-        if of_file.is_some() { sender.values(control, board) } else { sender.demonstration(&layout) }
+        let mut sender = Sender {
+            verb: &self,
+            source,
+            socket,
+            keys,
+            number,
+            numbers,
+            frame,
+            quality,
+            sent: 0,
+            slowest: Duration::ZERO,
+            unchanged: Cause::default(),
+        };
+        let mut job = match of_file.is_some() {
+            true => Job::Values(Box::new(Values::start(control, board)?)),
+            false => Job::Demonstration(board, 1, 0),
+        };
+        let mut last: Option<Last> = None;
+        // Each turn publishes with one key.
+        loop {
+            let dated = sender.dated()?;
+            let period = sender.keys.period(dated, today());
+            let layout = self.layout(control, job.board(), source, form, period)?;
+            let counter = Counter::new(source, sender.numbers.first(), sender.numbers.limit());
+            let made =
+                Publisher::new(key(&dated.secret)?, counter, &layout).map_err(|error| failed(&error))?;
+            let mut publisher = match &last {
+                Some(last) => {
+                    made.continued(last).ok_or_else(|| failed(&"the layout of another key differs"))?
+                }
+                None => made,
+            };
+            let turn = match &mut job {
+                Job::Values(values) => sender.values(&mut publisher, values)?,
+                Job::Demonstration(_, event, again) => sender.demonstration(&mut publisher, event, again)?,
+            };
+            if let Turn::End = turn {
+                let left = publisher.counter_mut().left();
+                return sender.close(left, &job, &layout);
+            }
+            last = Some(publisher.into_last());
+        }
     }
 
     /// The layout of the control block's messages.
@@ -126,9 +174,8 @@ impl Publish {
         board: &Board<'_>,
         source: [u8; 6],
         form: Form,
+        period: KeyPeriod,
     ) -> Result<Layout, Failure> {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs() as u32;
-        let period = KeyPeriod { key: self.key_number, since, minutes_left: u16::MAX };
         let at = control.address;
         let made = board.with([0; 8], |values| {
             let mut message = control.message(values);
@@ -150,35 +197,130 @@ impl Publish {
     }
 }
 
-/// A publisher with its socket and its numbers.
+/// Why publishing with a key ended.
+enum Turn {
+    /// Another key is in use now.
+    Key,
+    End,
+}
+
+/// What is published.
+enum Job<'c> {
+    /// The values of standard input or of a socket.
+    Values(Box<Values<'c>>),
+    /// Events of its own: the next one, and how often it was repeated.
+    Demonstration(Board<'c>, u32, u32),
+}
+
+impl<'c> Job<'c> {
+    const fn board(&self) -> &Board<'c> {
+        match self {
+            Self::Values(values) => &values.board,
+            Self::Demonstration(board, ..) => board,
+        }
+    }
+}
+
+/// The values of a control block, and their repetitions.
+struct Values<'c> {
+    board: Board<'c>,
+    pace: Pace,
+    input: Input,
+    begun: Instant,
+    unsent: Cause,
+    refused: u64,
+    waits: bool,
+}
+
+impl<'c> Values<'c> {
+    fn start(control: &Control, board: Board<'c>) -> Result<Self, Failure> {
+        Ok(Self {
+            board,
+            pace: Pace::new(control.address.min_time, control.address.max_time),
+            input: Input::start().map_err(|error| failed(&error))?,
+            begun: Instant::now(),
+            unsent: Cause::default(),
+            refused: 0,
+            waits: false,
+        })
+    }
+
+    fn clock(&self) -> u64 {
+        self.begun.elapsed().as_millis() as u64
+    }
+}
+
+/// A socket with the keys and numbers of its publisher.
 struct Sender<'a> {
     verb: &'a Publish,
+    source: [u8; 6],
     socket: Outgoing,
+    keys: Keys,
+    /// The number of the key in use.
+    number: u32,
     numbers: Numbers,
-    publisher: Publisher<'a, Aes128Gcm>,
     frame: Vec<u8>,
     /// The quality of times.
     quality: u8,
     sent: u64,
     slowest: Duration,
+    unchanged: Cause,
 }
 
+type Gcm<'t> = Publisher<'t, Aes128Gcm>;
+
 impl Sender<'_> {
-    /// Reserves numbers, and prepares the next messages.
-    fn prepare(&mut self) -> Done {
-        if self.numbers.top_up(self.publisher.counter_mut().left(), &self.verb.state)? {
-            self.publisher.counter_mut().reserve_until(self.numbers.limit());
+    /// The key in use.
+    fn dated(&self) -> Result<&Dated, Failure> {
+        let key = self.keys.all().iter().find(|key| key.number == self.number);
+        key.ok_or_else(|| failed(&"the key in use is gone"))
+    }
+
+    /// Reserves numbers, and prepares the next messages. True if another key is in use now.
+    fn prepare(&mut self, publisher: &mut Gcm<'_>) -> Result<bool, Failure> {
+        if self.numbers.top_up(publisher.counter_mut().left(), &self.verb.state)? {
+            publisher.counter_mut().reserve_until(self.numbers.limit());
         }
-        self.publisher.idle(u32::MAX);
-        Ok(())
+        publisher.idle(u32::MAX);
+        if !self.keys.look() {
+            return Ok(false);
+        }
+        let Ok(next) = self.keys.current(today()) else { return Ok(false) };
+        // A clock that was set back brings no key back.
+        if next.number <= self.number {
+            return Ok(false);
+        }
+        let left = publisher.counter_mut().left();
+        match self.numbers.change(&self.verb.state, (self.keys.file(), &next.secret), self.source, left) {
+            Ok(()) => {
+                output::tell(format_args!(
+                    "INFO key {} is in use, which begins at {}; before it was key {}",
+                    next.number,
+                    next.said(),
+                    self.number
+                ));
+                self.number = next.number;
+                Ok(true)
+            }
+            Err(fault) => {
+                let (next, now) = (next.number, self.number);
+                self.unchanged.warn(format_args!("key {next} is not in use, and key {now} stays: {fault}"));
+                Ok(false)
+            }
+        }
     }
 
     /// Makes a message: an event, or a repetition without values. Returns its length.
-    fn message(&mut self, lifetime: u32, values: Option<&[Value<'_>]>) -> Result<usize, Failure> {
+    fn message(
+        &mut self,
+        publisher: &mut Gcm<'_>,
+        lifetime: u32,
+        values: Option<&[Value<'_>]>,
+    ) -> Result<usize, Failure> {
         let begun = Instant::now();
         let len = match values {
-            Some(values) => self.publisher.event(now(self.quality), lifetime, values, &mut self.frame),
-            None => self.publisher.repeat(lifetime, &mut self.frame),
+            Some(values) => publisher.event(now(self.quality), lifetime, values, &mut self.frame),
+            None => publisher.repeat(lifetime, &mut self.frame),
         };
         let len = len.map_err(|error| failed(&error))?;
         self.slowest = self.slowest.max(begun.elapsed());
@@ -186,101 +328,110 @@ impl Sender<'_> {
         Ok(len)
     }
 
-    fn close(mut self) -> Done {
-        Ok(self.numbers.close(self.publisher.counter_mut().left(), &self.verb.state)?)
-    }
-
-    /// Publishes events of its own.
-    fn demonstration(mut self, layout: &Layout) -> Done {
-        for event in 1..=self.verb.events {
-            for again in 0..=self.verb.repeats {
-                self.prepare()?;
-                pause(Duration::from_millis(self.verb.interval));
-                if signal::stopping() {
-                    return self.close();
-                }
-                let values = [
-                    Value::Boolean(event % 2 == 1),
-                    Value::int32(event as i32 * 1000 - 7),
-                    Value::UtcTime(now(self.quality)),
-                ];
-                let len = self.message(2000, (again == 0).then_some(&values[..]))?;
-                self.socket.send(&self.frame[..len]).map_err(|error| {
-                    Failure::usage(
-                        format!("{}: {error}", self.verb.interface),
-                        "the interface must be up and take full frames",
-                    )
-                })?;
+    fn close(self, left: u64, job: &Job<'_>, layout: &Layout) -> Done {
+        let (sent, slowest, verb) = (self.sent, self.slowest, self.verb);
+        self.numbers.close(left, &verb.state)?;
+        match job {
+            Job::Values(values) if values.refused > 0 => {
+                let (refused, lines) = (values.refused, values.input.line());
+                Err(Failure::Verdict(format!("{refused} of {lines} lines were refused")))
             }
+            Job::Values(_) => Ok(()),
+            Job::Demonstration(_, event, _) if *event <= verb.events => Ok(()),
+            Job::Demonstration(..) => output::print(&format!(
+                "{sent} messages of {} bytes, {} of them known before an event; the slowest was made in {:.1} us\n",
+                layout.frame_len(),
+                layout.known_len(),
+                slowest.as_secs_f64() * 1e6
+            )),
         }
-        let (sent, slowest) = (self.sent, self.slowest);
-        self.close()?;
-        output::print(&format!(
-            "{sent} messages of {} bytes, {} of them known before an event; the slowest was made in {:.1} us\n",
-            layout.frame_len(),
-            layout.known_len(),
-            slowest.as_secs_f64() * 1e6
-        ))
     }
 
-    /// Publishes the values of standard input.
-    fn values(mut self, control: &Control, mut board: Board<'_>) -> Done {
-        let mut pace = Pace::new(control.address.min_time, control.address.max_time);
-        let mut input = Input::start().map_err(|error| failed(&error))?;
-        let (begun, mut unsent, mut refused, mut waits) = (Instant::now(), Cause::default(), 0u64, false);
-        let clock = || begun.elapsed().as_millis() as u64;
+    /// Publishes events of its own, until a signal comes or all were published.
+    fn demonstration(
+        &mut self,
+        publisher: &mut Gcm<'_>,
+        event: &mut u32,
+        again: &mut u32,
+    ) -> Result<Turn, Failure> {
+        while *event <= self.verb.events {
+            if self.prepare(publisher)? {
+                return Ok(Turn::Key);
+            }
+            pause(Duration::from_millis(self.verb.interval));
+            if signal::stopping() {
+                return Ok(Turn::End);
+            }
+            let values = [
+                Value::Boolean(*event % 2 == 1),
+                Value::int32(*event as i32 * 1000 - 7),
+                Value::UtcTime(now(self.quality)),
+            ];
+            let len = self.message(publisher, 2000, (*again == 0).then_some(&values[..]))?;
+            self.socket.send(&self.frame[..len]).map_err(|error| {
+                Failure::usage(
+                    format!("{}: {error}", self.verb.interface),
+                    "the interface must be up and take full frames",
+                )
+            })?;
+            (*event, *again) =
+                if *again < self.verb.repeats { (*event, *again + 1) } else { (*event + 1, 0) };
+        }
+        Ok(Turn::End)
+    }
+
+    /// Publishes the values of the input.
+    fn values(&mut self, publisher: &mut Gcm<'_>, on: &mut Values<'_>) -> Result<Turn, Failure> {
         loop {
-            self.prepare()?;
-            let until = pace.due().unwrap_or(u64::MAX);
-            let len = match input.next(Duration::from_millis(until.saturating_sub(clock()))) {
-                Next::End => break,
-                Next::Line(line) => match board.take(&line, now(self.quality)) {
+            if self.prepare(publisher)? {
+                return Ok(Turn::Key);
+            }
+            let until = on.pace.due().unwrap_or(u64::MAX);
+            let len = match on.input.next(Duration::from_millis(until.saturating_sub(on.clock()))) {
+                Next::End => return Ok(Turn::End),
+                Next::Line(line) => match on.board.take(&line, now(self.quality)) {
                     Ok(changed) => {
-                        let missing = board.missing();
+                        let missing = on.board.missing();
                         if !missing.is_empty() {
-                            if !std::mem::replace(&mut waits, true) {
+                            if !std::mem::replace(&mut on.waits, true) {
                                 output::tell(format_args!("INFO waits for {}", missing.join(", ")));
                             }
                             continue;
                         }
-                        if !changed && pace.due().is_some() {
+                        if !changed && on.pace.due().is_some() {
                             continue;
                         }
-                        let lifetime = pace.event(clock());
-                        board.with(now(self.quality), |values| self.message(lifetime, Some(values)))?
+                        let lifetime = on.pace.event(on.clock());
+                        on.board.with(now(self.quality), |values| {
+                            self.message(publisher, lifetime, Some(values))
+                        })?
                     }
                     Err(error) => {
-                        refused += 1;
-                        output::tell(format_args!("antedate: line {}: {error}", input.line()));
+                        on.refused += 1;
+                        output::tell(format_args!("antedate: line {}: {error}", on.input.line()));
                         continue;
                     }
                 },
                 Next::TooLong => {
-                    refused += 1;
-                    output::tell(format_args!("antedate: line {} is too long", input.line()));
+                    on.refused += 1;
+                    output::tell(format_args!("antedate: line {} is too long", on.input.line()));
                     continue;
                 }
-                Next::Nothing if clock() >= until => {
-                    let lifetime = pace.repeat(clock());
-                    self.message(lifetime, None)?
+                Next::Nothing if on.clock() >= until => {
+                    let lifetime = on.pace.repeat(on.clock());
+                    self.message(publisher, lifetime, None)?
                 }
                 Next::Nothing => continue,
             };
             // A link that is down comes back, and the event is repeated then.
             match self.socket.send(&self.frame[..len]) {
-                Err(error) => unsent.warn(format_args!(
+                Err(error) => on.unsent.warn(format_args!(
                     "{}: {error}: messages are lost until the interface is up",
                     self.verb.interface
                 )),
-                Ok(()) => unsent.look(format_args!("{}: messages are sent again", self.verb.interface)),
+                Ok(()) => on.unsent.look(format_args!("{}: messages are sent again", self.verb.interface)),
             }
         }
-        let lines = input.line();
-        self.close()?;
-        if refused > 0 {
-            return Err(Failure::Verdict(format!("{refused} of {lines} lines were refused")));
-        }
-        Ok(())
     }
 }
 

@@ -220,15 +220,15 @@ impl Publish {
         let layout = layout.tagged(Tci::new(PRIORITY, false, VlanId::PRIORITY));
         signal::install();
         let (Some(file), Some(directory)) = (&self.key, &self.state) else {
-            confine(Vec::new());
+            confine(Vec::new(), Vec::new());
             return self.paced(&socket, &mut Plain { head: plain(&message, source)?, message });
         };
         let secret = Secret::load(file)?;
         let word = state(self.first, self.state_moved);
-        let numbers = Numbers::open(directory, (file, &secret), source.0, word, self.volatile_state)?;
+        let numbers = Numbers::open(directory, (file, &secret), &[], source.0, word, self.volatile_state)?;
         let counter = Counter::new(source.0, numbers.first(), numbers.limit());
         let sampler = Sampler::new(key(&secret)?, counter, &layout).map_err(|error| failed(&error))?;
-        confine(vec![directory.clone()]);
+        confine(vec![directory.clone()], Vec::new());
         let mut protected = Protected { sampler, reserving: Reserving::start(numbers, directory.clone()) };
         let sent = self.paced(&socket, &mut protected);
         protected.tell();
@@ -372,7 +372,7 @@ impl Subscribe {
             None => None,
         };
         signal::install();
-        confine(Vec::new());
+        confine(Vec::new(), Vec::new());
         output::print("{\"listening\":true}\n")?;
         let (begun, mut told, mut before) = (Instant::now(), 0, None);
         let (mut second, mut expected, mut frame) = (Second::default(), None, vec![0; 2048]);

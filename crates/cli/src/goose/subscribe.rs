@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use antedate_aead::Aes128Gcm;
+use antedate_aead::{Aes128Gcm, Key};
 use antedate_channel::goose::{Counters, Dropped, Form, Freshness, RoutedSubscriber, Subscriber};
 use antedate_goose::clock::ACCURACY;
 use antedate_lab::sys::signal;
@@ -16,6 +16,7 @@ use super::block::Block;
 use super::carrier::{Incoming, Peer};
 use super::keeping::Secret;
 use super::keeping::heard::Heard;
+use super::keys::{Keys, today};
 use super::timely::{Cause, Timely};
 use super::watch::Watch;
 use super::{confine, key, lines, now, open, state};
@@ -35,12 +36,16 @@ pub(crate) struct Subscribe {
     random_iv: bool,
     #[command(flatten)]
     block: Block,
-    /// A file with 32 hexadecimal digits, readable by its owner only
+    /// A file with 32 hexadecimal digits, or with a line NUMBER BEGIN KEY for each key of a group;
+    /// readable by its owner only
     #[arg(long, value_name = "FILE", required_unless_present = "plain")]
     key: Option<PathBuf>,
-    /// The key's number in the messages
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    key_number: u32,
+    /// The number of a single key in the messages (1)
+    #[arg(long, value_name = "N", conflicts_with = "plain")]
+    key_number: Option<u32>,
+    /// Accepts a key of a group so many seconds before its begin, and after that of the next one
+    #[arg(long, value_name = "S", default_value_t = 300, conflicts_with = "plain", value_parser = clap::value_parser!(u64).range(..=31_536_000))]
+    overlap: u64,
     /// Messages are encrypted as well
     #[arg(long)]
     encrypt: bool,
@@ -90,7 +95,7 @@ impl Opener {
         }
     }
 
-    fn publishers(&self) -> Vec<([u8; 6], u64)> {
+    fn publishers(&self) -> Vec<(u32, [u8; 6], u64)> {
         match self {
             Self::Plain => Vec::new(),
             Self::Ethernet(subscriber) => subscriber.publishers().collect(),
@@ -98,13 +103,74 @@ impl Opener {
         }
     }
 
-    fn refuse_below(&mut self, sender: [u8; 6], lowest: u64) {
+    fn refuse_below(&mut self, key: u32, sender: [u8; 6], lowest: u64) {
         match self {
             Self::Plain => {}
-            Self::Ethernet(subscriber) => subscriber.refuse_below(sender, lowest),
-            Self::Routed(subscriber) => subscriber.refuse_below(sender, lowest),
+            Self::Ethernet(subscriber) => subscriber.refuse_below(key, sender, lowest),
+            Self::Routed(subscriber) => subscriber.refuse_below(key, sender, lowest),
         }
     }
+
+    fn keys(&self) -> Vec<u32> {
+        match self {
+            Self::Plain => Vec::new(),
+            Self::Ethernet(subscriber) => subscriber.keys().collect(),
+            Self::Routed(subscriber) => subscriber.keys().collect(),
+        }
+    }
+
+    fn accept(&mut self, key: Key<Aes128Gcm>, number: u32) -> bool {
+        match self {
+            Self::Plain => false,
+            Self::Ethernet(subscriber) => subscriber.accept(key, number),
+            Self::Routed(subscriber) => subscriber.accept(key, number),
+        }
+    }
+
+    fn forget(&mut self, number: u32) {
+        match self {
+            Self::Plain => {}
+            Self::Ethernet(subscriber) => subscriber.forget(number),
+            Self::Routed(subscriber) => subscriber.forget(number),
+        }
+    }
+
+    /// Follows the keys of a group: those that begin are accepted, and those whose time is over refused.
+    fn follow(&mut self, keys: &Keys, overlap: u64, heard: Option<&Heard>) -> Done {
+        let (now, known) = (today(), self.keys());
+        let accepted: Vec<_> = keys.accepted(now, overlap).collect();
+        // The keys follow each other, so one before the known ones is over.
+        let last = known.last().copied().unwrap_or_default();
+        for dated in accepted.iter().filter(|dated| known.is_empty() || dated.number > last) {
+            if !self.accept(key(&dated.secret)?, dated.number) {
+                continue;
+            }
+            for (sender, lowest) in heard.map(|heard| heard.publishers(&dated.secret)).unwrap_or_default() {
+                self.refuse_below(dated.number, sender, lowest);
+            }
+            output::tell(format_args!(
+                "INFO key {} is accepted, which begins at {}",
+                dated.number,
+                dated.said()
+            ));
+        }
+        for number in known.into_iter().filter(|number| accepted.iter().all(|dated| dated.number != *number))
+        {
+            self.forget(number);
+            output::tell(format_args!("INFO key {number} is no longer accepted"));
+        }
+        Ok(())
+    }
+}
+
+/// The publishers that were heard, with their keys.
+fn heard_of<'k>(keys: Option<&'k Keys>, opener: &Opener) -> Vec<(&'k Secret, [u8; 6], u64)> {
+    let all = keys.map(Keys::all).unwrap_or_default();
+    let of = |(number, sender, next)| {
+        let dated = all.iter().find(|dated| dated.number == number)?;
+        Some((&dated.secret, sender, next))
+    };
+    opener.publishers().into_iter().filter_map(of).collect()
 }
 
 /// What a message must pass before it is printed.
@@ -177,13 +243,19 @@ const fn reason(why: Dropped) -> &'static str {
         Dropped::Malformed => "they are malformed",
         Dropped::Unprotected => "they are not protected",
         Dropped::Crc => "the CRC of their header is wrong",
-        Dropped::UnknownKey => "they name another key; see --key-number",
+        Dropped::UnknownKey => {
+            "they name a key that is not accepted; see --key-number, or the file of the keys, --overlap and the clock"
+        }
         Dropped::UnknownSender => "their IV is not of their address, or there are too many publishers",
         Dropped::Late | Dropped::Duplicate => "they were received before: repeated, or overtaken on the way",
         Dropped::Unauthentic => "they are not authentic: forged, or of another key, or --encrypt differs",
         Dropped::Pdu => "their PDU is invalid",
         _ => "for another reason",
     }
+}
+
+fn unknown() -> Failure {
+    Failure::usage("goose: no key is accepted now", "look at the clock, and at the times of the keys")
 }
 
 impl Subscribe {
@@ -194,29 +266,34 @@ impl Subscribe {
             (Some(at), _) => Incoming::routed(at)?,
             (None, interface) => Incoming::Ethernet(open(interface.as_deref().unwrap_or_default())?),
         };
-        let (mut opener, mut heard) = (Opener::Plain, None);
+        let (mut opener, mut heard, mut keys) = (Opener::Plain, None, None);
         if let Some(file) = &self.key {
-            let secret = Secret::load(file)?;
+            let keys = keys.insert(Keys::load(file, self.key_number)?);
+            let accepted = keys.accepted(today(), self.overlap).next();
+            let Some(first) = accepted else {
+                return Err(keys.current(today()).err().map_or_else(unknown, Into::into));
+            };
+            let (number, secret) = (first.number, key(&first.secret)?);
             let freshness = if self.random_iv { Freshness::Number } else { Freshness::Counter };
             opener = match self.routed {
-                Some(_) => Opener::Routed(RoutedSubscriber::new(key(&secret)?, self.key_number, freshness)),
-                None => Opener::Ethernet(Subscriber::new(key(&secret)?, self.key_number, form, 0)),
+                Some(_) => Opener::Routed(RoutedSubscriber::new(secret, number, freshness)),
+                None => Opener::Ethernet(Subscriber::new(secret, number, form, 0)),
             };
             if let Some(directory) = &self.state {
                 let word = state(self.first, self.state_moved);
-                let before = heard.insert(Heard::open(directory, &secret, word, self.volatile_state)?);
-                before
-                    .publishers()
-                    .into_iter()
-                    .for_each(|(sender, lowest)| opener.refuse_below(sender, lowest));
+                let before = heard.insert(Heard::open(directory, word, self.volatile_state)?);
+                for (sender, lowest) in before.publishers(&first.secret) {
+                    opener.refuse_below(number, sender, lowest);
+                }
             }
+            opener.follow(keys, self.overlap, heard.as_ref())?;
         }
         let timely = self.max_age.map(Timely::new);
         let (dropped, random_iv) = (Cause::default(), self.random_iv);
         let mut judges = Judges { opener, watch, timely, dropped, random_iv };
         let place = self.routed.map_or(self.interface.clone().unwrap_or_default(), |at| at.to_string());
         signal::install();
-        confine(self.state.iter().cloned().collect());
+        confine(self.state.iter().cloned().collect(), keys.as_ref().map(Keys::reads).unwrap_or_default());
         output::print("{\"listening\":true}\n")?;
         let mut frame = vec![0; 2048];
         let (mut delivered, mut last, mut read, mut known) = (0, Instant::now(), true, None);
@@ -231,6 +308,11 @@ impl Subscribe {
                 break;
             }
             judges.dropped.look("messages are accepted again");
+            if let Some(keys) = &mut keys
+                && keys.look()
+            {
+                judges.opener.follow(keys, self.overlap, heard.as_ref())?;
+            }
             let received = incoming.next(&mut frame);
             let len = match received {
                 Ok(Some(len)) => len,
@@ -255,11 +337,11 @@ impl Subscribe {
             // Delivered first, because a disk may take longer than a trip has.
             if let Some(heard) = &mut heard {
                 let is_event = known.replace((message.source, message.st_num)) != known;
-                heard.record(judges.opener.publishers().into_iter(), is_event)?;
+                heard.record(heard_of(keys.as_ref(), &judges.opener).into_iter(), is_event)?;
             }
         }
         if let Some(heard) = &mut heard {
-            heard.record(judges.opener.publishers().into_iter(), true)?;
+            heard.record(heard_of(keys.as_ref(), &judges.opener).into_iter(), true)?;
         }
         if let Some(counters) = judges.opener.counters() {
             output::tell(format_args!("{counters:?}"));

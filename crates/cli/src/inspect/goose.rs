@@ -2,7 +2,6 @@
 //! the audit of their numbers.
 
 use std::fmt;
-use std::io::{BufWriter, Write};
 use std::path::Path;
 
 use antedate_channel::goose::{Dropped, Form, Subscriber};
@@ -12,9 +11,10 @@ use antedate_wire::{EtherType, EthernetAddress, VlanTagStack, sampled};
 use serde::Serialize;
 
 use super::audit::{ALARM, Audit, Number, Stream};
+use super::lines::{How, Lines};
 use crate::failure::{Done, Failure};
 use crate::goose::Secret;
-use crate::{capture, goose, output};
+use crate::{capture, goose};
 
 /// A publisher's numbers, in the last lines.
 #[derive(Debug, Serialize)]
@@ -61,48 +61,23 @@ struct Summary {
 }
 
 /// Prints the messages of a capture of Ethernet, and the audit.
-pub(super) fn inspect(
-    file: &Path,
-    octets: &[u8],
-    (key, key_number): (&Path, u32),
-    (json, quiet): (bool, bool),
-) -> Done {
+pub(super) fn inspect(file: &Path, octets: &[u8], (key, key_number): (&Path, u32), how: How) -> Done {
     let secret = Secret::load(key)?;
     let mut reader = Reader { secret, key_number, audit: Audit::default(), summary: Summary::default() };
-    let mut out = BufWriter::new(std::io::stdout().lock());
-    let (mut unwritten, mut failed) = (None, None);
-    capture::read(octets, |seconds, frame| {
-        let line = match reader.see(frame) {
-            Ok(Some(line)) => Line { seconds, ..line },
-            Ok(None) => return,
-            Err(error) => {
-                failed = Some(error);
-                return;
-            }
-        };
-        let printed = match (quiet, json) {
-            (true, _) => Ok(()),
-            (false, true) => writeln!(out, "{}", serde_json::to_string(&line).unwrap_or_default()),
-            (false, false) => writeln!(out, "{line}"),
-        };
-        unwritten = unwritten.take().or(printed.err());
+    let mut lines = Lines::new(how, None);
+    let mut failed = None;
+    capture::read(octets, |seconds, frame| match reader.see(frame) {
+        Ok(Some(line)) => lines.print(&Line { seconds, ..line }),
+        Ok(None) => {}
+        Err(error) => failed = Some(error),
     })
     .map_err(|error| Fault::of_file(file, error.to_string(), capture::REMEDY))?;
-    if let Some(error) = unwritten.or(out.flush().err()) {
-        return output::unwritten(&error);
-    }
     if let Some(error) = failed {
         return Err(error);
     }
-    drop(out);
     let summary = reader.end();
-    if json {
-        output::print(&format!("{}\n", serde_json::to_string(&summary).unwrap_or_default()))?;
-    } else {
-        output::print(&summary.to_string())?;
-    }
-    let reused: u64 = summary.streams.iter().map(|stream| stream.numbers.reused).sum();
-    if reused > 0 { Err(Failure::State(1)) } else { Ok(()) }
+    let reused = summary.streams.iter().map(|stream| stream.numbers.reused).sum();
+    lines.end(&summary, reused)
 }
 
 struct Reader {
@@ -169,7 +144,8 @@ impl Reader {
             };
             match told {
                 Ok(told) => {
-                    let number = subscriber.publishers().next().map_or(0, |(_, next)| next.saturating_sub(1));
+                    let number =
+                        subscriber.publishers().next().map_or(0, |(_, _, next)| next.saturating_sub(1));
                     return Ok(Some(self.authentic(line, form, told, (source, number), (destination, rest))));
                 }
                 Err(why) => refused = why,

@@ -2,15 +2,26 @@
 //! nonces used twice.
 
 mod audit;
+#[cfg(feature = "dtls")]
+mod dtls;
 mod goose;
+mod ip;
+mod lines;
+#[cfg(feature = "mqtt")]
+mod mqtt;
+#[cfg(any(feature = "dtls", feature = "mqtt"))]
+mod payload;
+#[cfg(feature = "mqtt")]
+mod publish;
 mod radio;
 mod radio_keys;
 mod reader;
+#[cfg(feature = "mqtt")]
+mod stream;
 mod tunnel;
 mod why;
 
 use std::fs;
-use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use antedate_gateway::config::cak::CakFile;
@@ -23,6 +34,7 @@ use clap::Args;
 use serde::Serialize;
 
 use self::audit::{ALARM, Number, Stream};
+use self::lines::{How, Lines};
 use self::radio_keys::RadioKeys;
 use self::reader::{Opened, Protected, Reader, Seen, Sender, bare, ethertype};
 use crate::failure::{Done, Failure};
@@ -42,6 +54,9 @@ Examples:
   antedate inspect radio.pcapng --radio-keys radio.toml
   antedate inspect site.pcap --wireguard-keys keys.log --write plain.pcap
   antedate inspect bay.pcap --goose-key key
+  antedate inspect devices.pcap --dtls-psk psk --write plain.pcap
+  antedate inspect devices.pcap --dtls-keys keys.log
+  antedate inspect broker.pcap --mqtt-keys line4.toml
   antedate inspect plant.pcap --json > frames.jsonl")]
 pub(crate) struct Inspect {
     /// The capture of Ethernet or IEEE 802.15.4 frames (pcap or pcapng, plain or packed by gzip).
@@ -55,14 +70,30 @@ pub(crate) struct Inspect {
     #[arg(long, value_name = "FILE")]
     cak: Option<PathBuf>,
     /// Keys and devices of IEEE 802.15.4.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["keys", "cak", "why", "write"])]
+    #[arg(long, value_name = "FILE", group = "kind", conflicts_with_all = ["keys", "cak", "why", "write"])]
     radio_keys: Option<PathBuf>,
     /// Keys of WireGuard sessions: the log of `antedate gateway run --keylog`, in Wireshark's format.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["keys", "cak", "why", "radio_keys"])]
+    #[arg(long, value_name = "FILE", group = "kind", conflicts_with_all = ["keys", "cak", "why"])]
     wireguard_keys: Option<PathBuf>,
     /// The key of GOOSE and sampled values, authenticated or encrypted: as for `goose subscribe`.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["keys", "cak", "why", "radio_keys", "wireguard_keys", "write"])]
+    #[arg(long, value_name = "FILE", group = "kind", conflicts_with_all = ["keys", "cak", "why", "write"])]
     goose_key: Option<PathBuf>,
+    /// Identities and pre-shared keys of DTLS: the file of `antedate dtls`. It opens suites without
+    /// ephemeral keys.
+    #[cfg(feature = "dtls")]
+    #[arg(long, value_name = "FILE", group = "kind", conflicts_with_all = ["keys", "cak", "why"])]
+    dtls_psk: Option<PathBuf>,
+    /// Master secrets of DTLS 1.2 connections: the key log of either end (`SSLKEYLOGFILE`,
+    /// `antedate dtls --keylog`), for suites with ephemeral keys or certificates.
+    #[cfg(feature = "dtls")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = [
+        "keys", "cak", "why", "radio_keys", "wireguard_keys", "goose_key"
+    ])]
+    dtls_keys: Option<PathBuf>,
+    /// A group's keys, for MQTT without TLS: its file, or its manager's. May be given several times.
+    #[cfg(feature = "mqtt")]
+    #[arg(long, value_name = "FILE", group = "kind", conflicts_with_all = ["keys", "cak", "why", "write"])]
+    mqtt_keys: Vec<PathBuf>,
     /// The number of that key in the messages.
     #[arg(long, value_name = "N", default_value_t = 1, requires = "goose_key")]
     goose_key_number: u32,
@@ -143,16 +174,25 @@ impl Inspect {
         let cannot =
             |error: capture::CaptureError| Fault::of_file(&self.file, error.to_string(), capture::REMEDY);
         let octets = capture::unpacked(octets).map_err(cannot)?;
+        let how = How { json: self.json, quiet: self.quiet };
         if self.radio_keys.is_some() || capture::is_radio(&octets) {
-            return self.radio(&octets);
+            return self.radio(&octets, how);
         }
+        let plain = || self.write.as_deref().map(create).transpose();
         if let Some(log) = &self.wireguard_keys {
-            let plain = self.write.as_deref().map(create).transpose()?;
-            return tunnel::inspect(&self.file, &octets, log, plain, (self.json, self.quiet));
+            return tunnel::inspect(&self.file, &octets, log, plain()?, how);
         }
         if let Some(key) = &self.goose_key {
-            let how = (self.json, self.quiet);
             return goose::inspect(&self.file, &octets, (key, self.goose_key_number), how);
+        }
+        #[cfg(feature = "dtls")]
+        if self.dtls_psk.is_some() || self.dtls_keys.is_some() {
+            let keys = dtls::Keys::load(self.dtls_psk.as_deref(), self.dtls_keys.as_deref())?;
+            return dtls::inspect(&self.file, &octets, keys, plain()?, how);
+        }
+        #[cfg(feature = "mqtt")]
+        if !self.mqtt_keys.is_empty() {
+            return mqtt::inspect(&self.file, &octets, mqtt::load(&self.mqtt_keys)?, how);
         }
         let mut reader = Reader::new();
         if self.why {
@@ -166,10 +206,8 @@ impl Inspect {
         if let Some(file) = &self.cak {
             reader.add_caks(CakFile::load(file, process::user())?.list());
         }
-        let mut plain = self.write.as_deref().map(create).transpose()?;
-        let mut out = BufWriter::new(std::io::stdout().lock());
+        let mut lines = Lines::new(how, plain()?);
         let mut summary = Summary { frames: 0, opened: 0, refused: 0, streams: Vec::new() };
-        let mut unwritten = None;
         capture::read(&octets, |seconds, frame| {
             let (untagged, tags) = bare(frame);
             let seen = reader.see(&untagged);
@@ -184,47 +222,28 @@ impl Inspect {
             let is_refused =
                 matches!(seen, Seen::Malformed(..) | Seen::Protected(Protected { opened: Some(Err(_)), .. }));
             summary.refused += u64::from(is_refused);
-            let line = line(seconds, frame, &tags, &seen);
-            let printed = if self.quiet {
-                Ok(())
-            } else if self.json {
-                let text = serde_json::to_string(&line).unwrap_or_default();
-                writeln!(out, "{text}")
-            } else {
-                writeln!(out, "{line}")
-            };
-            let written = match (&mut plain, within) {
-                (Some(plain), Some(within)) => plain.frame((seconds * 1e9).round() as u64, &[within]),
-                _ => Ok(()),
-            };
-            unwritten = unwritten.take().or(printed.err()).or(written.err());
+            lines.print(&line(seconds, frame, &tags, &seen));
+            if let Some(within) = within {
+                lines.write(seconds, within);
+            }
         })
         .map_err(cannot)?;
-        if let Some(plain) = &mut plain {
-            unwritten = unwritten.or(plain.flush().err());
-        }
-        if let Some(error) = unwritten.or(out.flush().err()) {
-            return output::unwritten(&error);
-        }
-        drop(out);
         summary.streams = reader.audit.streams().map(Channel::new).collect();
-        let reused: u64 = summary.streams.iter().map(|stream| stream.numbers.reused).sum();
-        if self.json {
-            output::print(&format!("{}\n", serde_json::to_string(&summary).unwrap_or_default()))?;
-        } else {
-            output::print(&summary.to_string())?;
-        }
-        if reused > 0 {
-            return Err(Failure::State(1));
-        }
-        Ok(())
+        let reused = summary.streams.iter().map(|stream| stream.numbers.reused).sum();
+        lines.end(&summary, reused)
     }
 }
 
 impl Inspect {
     /// A capture of IEEE 802.15.4.
-    fn radio(&self, octets: &[u8]) -> Done {
+    fn radio(&self, octets: &[u8], how: How) -> Done {
         let given = [
+            #[cfg(feature = "dtls")]
+            ("--dtls-psk", self.dtls_psk.is_some()),
+            #[cfg(feature = "dtls")]
+            ("--dtls-keys", self.dtls_keys.is_some()),
+            #[cfg(feature = "mqtt")]
+            ("--mqtt-keys", !self.mqtt_keys.is_empty()),
             ("--keys", self.keys.is_some()),
             ("--cak", self.cak.is_some()),
             ("--wireguard-keys", self.wireguard_keys.is_some()),
@@ -237,7 +256,7 @@ impl Inspect {
             return Err(Failure::usage(what, "give --radio-keys FILE, or nothing"));
         }
         let keys = self.radio_keys.as_deref().map(RadioKeys::load).transpose()?;
-        radio::inspect(&self.file, octets, keys.unwrap_or_default(), self.json, self.quiet)
+        radio::inspect(&self.file, octets, keys.unwrap_or_default(), how)
     }
 }
 

@@ -2,7 +2,6 @@
 //! frame counters and slots.
 
 use std::fmt;
-use std::io::{BufWriter, Write};
 use std::path::Path;
 
 use antedate_channel::dot15d4::{
@@ -16,9 +15,10 @@ use antedate_wire::dot15d4::{Frame, MAX_FRAME_LEN};
 use serde::Serialize;
 
 use super::audit::{ALARM, Audit, Number, Stream};
+use super::lines::{How, Lines};
 use super::radio_keys::{RadioDevice, RadioKey, RadioKeys};
-use crate::failure::{Done, Failure};
-use crate::{capture, output};
+use crate::capture;
+use crate::failure::Done;
 
 /// A sender under one key and, with frame counters, at one level, which is a part of the nonce.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -79,35 +79,19 @@ struct Summary {
 }
 
 /// Prints the frames of a capture, and the audit.
-pub(super) fn inspect(file: &Path, octets: &[u8], keys: RadioKeys, json: bool, quiet: bool) -> Done {
+pub(super) fn inspect(file: &Path, octets: &[u8], keys: RadioKeys, how: How) -> Done {
     let mut reader = Reader { keys, audit: Audit::default(), summary: Summary::default() };
-    let mut out = BufWriter::new(std::io::stdout().lock());
-    let mut unwritten = None;
+    let mut lines = Lines::new(how, None);
     capture::read_radio(octets, |seconds, link, packet| {
-        let line = Line { seconds, ..reader.see(link, packet) };
-        let printed = match (quiet, json) {
-            (true, _) => Ok(()),
-            (false, true) => writeln!(out, "{}", serde_json::to_string(&line).unwrap_or_default()),
-            (false, false) => writeln!(out, "{line}"),
-        };
-        unwritten = unwritten.take().or(printed.err());
+        lines.print(&Line { seconds, ..reader.see(link, packet) });
     })
     .map_err(|error| {
         let remedy = "name a capture of IEEE 802.15.4 frames: link type 113, 195, 215, 230 or 283";
         Fault::of_file(file, error.to_string(), remedy)
     })?;
-    if let Some(error) = unwritten.or(out.flush().err()) {
-        return output::unwritten(&error);
-    }
-    drop(out);
     let summary = reader.end();
-    let reused: u64 = summary.streams.iter().map(|talker| talker.numbers.reused).sum();
-    if json {
-        output::print(&format!("{}\n", serde_json::to_string(&summary).unwrap_or_default()))?;
-    } else {
-        output::print(&summary.to_string())?;
-    }
-    if reused > 0 { Err(Failure::State(1)) } else { Ok(()) }
+    let reused = summary.streams.iter().map(|talker| talker.numbers.reused).sum();
+    lines.end(&summary, reused)
 }
 
 /// Keys, devices, and the numbers of the senders.

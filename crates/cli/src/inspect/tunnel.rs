@@ -2,8 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::io::{BufWriter, Write};
-use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 
 use antedate_channel::wireguard::{KeyLogEntry, Overheard};
@@ -12,17 +10,17 @@ use antedate_host::fault::Fault;
 use antedate_host::private_file;
 use antedate_host::process;
 use antedate_lab::tap::pcap::Pcap;
-use antedate_wire::ip::Protocol;
+use antedate_wire::vxlan;
 use antedate_wire::wireguard::{Initiation, Message, Transport};
-use antedate_wire::{ipv4, ipv6, udp, vxlan};
 use serde::Serialize;
 use zeroize::Zeroizing;
 
 use super::audit::{ALARM, Audit, Number, Stream};
+use super::ip::{datagram, udp_of};
+use super::lines::{How, Lines};
 use super::reader::{bare, ethertype};
 use crate::capture;
-use crate::failure::{Done, Failure};
-use crate::output;
+use crate::failure::Done;
 
 /// Octets of the longest key log: a day's handshakes of some hundred peers.
 const LOG_MAX: usize = 32 << 20;
@@ -81,46 +79,20 @@ struct Summary {
 }
 
 /// Prints the datagrams of a capture of Ethernet, and the audit. Frames within go to `plain`.
-pub(super) fn inspect(
-    file: &Path,
-    octets: &[u8],
-    log: &Path,
-    mut plain: Option<Pcap>,
-    (json, quiet): (bool, bool),
-) -> Done {
+pub(super) fn inspect(file: &Path, octets: &[u8], log: &Path, plain: Option<Pcap>, how: How) -> Done {
     let mut reader = Reader { log: load(log)?, ..Reader::default() };
-    let mut out = BufWriter::new(std::io::stdout().lock());
-    let mut unwritten = None;
+    let mut lines = Lines::new(how, plain);
     capture::read(octets, |seconds, frame| {
         let Some((line, within)) = reader.see(frame) else { return };
-        let line = Line { seconds, ..line };
-        let printed = match (quiet, json) {
-            (true, _) => Ok(()),
-            (false, true) => writeln!(out, "{}", serde_json::to_string(&line).unwrap_or_default()),
-            (false, false) => writeln!(out, "{line}"),
-        };
-        let written = match (&mut plain, within) {
-            (Some(plain), Some(within)) => plain.frame((seconds * 1e9).round() as u64, &[&within]),
-            _ => Ok(()),
-        };
-        unwritten = unwritten.take().or(printed.err()).or(written.err());
+        lines.print(&Line { seconds, ..line });
+        if let Some(within) = within {
+            lines.write(seconds, &within);
+        }
     })
     .map_err(|error| Fault::of_file(file, error.to_string(), capture::REMEDY))?;
-    if let Some(plain) = &mut plain {
-        unwritten = unwritten.or(plain.flush().err());
-    }
-    if let Some(error) = unwritten.or(out.flush().err()) {
-        return output::unwritten(&error);
-    }
-    drop(out);
     let summary = reader.end();
-    if json {
-        output::print(&format!("{}\n", serde_json::to_string(&summary).unwrap_or_default()))?;
-    } else {
-        output::print(&summary.to_string())?;
-    }
-    let reused: u64 = summary.streams.iter().map(|stream| stream.numbers.reused).sum();
-    if reused > 0 { Err(Failure::State(1)) } else { Ok(()) }
+    let reused = summary.streams.iter().map(|stream| stream.numbers.reused).sum();
+    lines.end(&summary, reused)
 }
 
 /// Reads a key log, which only its owner may read.
@@ -277,37 +249,9 @@ impl Reader {
     }
 }
 
-/// The ends and the content of a datagram in a frame without tags.
-fn datagram(frame: &[u8]) -> Option<([SocketAddr; 2], &[u8])> {
-    packet(frame.get(14..)?)
-}
-
-/// The same of an IP packet. `None`: it is another one, a fragment, or cut.
-fn packet(octets: &[u8]) -> Option<([SocketAddr; 2], &[u8])> {
-    let (from, to, rest): (IpAddr, IpAddr, &[u8]) = match octets.first()? >> 4 {
-        4 => {
-            let packet = ipv4::Packet::new_checked(octets).ok()?;
-            if packet.is_fragment() || packet.protocol() != Protocol::Udp {
-                return None;
-            }
-            let content = octets.get(packet.header_len()..usize::from(packet.total_len()))?;
-            (packet.src_addr().into(), packet.dst_addr().into(), content)
-        }
-        6 => {
-            let packet = ipv6::Packet::new_checked(octets).ok()?;
-            let (Protocol::Udp, at) = packet.upper_layer().ok()? else { return None };
-            (packet.src_addr().into(), packet.dst_addr().into(), octets.get(at..)?)
-        }
-        _ => return None,
-    };
-    let datagram = udp::Datagram::new_checked(rest).ok()?;
-    let ends = [(from, datagram.src_port()), (to, datagram.dst_port())].map(SocketAddr::from);
-    Some((ends, rest.get(8..usize::from(datagram.length()))?))
-}
-
 /// The network and the frame of VXLAN in a packet of the tunnel.
 fn inner(octets: &[u8]) -> Option<(u32, &[u8])> {
-    let (_, content) = packet(octets)?;
+    let (_, content) = udp_of(octets)?;
     let (vni, frame) = vxlan::parse(content).ok()?;
     let [a, b, c] = vni.octets();
     (frame.len() >= 14).then_some((u32::from_be_bytes([0, a, b, c]), frame))
@@ -387,24 +331,5 @@ mod tests {
         ] {
             assert_eq!(entries(&text).err().map(|(line, _)| line), Some(line), "{text}");
         }
-    }
-
-    #[test]
-    fn malformed_packets_are_no_datagrams() {
-        let mut frame = vec![0; 14];
-        frame.extend([0x45, 0, 0, 32, 0, 0, 0, 0, 64, 17, 0, 0, 192, 0, 2, 1, 192, 0, 2, 2]);
-        frame.extend([0x1f, 0x90, 0xca, 0x6c, 0, 12, 0, 0, 1, 2, 3, 4]);
-        let (ends, content) = datagram(&frame).unwrap();
-        assert_eq!((ends[1].to_string(), content), ("192.0.2.2:51820".into(), &[1, 2, 3, 4][..]));
-        for length in 0..frame.len() {
-            assert!(datagram(&frame[..length]).is_none(), "{length}");
-        }
-        for (at, value) in [(14, 0x15), (14, 0x4f), (20, 0x20), (23, 6), (38, 0xff)] {
-            let mut changed = frame.clone();
-            changed[at] = value;
-            assert!(datagram(&changed).is_none(), "{at}");
-        }
-        let mut reader = Reader::default();
-        assert!(reader.see(&frame).is_none(), "no WireGuard");
     }
 }

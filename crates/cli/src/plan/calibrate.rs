@@ -14,7 +14,7 @@ use crate::failure::{Done, Failure};
 use crate::output::{self, Kind};
 
 mod packets;
-mod stack;
+pub(super) mod stack;
 
 /// Blocks of the longest packet.
 const BLOCKS: usize = 92;
@@ -48,45 +48,10 @@ const HEAD: &str = "# A platform for antedate plan";
 pub(super) fn run(out: Option<&Path>, check: bool) -> Done {
     // It takes a while, so the file is checked first.
     out.map_or(Ok(()), |file| output::writable("--out", Kind::Text(HEAD), file))?;
-    let model = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let model = model.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
-    let about = model.map_or(std::env::consts::ARCH, |(_, name)| name);
-    let unfit = || {
-        Failure::usage("the engine does not take the calibration's packets", "this is a fault of the program")
-    };
-    let mut benches: [(Cipher, Box<dyn Bench>); 3] = [
-        (Cipher::Ccm8, Box::new(Fronts::new().ok_or_else(unfit)?)),
-        (Cipher::Gcm, Box::new(Holes::<antedate_aead::Aes128Gcm>::new().ok_or_else(unfit)?)),
-        (Cipher::ChaCha, Box::new(Holes::<antedate_aead::ChaCha20Poly1305>::new().ok_or_else(unfit)?)),
-    ];
-    let mut passes = Vec::new();
-    let mut points = vec![[f64::INFINITY; 2]; if check { benches.len() * POINTS.len() } else { 0 }];
-    for _ in 0..PASSES {
-        let raw = benches.iter_mut().map(|(cipher, bench)| raw(*cipher, bench.as_mut()));
-        passes.push(raw.collect::<Option<Vec<_>>>().ok_or_else(unfit)?);
-        // In the same minute, under the same load.
-        measure(&mut points, &mut benches).ok_or_else(unfit)?;
-    }
-    let stack = stack::measure().map_err(|error| {
+    let (mut device, points) = engine(PASSES, check)?;
+    device.stack = Some(stack::measure().map_err(|error| {
         Failure::usage(format!("loopback: {error}"), "allow sockets on 127.0.0.1, and let the machine rest")
-    })?;
-    let mut measured = (0..benches.len()).map(|which| {
-        let all = passes.iter().filter_map(|pass| pass.get(which).cloned());
-        all.reduce(|a, b| least(&a, &b)).and_then(|times| costs(&times))
-    });
-    let mut next = || measured.next().flatten().ok_or_else(unfit);
-    let device = Device {
-        name: "this machine".into(),
-        about: format!("{about}; nanoseconds, medians of {} batches, the least of {PASSES}", packets::ROUNDS),
-        counts_per_us: 1000.0,
-        // Not measured: a share of a server core's power.
-        cpu_mw: 0.0,
-        ram: None,
-        stack: Some(stack),
-        ccm8: Some(next()?),
-        gcm: Some(next()?),
-        chacha: Some(next()?),
-    };
+    })?);
     let text = toml::to_string(&device).map_err(|error| {
         Failure::usage(format!("cannot be written: {error}"), "this is a fault of the program")
     })?;
@@ -98,6 +63,49 @@ pub(super) fn run(out: Option<&Path>, check: bool) -> Done {
         Some(file) => output::replace("--out", Kind::Text(HEAD), file, &text)?,
     }
     if check { compare(&device, &points).ok_or_else(unfit)? } else { Ok(()) }
+}
+
+fn unfit() -> Failure {
+    Failure::usage("the engine does not take the calibration's packets", "this is a fault of the program")
+}
+
+/// Measures the engine of this machine in several passes, and with `check` also the points, in the
+/// same minute. The operating system's delays are left out.
+pub(super) fn engine(passes: usize, check: bool) -> Result<(Device, Vec<[f64; 2]>), Failure> {
+    let model = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = model.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
+    let about = model.map_or(std::env::consts::ARCH, |(_, name)| name);
+    let mut benches: [(Cipher, Box<dyn Bench>); 3] = [
+        (Cipher::Ccm8, Box::new(Fronts::new().ok_or_else(unfit)?)),
+        (Cipher::Gcm, Box::new(Holes::<antedate_aead::Aes128Gcm>::new().ok_or_else(unfit)?)),
+        (Cipher::ChaCha, Box::new(Holes::<antedate_aead::ChaCha20Poly1305>::new().ok_or_else(unfit)?)),
+    ];
+    let mut all = Vec::new();
+    let mut points = vec![[f64::INFINITY; 2]; if check { benches.len() * POINTS.len() } else { 0 }];
+    for _ in 0..passes {
+        let raw = benches.iter_mut().map(|(cipher, bench)| raw(*cipher, bench.as_mut()));
+        all.push(raw.collect::<Option<Vec<_>>>().ok_or_else(unfit)?);
+        // In the same minute, under the same load.
+        measure(&mut points, &mut benches).ok_or_else(unfit)?;
+    }
+    let mut measured = (0..benches.len()).map(|which| {
+        let times = all.iter().filter_map(|pass| pass.get(which).cloned());
+        times.reduce(|a, b| least(&a, &b)).and_then(|times| costs(&times))
+    });
+    let mut next = || measured.next().flatten().ok_or_else(unfit);
+    let device = Device {
+        name: "this machine".into(),
+        about: format!("{about}; nanoseconds, medians of {} batches, the least of {passes}", packets::ROUNDS),
+        counts_per_us: 1000.0,
+        // Not measured: a share of a server core's power.
+        cpu_mw: 0.0,
+        ram: None,
+        stack: None,
+        ccm8: Some(next()?),
+        gcm: Some(next()?),
+        chacha: Some(next()?),
+    };
+    Ok((device, points))
 }
 
 /// Times of a cipher: sealing each number of blocks, whole and partial; preparing them; and sealing

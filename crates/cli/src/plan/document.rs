@@ -83,7 +83,7 @@ pub(super) fn read(path: &Path, text: &str) -> Result<Document, Failure> {
         let (what, remedy) = match error.message() {
             what if what.contains("enum Bearer") => (
                 "bearer: must be a table with `kind`",
-                "write [bearer] and below it kind = \"none\", \"tsch\", \"6lowpan\", \"fast-ethernet\", \"gigabit\", \"wireguard\", \"relayed\" or \"mqtt\"",
+                "write [bearer] and below it kind = \"none\", \"loopback\", \"tsch\", \"6lowpan\", \"fast-ethernet\", \"gigabit\", \"wireguard\", \"relayed\" or \"mqtt\"",
             ),
             what => (what, chapter),
         };

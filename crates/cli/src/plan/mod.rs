@@ -17,6 +17,8 @@ mod labels;
 mod page;
 mod sweep;
 mod tsch;
+#[cfg(feature = "lab")]
+mod verify;
 
 /// Check whether a scenario meets its deadlines, and find what would help.
 ///
@@ -25,11 +27,12 @@ mod tsch;
 /// rate, latency and energy. Exit status 1 if a deadline is missed.
 #[derive(Args)]
 #[command(
-    after_help = "Examples:\n  antedate plan docs/examples/plan/table-1.toml\n  antedate plan cell.toml --sweep size=16..1500 --csv cell.csv --figure cell.svg\n  antedate plan cell.toml --html cell.html --figure cell.svg\n  antedate plan --calibrate --out here.toml"
+    after_help = "Examples:\n  antedate plan docs/examples/plan/table-1.toml\n  antedate plan cell.toml --sweep size=16..1500 --csv cell.csv --figure cell.svg\n  antedate plan cell.toml --html cell.html --figure cell.svg\n  antedate plan --calibrate --out here.toml\n  antedate plan --verify --json verified.json"
 )]
 pub(crate) struct Plan {
     /// The scenario, in TOML
-    #[arg(value_name = "FILE", required_unless_present = "calibrate")]
+    #[cfg_attr(feature = "lab", arg(value_name = "FILE", required_unless_present_any = ["calibrate", "verify"]))]
+    #[cfg_attr(not(feature = "lab"), arg(value_name = "FILE", required_unless_present = "calibrate"))]
     file: Option<PathBuf>,
     /// Writes the answer as JSON to FILE, or to standard output without one
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
@@ -56,10 +59,28 @@ pub(crate) struct Plan {
     /// Writes the platform file to FILE instead of standard output
     #[arg(long, value_name = "FILE", requires = "calibrate", conflicts_with = "file")]
     out: Option<PathBuf>,
+    /// Plans 30 points of the laboratory (motes, applications of this machine, DTLS proxies), and
+    /// measures them; exit status 1 if a median is off by more than 10 % or a 99.9th percentile is above
+    /// the planner's bound. Takes two minutes
+    #[cfg(feature = "lab")]
+    #[arg(long, conflicts_with_all = ["file", "html", "sweep", "figure", "calibrate"])]
+    verify: bool,
+    /// Shorter series, judged together: a smoke test, not a measurement
+    #[cfg(feature = "lab")]
+    #[arg(long, requires = "verify")]
+    quick: bool,
 }
 
 impl Plan {
     pub(crate) fn run(self) -> Done {
+        #[cfg(feature = "lab")]
+        if self.verify {
+            // It takes a while, so the file is checked first.
+            if let Some(json) = self.json.as_deref().filter(|json| *json != Path::new("-")) {
+                output::writable("--json", Kind::Json("verified"), json)?;
+            }
+            return verify::run(self.quick, self.json.as_deref());
+        }
         let Some(file) = &self.file else { return calibrate::run(self.out.as_deref(), self.check) };
         let fault = |what: String, remedy: &str| Failure::from(Fault::of_file(file, what, remedy));
         // Of several files, as of `--json *.toml`, the first would be the output.

@@ -85,3 +85,54 @@ fn publishers_are_supervised() {
     );
     assert!(read("moved").contains("numbers0: has the numbers of"), "{}", read("moved"));
 }
+
+/// A publisher and a subscriber of a group whose key changes while they run.
+const CHANGE: &str = r#"
+ip link add eth0 type veth peer name eth1 && ip link set eth0 up && ip link set eth1 up
+one=000102030405060708090a0b0c0d0e0f
+two=100102030405060708090a0b0c0d0e0f
+(umask 077; echo "1 2026-01-01T00:00:00Z $one" > key)
+of="--scl SCL --control-block gcbTrip --key key"
+"$A" goose subscribe eth1 $of --state heard --first --wait --overlap 1 > read 2> said & S=$!
+until_in() { for i in $(seq 300); do grep -q "$1" $2 && return; sleep 0.05; done; echo "no $1 in $2"; }
+until_in listening read
+mkfifo values
+"$A" goose publish eth0 $of --state numbers --first --trust-clock < values 2> published & P=$!
+exec 3> values
+echo '{"GGIO1.Ind1.stVal": true, "GGIO1.IntIn1.stVal": 1}' >&3
+until_in '"state":1,' read
+begin=$(date -u -d '+3 seconds' +%FT%TZ)
+(umask 077; echo "1 2026-01-01T00:00:00Z $one"; echo "2 $begin $two") > new; chmod 600 new; mv new key
+until_in 'key 2 is in use' published
+until_in 'key 1 is no longer accepted' said
+echo '{"GGIO1.IntIn1.stVal": 2}' >&3
+until_in '"GGIO1.IntIn1.stVal":2\|IntIn1.stVal":2' read
+exec 3>&-
+wait $P; echo "publisher: $?"
+# After a restart the second key goes on without --first.
+echo '{"GGIO1.Ind1.stVal": true, "GGIO1.IntIn1.stVal": 3}' | "$A" goose publish eth0 $of --state numbers; echo "again: $?"
+kill $S; wait $S; echo "subscriber: $?"
+"#;
+
+#[test]
+fn group_changes_its_key() {
+    let folder = Folder::new();
+    let Some(called) = folder.in_namespaces(&CHANGE.replace("SCL", SCL)) else { return };
+    assert_eq!(called.out(), "publisher: 0\nagain: 0\nsubscriber: 0\n", "{}", called.err());
+    let read = |name| fs::read_to_string(folder.path(name)).expect(name);
+    let messages: Vec<serde_json::Value> = read("read")
+        .lines()
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).expect("JSON"))
+        .filter(|line| line["sequence"].is_number())
+        .collect();
+    // No message is missing at the change, and the state goes on.
+    let first = messages.iter().take_while(|message| message["state"] == 1);
+    let sequence: Vec<u64> = first.filter_map(|message| message["sequence"].as_u64()).collect();
+    assert_eq!(sequence, (0..sequence.len() as u64).collect::<Vec<_>>());
+    assert!(sequence.len() > 5, "{messages:?}");
+    assert!(messages.iter().any(|message| message["state"] == 2), "{messages:?}");
+    for words in ["key 2 is accepted, which begins at", "key 1 is no longer accepted"] {
+        assert!(read("said").contains(words), "{words}: {}", read("said"));
+    }
+    assert!(read("published").contains("before it was key 1"), "{}", read("published"));
+}

@@ -46,6 +46,7 @@ pub(crate) fn options(listen: SocketAddr, to: SocketAddr) -> Options {
         resend: false,
         hold: 64,
         status: None,
+        key_log: None,
     }
 }
 

@@ -194,9 +194,9 @@ impl Programs {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
         let wrong = |what: String| ExperimentError::from(format!("{name} on QEMU's Cortex-M3: {what}"));
-        let mut child = command.spawn().map_err(|error| {
-            wrong(format!("qemu-system-arm: {error}; `{BUILD}` installs it (Debian package qemu-system-arm)"))
-        })?;
+        let mut child = command
+            .spawn()
+            .map_err(|error| wrong(format!("qemu-system-arm: {error}; apt-get install qemu-system-arm")))?;
         // Threads read the pipes, so a talkative program cannot block.
         let read = |pipe: Option<Box<dyn Read + Send>>| {
             std::thread::spawn(move || {

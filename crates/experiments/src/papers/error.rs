@@ -26,7 +26,7 @@ pub enum ReportError {
         source: io::Error,
     },
     /// A signal ended the run.
-    #[error("interrupted: {kept} results are kept, and the same command goes on from there")]
+    #[error("interrupted; results kept: {kept}; the same command goes on from there")]
     Interrupted {
         /// Number of results that were there or were made.
         kept: usize,

@@ -62,7 +62,16 @@ pub(super) enum Form {
 }
 
 /// The names of the figures that no paper's file describes.
-pub(super) const OWN: [&str; 3] = [scenarios::NAME, own::ROUND_TRIPS, own::LATENCIES];
+pub(super) const OWN: [&str; 8] = [
+    scenarios::NAME,
+    own::ROUND_TRIPS,
+    own::DISTRIBUTIONS,
+    own::LATENCIES,
+    own::RACE,
+    own::NONCES,
+    own::ATTACK,
+    own::SOAK,
+];
 
 /// Names and colours of the series.
 const SERIES: [(&str, usize); 3] = [("the paper", 4), ("unmodified, here", 0), ("antedated", 2)];
@@ -96,7 +105,7 @@ fn of_paper(name: &str, paper: &str, wanted: &Wanted, rows: &[Comparison]) -> Op
     let texts = Texts { title: &wanted.title, axis: &wanted.axis, description: &description };
     let kind = if wanted.logarithmic { Kind::Logarithmic } else { Kind::Linear };
     let (svg, csv) = match wanted.kind {
-        Form::Bars => bars(&texts, kind, &shown),
+        Form::Bars => bars(&texts, kind, &shown, &wanted.item),
         Form::Boxes => boxes(&texts, kind, &shown),
         Form::Slots => slots(&texts, &shown),
     };
@@ -108,8 +117,20 @@ fn numbers(row: &Comparison) -> Vec<Option<f64>> {
     vec![row.paper_value, row.baseline, row.ours]
 }
 
-fn bars(texts: &Texts<'_>, kind: Kind, rows: &[&Comparison]) -> (String, String) {
-    let lanes: Vec<Lane> = rows.iter().map(|row| (row.case.clone(), numbers(row))).collect();
+/// The name of a row's lane: its case, and the rest of its item where another row has the same case.
+fn lane(row: &Comparison, rows: &[&Comparison], item: &str) -> String {
+    let rest = row.item.strip_prefix(item).unwrap_or_default().trim_start_matches(", ");
+    if rest.is_empty() || rows.iter().filter(|other| other.case == row.case).count() < 2 {
+        return row.case.clone();
+    }
+    format!("{}, {rest}", row.case)
+}
+
+fn bars(texts: &Texts<'_>, kind: Kind, rows: &[&Comparison], item: &str) -> (String, String) {
+    // A row without a number is in the table, with the reason.
+    let has_number = |row: &&&Comparison| numbers(row).iter().any(Option::is_some);
+    let lanes: Vec<Lane> =
+        rows.iter().filter(has_number).map(|row| (lane(row, rows, item), numbers(row))).collect();
     // A series without numbers takes no space.
     let has = |at: &usize| lanes.iter().any(|(_, values)| values.get(*at).is_some_and(Option::is_some));
     let kept: Vec<usize> = (0..SERIES.len()).filter(has).collect();
@@ -144,7 +165,9 @@ fn boxes(texts: &Texts<'_>, kind: Kind, rows: &[&Comparison]) -> (String, String
     let header = ["case", FIVE[0], FIVE[1], FIVE[2], FIVE[3], FIVE[4]];
     let table: Vec<Lane> =
         lanes.iter().map(|(name, five, _)| (name.clone(), five.map(Some).to_vec())).collect();
-    (chart::boxes(texts, kind, &SERIES, &lanes), csv(&header, &[], &table))
+    let shown = |(_, hue): &&(&str, usize)| lanes.iter().any(|(_, _, of)| of == hue);
+    let series: Vec<(&str, usize)> = SERIES.iter().filter(shown).copied().collect();
+    (chart::boxes(texts, kind, &series, &lanes), csv(&header, &[], &table))
 }
 
 /// Three rows of a case make a slot: TsTxOffset, TsTxAckDelay, TsSlotDuration.

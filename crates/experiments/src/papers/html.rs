@@ -10,6 +10,7 @@ use super::Document;
 use super::figures::Figure;
 use super::join::Comparison;
 use super::printed::{Claim, Paper};
+use super::results;
 use super::verdict::Verdict;
 
 const STYLE: &str = include_str!("page.css");
@@ -85,14 +86,17 @@ fn header(page: &mut Page, document: &Document) {
     let machine = &document.machine;
     page.put(format_args!(
         "<header><h1>Five papers, number by number</h1>\n\
-         <p>Made {} by Antedate {} (build {}) on {}, {} cores, Linux {}; load at its start {}.</p>",
+         <p>Antedate encrypts and authenticates industrial packets. It does most of a cipher's work before a packet's data \
+         exists: the packet is then <em>antedated</em>, and less is left to do at its deadline. Five papers on such systems \
+         printed numbers. This page sets each of them beside ours.</p>\n\
+         <p>Made {} by Antedate {} (build {}) on {}, {} cores, Linux {}, at a load of {}.</p>",
         escaped(&document.made),
         escaped(document.antedate),
         escaped(&document.program),
         escaped(&machine.cpu),
         machine.cores,
         escaped(&machine.kernel),
-        escaped(&machine.load)
+        escaped(machine.load.split(' ').next().unwrap_or_default())
     ));
     if document.quick {
         page.put(format_args!(
@@ -117,7 +121,10 @@ fn overview(page: &mut Page, papers: &[Paper], document: &Document) {
         "<section id=\"all\" aria-labelledby=\"all-h\"><h2 id=\"all-h\">All papers</h2>\n\
          <p>A row stands for each number that a paper printed. It is <em>reproduced</em> if ours is at most 5 % from it, \
          <em>surpassed</em> if ours is better by more, <em>not reached</em> if it is worse by more. \
-         <em>Not comparable</em> and <em>not measured</em> have their reasons.</p>"
+         <em>Not comparable</em> and <em>not measured</em> have their reasons.</p>\n\
+         <p>In the tables, <em>paper</em> is the printed number, <em>baseline</em> the unmodified processing on this machine, \
+         and <em>ours</em> Antedate. <em>Nature</em> tells where ours comes from: <em>executed</em> here, counted on an \
+         <em>emulated</em> CPU, <em>modelled</em> from other numbers, or computed with figures of a <em>datasheet</em>.</p>"
     ));
     let mut columns = vec!["paper"];
     columns.extend(Verdict::ALL.map(Verdict::text));
@@ -175,11 +182,14 @@ pub(super) fn judged(claim: &Claim, rows: &[&Comparison]) -> (Verdict, String) {
         .filter(|(_, count)| *count > 0)
         .map(|(verdict, count)| format!("{count} {}", verdict.text()))
         .collect();
-    let mut text = format!("of {} rows {}", rows.len(), parts.join(", "));
+    let mut text = match rows.len() {
+        1 => format!("1 row: {}", parts.join(", ")),
+        many => format!("{many} rows: {}", parts.join(", ")),
+    };
     let worst = rows.iter().filter(|row| row.verdict == verdict && verdict != Verdict::Reproduced);
     if let Some(row) = worst.clone().next().filter(|_| verdict != Verdict::Surpassed) {
         text = format!(
-            "{text}; first of those {}: {}, {}: {}",
+            "{text}. The first that is {}: {}, {}, {}",
             verdict.text(),
             row.case,
             row.metric,
@@ -204,7 +214,7 @@ fn section(page: &mut Page, paper: &Paper, document: &Document, figures: &[Figur
     let rows = of(paper, document);
     page.put(format_args!(
         "<section id=\"{name}\" aria-labelledby=\"{name}-h\"><h2 id=\"{name}-h\">{name}</h2>\n\
-         <p>{}: <cite>{}</cite></p>\n<p>{}</p>\n<h3>Claims</h3>\n<ul class=\"claims\">",
+         <p>{}: <cite>{}</cite>.</p>\n<p>{}</p>\n<h3>Claims</h3>\n<ul class=\"claims\">",
         escaped(&paper.authors),
         escaped(&paper.title),
         escaped(&paper.machine)
@@ -279,8 +289,8 @@ fn draw(page: &mut Page, figure: &Figure) {
     let name = escaped(&figure.name);
     // A figure keeps a size at which it can be read, and scrolls by itself.
     page.put(format_args!(
-        "<figure><div class=\"wide\" role=\"region\" tabindex=\"0\" aria-label=\"{0}\">{1}</div>\n<figcaption>{0} \
-         (<a href=\"{name}.svg\">SVG</a>, <a href=\"{name}.csv\">CSV</a>)</figcaption></figure>",
+        "<figure><figcaption>{0} (<a href=\"{name}.svg\" aria-label=\"SVG: {0}\">SVG</a>, <a href=\"{name}.csv\" \
+         aria-label=\"CSV: {0}\">CSV</a>)</figcaption>\n<div class=\"wide\" role=\"region\" tabindex=\"0\" aria-label=\"{0}\">{1}</div></figure>",
         escaped(&figure.title),
         figure.svg.trim_end()
     ));
@@ -344,6 +354,7 @@ fn sources(page: &mut Page, document: &Document) {
     page.table("Results of experiments", &columns);
     for source in &document.results {
         let name = escaped(&source.experiment);
+        let command = escaped(&results::command(&source.experiment));
         let quick = if source.quick { " --quick" } else { "" };
         let state = match source.remark.as_str() {
             "" => source.state.text(),
@@ -351,7 +362,7 @@ fn sources(page: &mut Page, document: &Document) {
         };
         let [goals, met] = source.goals;
         page.put(format_args!(
-            "<tr><th scope=\"row\">{name}</th><td><code>antedate lab {name}{quick}</code></td><td>{}</td><td>{}</td>\
+            "<tr><th scope=\"row\">{name}</th><td><code>{command}{quick}</code></td><td>{}</td><td>{}</td>\
              <td class=\"n\">{}</td><td class=\"n\">{met} of {goals}</td></tr>",
             escaped(&state),
             escaped(&source.began),

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::printed::{Group, Paper, Value};
-use super::results::{Line, Results};
+use super::results::{Line, Results, command};
 use super::verdict::{self, Better, Verdict};
 
 /// The nature of our number. The first says most.
@@ -70,8 +70,8 @@ impl ModelCheck {
     #[must_use]
     pub fn text(&self) -> String {
         match self.deviation_percent {
-            Some(percent) if self.holds() => format!("model checked by {}: off by {percent:.1} %", self.what),
-            Some(percent) => format!("MODEL OFF by {percent:.1} %, by {}", self.what),
+            Some(percent) if self.holds() => format!("model checked, off by {percent:.1} %: {}", self.what),
+            Some(percent) => format!("MODEL OFF by {percent:.1} %: {}", self.what),
             None => format!("MODEL NOT CHECKED: {}", self.what),
         }
     }
@@ -179,7 +179,7 @@ fn row(paper: &Paper, group: &Group, value: &Value, results: &Results) -> Compar
     let verdict = verdict::of(printed, found, group.better, group.incomparable.is_none());
     let label = if found.is_some() { group.label.max(Label::told(&note)) } else { group.label };
     let check = (label == Label::Modelled && found.is_some()).then(|| check(group, results));
-    let repeat = group.experiment.as_ref().map(|name| format!("antedate lab {name} --json {name}.json"));
+    let repeat = group.experiment.as_deref().map(repeat);
     let text = |text: &Option<String>| text.clone().unwrap_or_default();
     let reason = match verdict {
         Verdict::NotMeasured if group.missing.is_some() => text(&group.missing),
@@ -209,6 +209,12 @@ fn row(paper: &Paper, group: &Group, value: &Value, results: &Results) -> Compar
         check,
         repeat: repeat.unwrap_or_default(),
     }
+}
+
+/// The command that repeats an experiment's rows.
+fn repeat(experiment: &str) -> String {
+    let command = command(experiment);
+    if command.starts_with("antedate ") { format!("{command} --json {experiment}.json") } else { command }
 }
 
 /// Two answers in words.

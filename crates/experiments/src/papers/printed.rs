@@ -8,6 +8,7 @@ use serde::Deserialize;
 use super::ReportError;
 use super::figures::Wanted;
 use super::join::Label;
+use super::results::is_in_guest;
 use super::verdict::Better;
 
 const FILES: [(&str, &str); 5] = [
@@ -142,7 +143,8 @@ pub(super) fn read(name: &str, text: &str) -> Result<Paper, ReportError> {
         if !measured && group.missing.is_none() && group.incomparable.is_none() {
             return Err(place("neither an experiment nor a reason"));
         }
-        if group.experiment.as_ref().is_some_and(|name| crate::find(name).is_none()) {
+        let exists = |name: &String| crate::find(name).is_some() || is_in_guest(name);
+        if group.experiment.as_ref().is_some_and(|name| !exists(name)) {
             return Err(place("an experiment that does not exist"));
         }
         let modelled = group.label == Label::Modelled && measured;

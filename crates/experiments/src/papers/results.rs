@@ -4,6 +4,8 @@
 //! A bare result of that command is taken too, if its version and its machine are these. Old,
 //! missing and broken ones are set aside, each with its reason.
 
+mod bench;
+
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
@@ -17,6 +19,21 @@ use time::format_description::well_known::Rfc3339;
 use super::run::NEEDED;
 use super::{ReportError, Settings, result_file};
 use crate::Machine;
+pub(super) use bench::Bench;
+
+/// The name of the engine's benchmark among the results.
+pub(super) const BENCH: &str = "bench-aead";
+
+/// The command that repeats a result.
+pub(super) fn command(experiment: &str) -> String {
+    if experiment == BENCH {
+        format!("cargo xtask bench aead --json {BENCH}.json")
+    } else if is_in_guest(experiment) {
+        format!("cargo xtask peers {experiment}")
+    } else {
+        format!("antedate lab {experiment}")
+    }
+}
 
 /// The most octets of a result.
 const MOST: u64 = 32 << 20;
@@ -131,6 +148,7 @@ pub struct Source {
 #[derive(Debug, Default)]
 pub(super) struct Results {
     taken: BTreeMap<String, Stored>,
+    bench: Option<Bench>,
     pub(super) sources: Vec<Source>,
 }
 
@@ -148,6 +166,9 @@ impl Results {
                 continue;
             }
             results.add(needed.name, stored, state, program);
+        }
+        if settings.only.is_none() {
+            results.read_bench(settings, machine);
         }
         results
     }
@@ -304,7 +325,7 @@ fn age(stored: &Stored, settings: &Settings, program: &str, machine: &Machine) -
 }
 
 /// Whether a guest runs this experiment.
-fn is_in_guest(experiment: &str) -> bool {
+pub(super) fn is_in_guest(experiment: &str) -> bool {
     NEEDED.iter().any(|needed| needed.guest && needed.name == experiment)
 }
 

@@ -48,6 +48,7 @@ pub(super) const NEEDED: &[Needed] = &[
     needed("mqtt-motes", "katsikeas2017", [10, 10]),
     needed("mqtt-host", "katsikeas2017", [20, 900]),
     needed("fragmentation", "lackorzynski2020", [60, 900]),
+    Needed { guest: true, ..needed("l2tp", "lackorzynski2020", [0, 0]) },
     needed("ciphers", "lackorzynski2020", [60, 600]),
     needed("overlay-paths", "hohmann2020", [60, 300]),
     needed("overlay-cycles", "hohmann2020", [60, 1500]),
@@ -64,6 +65,8 @@ pub struct Step<'a> {
     pub experiment: &'a str,
     /// Its number among those that run, from 1, and how many these are.
     pub at: [usize; 2],
+    /// Results that were there at the begin.
+    pub kept: usize,
     /// Seconds that it has run.
     pub seconds: u64,
     /// Estimated seconds until all have run.
@@ -102,6 +105,7 @@ pub(super) fn missing(
         let mut step = Step {
             experiment: needed.name,
             at: [at + 1, missing.len()],
+            kept: wanted.len() - missing.len(),
             seconds: 0,
             left: rest.into(),
             ended: None,
@@ -196,8 +200,11 @@ fn one(
     }
     let result = fs::read_to_string(&part).ok().and_then(|text| serde_json::from_str(&text).ok());
     let Some(report) = result.filter(|_| !late) else {
-        let why =
-            if late { format!("it did not end within {} s", patience.as_secs()) } else { one_line(&said) };
+        let why = if late {
+            format!("it did not end within {} s", patience.as_secs())
+        } else {
+            reason(name, &said)
+        };
         let _ = fs::remove_file(&part);
         fs::write(&failed, &why).map_err(fault(&failed))?;
         return Ok(Outcome::Failed(why));
@@ -207,9 +214,19 @@ fn one(
     let seconds = (clock.elapsed().as_secs_f64() * 10.0).round() / 10.0;
     let stored = Stored { program, began, seconds, quick: settings.quick, report };
     let text = serde_json::to_string(&stored).map_err(|error| fault(&part)(error.into()))?;
-    fs::write(&part, text).map_err(fault(&part))?;
-    fs::rename(&part, &file).map_err(fault(&file))?;
+    let written = fs::write(&part, text).and_then(|()| fs::rename(&part, &file));
+    if written.is_err() {
+        // What remains of it takes space.
+        let _ = fs::remove_file(&part);
+    }
+    written.map_err(fault(&file))?;
     Ok(Outcome::Ended)
+}
+
+/// The reason in the last words of an experiment, without its own name.
+fn reason(name: &str, said: &str) -> String {
+    let line = one_line(said);
+    line.strip_prefix(&format!("antedate: lab {name}: ")).map_or(line.clone(), str::to_owned)
 }
 
 /// The end of the words of a child.

@@ -1,6 +1,6 @@
 //! The report as a whole: results on the disk, rows, page.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
@@ -81,17 +81,49 @@ fn each_printed_number_has_its_row() {
     }
 }
 
-/// How many numbers each paper printed, in the order of [`PAPERS`]. A number that is lost is noticed.
-const PRINTED: [usize; 5] = [88, 38, 191, 62, 49];
+/// The numbers that the papers print, by paper and item.
+const PRINTED: &str = include_str!("../../papers/printed.toml");
+
+/// The numbers of a paper's rows, by item.
+fn by_item(paper: &Paper) -> BTreeMap<String, Vec<f64>> {
+    let mut items: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+    for group in &paper.numbers {
+        let numbers: Vec<f64> = group.values.iter().filter_map(printed::Value::printed).collect();
+        if !numbers.is_empty() {
+            items.entry(group.item.clone()).or_default().extend(numbers);
+        }
+    }
+    items
+}
 
 #[test]
 fn no_printed_number_is_lost() {
+    let listed: BTreeMap<String, BTreeMap<String, Vec<f64>>> = toml::from_str(PRINTED).expect("the list");
+    assert_eq!(listed.len(), PAPERS.len());
+    for paper in printed::all().expect("the papers' files") {
+        assert_eq!(
+            by_item(&paper),
+            listed[&paper.name],
+            "{}: left the rows, right papers/printed.toml",
+            paper.name
+        );
+    }
+}
+
+#[test]
+fn lost_and_changed_numbers_are_noticed() {
     let papers = printed::all().expect("the papers' files");
-    let count = |paper: &Paper| {
-        let values = paper.numbers.iter().flat_map(|group| &group.values);
-        values.filter(|value| value.printed().is_some()).count()
+    let whole = by_item(&papers[0]);
+    let of = |change: fn(&mut printed::Group)| {
+        let mut paper = papers[0].clone();
+        let group =
+            paper.numbers.iter_mut().find(|group| group.values[0].printed().is_some()).expect("a group");
+        change(group);
+        by_item(&paper)
     };
-    assert_eq!(papers.iter().map(count).collect::<Vec<_>>(), PRINTED);
+    assert_ne!(of(|group| group.values.clear()), whole);
+    assert_ne!(of(|group| group.values[0] = printed::Value::Number("a".into(), 0.125)), whole);
+    assert_ne!(of(|group| group.item.push('x')), whole);
 }
 
 #[test]
@@ -264,7 +296,7 @@ fn missing_experiments_run_once() {
     let text = serde_json::to_string(&found).expect("JSON");
     fs::write(folder.path().join("result"), text).expect("written");
     let script = format!(
-        "[ $2 != timeslot ] || {{ echo 'no QEMU here' >&2; exit 2; }}\nsed \"s/NAME/$2/\" {}/result > \"$4\"",
+        "[ $2 != timeslot ] || {{ echo 'antedate: lab timeslot: no QEMU here' >&2; exit 2; }}\nsed \"s/NAME/$2/\" {}/result > \"$4\"",
         folder.path().display()
     );
     let program = program(folder.path(), &script);
@@ -274,8 +306,9 @@ fn missing_experiments_run_once() {
         ..settings(folder.path().join("report"), program.clone())
     };
     let ran = || fs::read_to_string(folder.path().join("ran")).expect("a list");
-    let mut failures = Vec::new();
+    let (mut failures, mut kept) = (Vec::new(), BTreeSet::new());
     let mut tell = |step: &Step<'_>| {
+        kept.insert((step.kept, step.at[1]));
         if let Some(Err(why)) = step.ended {
             failures.push(format!("{}: {why}", step.experiment));
         }
@@ -288,6 +321,7 @@ fn missing_experiments_run_once() {
     assert_eq!(ran(), "formulas\ntimeslot\ntimeslot\n");
     assert!(written.html.contains("no QEMU here"));
     assert_eq!(failures, ["timeslot: no QEMU here"; 2]);
+    assert_eq!(kept, BTreeSet::from([(0, 2), (1, 1)]), "kept results are told");
     let names = fs::read_dir(settings.folder.join(RESULTS)).expect("a folder");
     let names: BTreeSet<String> =
         names.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned()).collect();
@@ -300,5 +334,5 @@ fn unusable_folder_is_an_error() {
     let settings = settings("/proc/no/such/folder".into(), "/bin/sh".into());
     assert!(matches!(report(&settings, &mut |_| {}), Err(ReportError::Folder { .. })));
     let interrupted = ReportError::Interrupted { kept: 3 };
-    assert!(interrupted.to_string().starts_with("interrupted: 3 results"));
+    assert!(interrupted.to_string().starts_with("interrupted; results kept: 3"));
 }

@@ -16,7 +16,6 @@ use std::path::Path;
 
 use antedate_host::fault::Fault;
 use antedate_host::hex::hex;
-use antedate_host::replace::replace;
 
 use super::state::{Kept, State};
 use super::{Gateway, NotTaken};
@@ -115,11 +114,10 @@ impl Desk {
         let is_right = |(name, text): (&String, &String)| {
             fs::read(directory.join(name)).is_ok_and(|found| found == text.as_bytes())
         };
-        if settings.files.iter().all(is_right) {
-            return Ok(false);
-        }
-        write(&directory, &settings, None)?;
-        Ok(true)
+        let was_right = settings.files.iter().all(is_right);
+        // Rights too, which may be others since.
+        write(&self.state, &settings, None)?;
+        Ok(!was_right)
     }
 
     /// Considers a document at the time `now`.
@@ -174,7 +172,7 @@ impl Desk {
         }
         let directory = self.state.files();
         let before = self.in_force();
-        let written = write(&directory, settings, before.as_ref());
+        let written = write(&self.state, settings, before.as_ref());
         let taken = match written {
             Ok(()) => gateway.reload(&directory),
             Err(fault) => Err(NotTaken(format!("{fault:#}"))),
@@ -184,13 +182,13 @@ impl Desk {
                 let kept = Kept { settings: version, failed: 0, ..self.kept.clone() };
                 if let Err(fault) = self.take(kept.with_message(message)) {
                     // What no record names would be gone after the next start.
-                    put_back(&directory, before.as_ref(), settings, gateway)?;
+                    put_back(&self.state, before.as_ref(), settings, gateway)?;
                     return Err(fault);
                 }
                 Ok(Outcome::Applied { version, said })
             }
             Err(NotTaken(why)) => {
-                put_back(&directory, before.as_ref(), settings, gateway)?;
+                put_back(&self.state, before.as_ref(), settings, gateway)?;
                 Ok(Outcome::Failed { version, why })
             }
         }
@@ -214,7 +212,7 @@ impl Desk {
                 }
             }
         }
-        write(&directory, &Settings { files }, None)?;
+        write(&self.state, &Settings { files }, None)?;
         let _ = gateway.reload(&directory);
         Ok(Outcome::Revoked)
     }
@@ -222,33 +220,27 @@ impl Desk {
 
 /// Brings the files of `before` back in place of `settings`.
 fn put_back(
-    directory: &Path,
+    state: &State,
     before: Option<&Settings>,
     settings: &Settings,
     gateway: &mut dyn Gateway,
 ) -> Result<(), Fault> {
     if let Some(before) = before {
-        write(directory, before, Some(settings))?;
+        write(state, before, Some(settings))?;
         // The gateway goes on with what it has. This makes its files those again.
-        let _ = gateway.reload(directory);
+        let _ = gateway.reload(&state.files());
     }
     Ok(())
 }
 
 /// Writes files, and removes those of `before` that are gone.
-fn write(directory: &Path, settings: &Settings, before: Option<&Settings>) -> Result<(), Fault> {
-    crate::home::make_directory(directory)?;
+fn write(state: &State, settings: &Settings, before: Option<&Settings>) -> Result<(), Fault> {
     for (name, text) in &settings.files {
-        let file = directory.join(name);
-        // A file that is right keeps its time: a gateway looks at it.
-        if fs::read(&file).is_ok_and(|found| found == text.as_bytes()) {
-            continue;
-        }
-        replace(&file, text.as_bytes())?;
+        state.write_file(name, text)?;
     }
     for name in before.iter().flat_map(|before| before.files.keys()) {
         if !settings.files.contains_key(name) && is_name(name) {
-            let file = directory.join(name);
+            let file = state.files().join(name);
             match fs::remove_file(&file) {
                 Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
                     return Err(Fault::of_io(&file, "remove the file", &error, "run as its owner"));

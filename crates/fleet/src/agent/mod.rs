@@ -2,11 +2,13 @@
 //!
 //! - [`state`]: the agent's directory
 //! - [`apply`]: from a document to files in force
-//! - [`run`]: the connection, and what to do when
-//! - [`join`]: the way to membership
+//! - `run`: the connection, and what to do when (feature `nats`)
+//! - `join`: the way to membership (feature `nats`)
 
 pub mod apply;
+#[cfg(feature = "nats")]
 pub mod join;
+#[cfg(feature = "nats")]
 pub mod run;
 pub mod state;
 

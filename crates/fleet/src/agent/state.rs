@@ -11,7 +11,8 @@
 //! The document in force is kept as it came: signed, and encrypted to the device. It is verified again
 //! at each start.
 
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use antedate_host::fault::Fault;
@@ -22,9 +23,9 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::authority::{self, Authority};
-use crate::engine::Access;
 use crate::home::make_directory;
 use crate::identity::{Identity, Seed};
+use crate::login::Access;
 
 /// What a member knows of its fleet.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -83,6 +84,7 @@ impl Kept {
 #[derive(Debug, Clone)]
 pub struct State {
     directory: PathBuf,
+    is_shared: bool,
 }
 
 fn write<T: Serialize>(file: &Path, value: &T) -> Result<(), Fault> {
@@ -99,7 +101,39 @@ impl State {
     /// That of a directory.
     #[must_use]
     pub fn of(directory: &Path) -> Self {
-        Self { directory: directory.to_owned() }
+        Self { directory: directory.to_owned(), is_shared: false }
+    }
+
+    /// Lets this process's group read the files in force: a gateway of another user is in it.
+    #[must_use]
+    pub const fn shared(mut self) -> Self {
+        self.is_shared = true;
+        self
+    }
+
+    /// Writes a file in force.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub(super) fn write_file(&self, name: &str, text: &str) -> Result<(), Fault> {
+        let files = self.files();
+        let remedy = "run as the owner of the agent's directory";
+        let allow = |path: &Path, mode: u32| {
+            fs::set_permissions(path, Permissions::from_mode(mode))
+                .map_err(|error| Fault::of_io(path, "let the group read", &error, remedy))
+        };
+        make_directory(&files)?;
+        let file = files.join(name);
+        if self.is_shared {
+            for directory in [&self.directory, &files] {
+                allow(directory, 0o710)?;
+            }
+        }
+        // A file that is right keeps its time: a gateway looks at it.
+        if !fs::read(&file).is_ok_and(|found| found == text.as_bytes()) {
+            replace(&file, text.as_bytes())?;
+        }
+        if self.is_shared { allow(&file, 0o640) } else { Ok(()) }
     }
 
     /// The directory.

@@ -28,6 +28,8 @@ pub struct Policy {
     pub multicast_limit: u32,
     /// The same of frames to machines that did not speak.
     pub unknown_limit: u32,
+    /// Frames that pass at once under each of the three; 0: those of 100 ms, and 64 at least.
+    pub burst: u32,
 }
 
 impl Policy {
@@ -53,13 +55,17 @@ pub struct Rule {
     pub limit: Limit,
 }
 
-/// Frames and octets a second. 0: no bound.
+/// Frames and octets a second, and at once.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Limit {
-    /// Frames a second.
+    /// Frames a second. 0: no bound.
     pub frames: u32,
-    /// Octets a second.
+    /// Octets a second. 0: no bound.
     pub octets: u64,
+    /// Frames at once. 0: those of 100 ms, and 64 at least.
+    pub burst_frames: u32,
+    /// Octets at once. 0: those of 100 ms, and 65,536 at least.
+    pub burst_octets: u64,
 }
 
 impl Rule {

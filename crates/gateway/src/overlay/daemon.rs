@@ -3,10 +3,9 @@
 
 mod reload;
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Write};
 use std::mem;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path as FilePath;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
@@ -19,6 +18,7 @@ use antedate_host::control::Server;
 use antedate_host::fault::Fault;
 use antedate_host::hangup::Hangup;
 use antedate_host::notify::Life;
+use antedate_host::private_file;
 
 use super::alive;
 use super::handshakes;
@@ -438,17 +438,7 @@ struct KeyLog {
 
 impl KeyLog {
     fn open(file: &FilePath) -> Result<Self, Fault> {
-        let open = OpenOptions::new().append(true).create(true).mode(0o600).open(file);
-        let cannot = |error: io::Error| {
-            Fault::of_io(file, "write the key log", &error, "give --keylog a file that you can write to")
-        };
-        let open = open.map_err(cannot)?;
-        // An existing file may belong to another user.
-        let about = open.metadata().map_err(cannot)?;
-        if about.mode() & 0o077 != 0 || about.uid() != ThisMachine.user() {
-            let what = "others than this user have rights on this file, and keys would be written into it";
-            return Err(Fault::of_file(file, what, "give --keylog a file that is not there yet"));
-        }
+        let open = private_file::open_key_log(file, ThisMachine.user())?;
         tracing::warn!(file = %file.display(), "KEYS ARE WRITTEN DOWN: whoever reads the file reads all traffic of this run");
         let (post, came) = mpsc::channel();
         Ok(Self { file: open, post, came })
@@ -472,27 +462,6 @@ impl KeyLog {
             if let Err(error) = self.file.write_all(text.as_bytes()) {
                 tracing::error!(%error, "the key log cannot be written");
             }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::fs::{self, Permissions};
-    use std::os::unix::fs::PermissionsExt;
-
-    #[test]
-    fn key_log_refuses_shared_files() {
-        let directory = tempfile::tempdir().unwrap();
-        let file = directory.path().join("keys.log");
-        drop(KeyLog::open(&file).map_err(|fault| fault.to_string()).unwrap());
-        assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
-        assert!(KeyLog::open(&file).is_ok(), "it goes on where it stopped");
-        for mode in [0o604, 0o640, 0o620] {
-            fs::set_permissions(&file, Permissions::from_mode(mode)).unwrap();
-            let refused = KeyLog::open(&file).err().map(|fault| fault.to_string()).unwrap_or_default();
-            assert!(refused.contains("others") && refused.contains("--keylog"), "{mode:o}: {refused}");
         }
     }
 }

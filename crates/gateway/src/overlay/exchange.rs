@@ -38,7 +38,7 @@ impl Core {
         let storm_limit = self.overlay.storm_limit;
         mem::swap(&mut self.overlay, &mut change.overlay);
         if self.overlay.storm_limit != storm_limit {
-            self.bounds = [(); 2].map(|()| Bound::of_frames(self.overlay.storm_limit.into(), now));
+            self.bounds = [(); 2].map(|()| Bound::of_frames(self.overlay.storm_limit.into(), 0, now));
         }
         self.remove_others(change);
         self.stay(now, change);

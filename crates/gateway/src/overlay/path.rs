@@ -117,7 +117,7 @@ impl Path {
             table,
             release: (overlay.release_clock_us > 0)
                 .then(|| Release::new(u64::from(overlay.release_clock_us) * 1_000)),
-            bounds: [(); 2].map(|()| Bound::of_frames(overlay.storm_limit.into(), now)),
+            bounds: [(); 2].map(|()| Bound::of_frames(overlay.storm_limit.into(), 0, now)),
             overlay,
             max_age: parts.max_age,
             late: false,

@@ -107,7 +107,7 @@ impl Peer {
             hello: None,
             ident: 0,
             traffic: Traffic::default(),
-            answers: Bound::of_frames(ANSWERS, 0),
+            answers: Bound::of_frames(ANSWERS, 0, 0),
             unanswered: 0,
             greeted: 0,
             ask: None,

@@ -1,4 +1,5 @@
-//! A round-trip meter and its responder for benchmarks: raw layer-2 frames, one at a time.
+//! A round-trip meter and its responder for benchmarks, raw layer-2 frames one at a time, and a
+//! flood of them.
 //!
 //! ```text
 //! |  destination, source, EtherType       14
@@ -15,6 +16,7 @@
 //! only numbers of the same meter in the same run.
 
 mod echo;
+mod flood;
 mod ping;
 
 use antedate_wire::ethernet::{EtherType, HEADER_LEN};
@@ -23,6 +25,7 @@ use antedate_wire::{EthernetAddress, EthernetRepr};
 use serde::{Deserialize, Serialize};
 
 pub use echo::{Options as EchoOptions, Report as EchoReport, run as run_echo};
+pub use flood::{Options as FloodOptions, Report as FloodReport, run as run_flood};
 pub use ping::{Options as PingOptions, Report as PingReport, run as run_ping};
 
 use crate::station::cyclic::{INPUT_FRAME_ID, OUTPUT_FRAME_ID};

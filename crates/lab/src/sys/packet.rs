@@ -15,7 +15,10 @@ pub const ALL: u16 = libc::ETH_P_ALL as u16;
 /// Octets of the `virtio_net_hdr` in front of each frame when [`Options::vnet_header`] is set.
 pub const VNET_HEADER_LEN: usize = 10;
 
+const PACKET_QDISC_BYPASS: libc::c_int = 20;
 const PACKET_IGNORE_OUTGOING: libc::c_int = 23;
+/// The most frames of one [`PacketSocket::send_copies`].
+pub const BURST: usize = 32;
 
 /// Options of a socket.
 #[derive(Clone, Copy, Debug)]
@@ -210,6 +213,27 @@ impl PacketSocket {
         // SAFETY: `frame` is valid for its length.
         let sent = unsafe { libc::send(self.raw(), frame.as_ptr().cast(), frame.len(), 0) };
         if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    }
+
+    /// Sends past the queueing discipline of the interface.
+    pub fn bypass_queue(&self) -> io::Result<()> {
+        self.set(libc::SOL_PACKET, PACKET_QDISC_BYPASS, &1)
+    }
+
+    /// Sends a frame so many times, at most [`BURST`], with one system call. Returns how many the
+    /// kernel took.
+    pub fn send_copies(&self, frame: &[u8], count: usize) -> usize {
+        let mut part = libc::iovec { iov_base: frame.as_ptr().cast_mut().cast(), iov_len: frame.len() };
+        // SAFETY: plain data, valid as all zeroes.
+        let mut messages: [libc::mmsghdr; BURST] = unsafe { std::mem::zeroed() };
+        for message in &mut messages {
+            (message.msg_hdr.msg_iov, message.msg_hdr.msg_iovlen) = (&raw mut part, 1);
+        }
+        let count = count.min(BURST) as libc::c_uint;
+        // SAFETY: `count` messages, each of one part that is alive across the call; the kernel only
+        // reads the frame.
+        let sent = unsafe { libc::sendmmsg(self.raw(), messages.as_mut_ptr(), count, 0) };
+        usize::try_from(sent).unwrap_or(0)
     }
 
     /// Waits for a frame or until `timeout_ns` has passed; false on time-out or signal.

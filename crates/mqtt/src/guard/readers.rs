@@ -6,7 +6,7 @@
 use antedate_channel::mqtt::Opened;
 use antedate_host::fault::Fault;
 
-use super::{Guard, Verdict, fresh, verified};
+use super::{Guard, Verdict, fresh};
 
 /// The lowest acceptable number of a reader.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,7 +36,7 @@ impl Guard {
         let named = one.file.sealed_name(topic);
         let topic = &*named;
         let opened = one.group.authenticate(topic, message, out).and_then(|opened| {
-            verified(&one.file, topic, &opened, out)?;
+            one.file.verified(topic, &opened, out)?;
             fresh(one.file.max_age(topic), opened.time)?;
             Ok(opened)
         });

@@ -20,6 +20,8 @@ pub(crate) use stages::Stage;
 pub enum Bearer {
     /// none: the deadline is for security alone, as in table I of hiller2018
     None,
+    /// applications of one machine: only its operating system takes time
+    Loopback,
     /// IEEE 802.15.4 TSCH
     Tsch(Tsch),
     /// 6LoWPAN over IEEE 802.15.4 without slots; the receiver may sleep
@@ -182,6 +184,7 @@ impl Bearer {
     pub fn name(&self) -> String {
         match self {
             Self::None => "none".into(),
+            Self::Loopback => "loopback".into(),
             Self::Tsch(_) => "tsch".into(),
             Self::SixLowpan { .. } => "6lowpan".into(),
             Self::FastEthernet(_) => "fast-ethernet".into(),
@@ -199,7 +202,7 @@ impl Bearer {
         let not_positive = |value: f64| !value.is_finite() || value <= 0.0;
         let negative = |value: f64| !value.is_finite() || value < 0.0;
         match self {
-            Self::None => None,
+            Self::None | Self::Loopback => None,
             Self::Tsch(tsch) => tsch.fault().map(str::to_owned),
             Self::SixLowpan { wait_ms, hops } => says(*hops == 0, "6lowpan: there is at least one hop")
                 .or_else(|| says(negative(*wait_ms), "6lowpan: wait_ms must be 0 or more")),
@@ -218,7 +221,10 @@ impl Bearer {
                 delays_fault("relayed: added_us", via.added(added_us), *quantile)
                     .or_else(|| says(each_us.is_some_and(negative), "relayed: each_us must be 0 or more"))
                     .or_else(|| {
-                        says(!via.carried_by(over), "relayed: over fast-ethernet, gigabit or wireguard")
+                        says(
+                            !via.carried_by(over),
+                            "relayed: over fast-ethernet, gigabit, wireguard or loopback",
+                        )
                     })
                     .or_else(|| over.fault())
             }
@@ -293,7 +299,7 @@ impl Bearer {
     #[must_use]
     pub fn journey(&self, bytes: usize, security: usize) -> Journey {
         match self {
-            Self::None => Journey::default(),
+            Self::None | Self::Loopback => Journey::default(),
             Self::Tsch(tsch) => tsch.journey(bytes),
             Self::SixLowpan { wait_ms, hops } => {
                 let frames = publish::packet(UDP + bytes + security, false);

@@ -56,7 +56,10 @@ impl Via {
     }
 
     pub(super) const fn carried_by(self, over: &Bearer) -> bool {
-        matches!(over, Bearer::FastEthernet(_) | Bearer::Gigabit(_) | Bearer::Wireguard { .. })
+        matches!(
+            over,
+            Bearer::FastEthernet(_) | Bearer::Gigabit(_) | Bearer::Wireguard { .. } | Bearer::Loopback
+        )
     }
 }
 

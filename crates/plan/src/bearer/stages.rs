@@ -29,7 +29,7 @@ impl Bearer {
     /// The stages of a packet in their order. Each packet of a bearer has the same number of them.
     pub(crate) fn stages(&self, bytes: usize, security: usize) -> Vec<Stage> {
         match self {
-            Self::None => Vec::new(),
+            Self::None | Self::Loopback => Vec::new(),
             // Each hop has its own cells.
             Self::Tsch(tsch) => {
                 let hop = |hop| Stage {

@@ -75,6 +75,12 @@ impl Cluster {
 }
 
 fn get(port: u16, path: &str) -> Result<Value, String> {
+    let body = document(port, path)?;
+    serde_json::from_str(&body).map_err(|e| format!("port {port}: {e}: {body}"))
+}
+
+/// A document of a server on this machine.
+pub(super) fn document(port: u16, path: &str) -> Result<String, String> {
     let ask = || -> std::io::Result<String> {
         let mut stream = TcpStream::connect(("127.0.0.1", port))?;
         stream.set_read_timeout(Some(Duration::from_secs(5)))?;
@@ -84,8 +90,7 @@ fn get(port: u16, path: &str) -> Result<Value, String> {
         Ok(text)
     };
     let text = ask().map_err(|e| format!("port {port}: {e}"))?;
-    let body = text.split_once("\r\n\r\n").map_or("", |(_, body)| body);
-    serde_json::from_str(body).map_err(|e| format!("port {port}: {e}: {body}"))
+    Ok(text.split_once("\r\n\r\n").map_or("", |(_, body)| body).to_owned())
 }
 
 /// Calls `antedate fleet` for the fleet in `dir/fleet`.

@@ -8,6 +8,7 @@ use core::fmt;
 use antedate_wire::dtls::handshake::{Alert, AlertDescription, Fragment, HandshakeType};
 use antedate_wire::dtls::{ContentType, Record, VERSION_1_2, records};
 use sha2::{Digest, Sha256};
+use zeroize::Zeroizing;
 
 use super::super::{CipherSuite, ConnectionId, DirectionKeys, Dropped, Reader, Refusals, Writer};
 use super::assembly::{Assembly, Message};
@@ -22,7 +23,7 @@ const KEPT: usize = 8;
 /// The longest retransmission interval of a flight, in milliseconds (RFC 6347 section 4.2.4.1).
 const LONGEST_INTERVAL_MS: u64 = 60_000;
 /// The epoch of the records with data.
-const EPOCH: u16 = 1;
+pub(super) const EPOCH: u16 = 1;
 
 /// The awaited message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -430,6 +431,12 @@ impl Connection {
         // Datagrams not fetched yet are older copies.
         self.outgoing.clear();
         self.outgoing.extend(datagrams);
+    }
+
+    /// The client's random and the master secret, for a key log in Wireshark's format. `None` before
+    /// there are keys.
+    pub fn key_log(&self) -> Option<([u8; 32], Zeroizing<[u8; 48]>)> {
+        Some((self.randoms[0], Zeroizing::new(**self.master.as_ref()?)))
     }
 
     /// The next datagram to be sent.

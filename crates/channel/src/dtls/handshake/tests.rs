@@ -4,6 +4,7 @@
 mod client;
 mod connection;
 mod cookie;
+mod overheard;
 mod server;
 
 use std::vec::Vec;

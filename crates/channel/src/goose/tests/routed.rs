@@ -70,7 +70,7 @@ fn routed_events_and_repeats_arrive_once() {
     let last = event(&mut publisher, 10);
     receiver.receive(&last).unwrap();
     let mut new = RoutedSubscriber::new(key(), PERIOD.key, Freshness::Counter);
-    receiver.publishers().for_each(|(sender, lowest)| new.refuse_below(sender, lowest));
+    receiver.publishers().for_each(|(key, sender, lowest)| new.refuse_below(key, sender, lowest));
     assert_eq!(new.receive(&last), Err(Dropped::Late));
     assert!(new.receive(&event(&mut publisher, 11)).is_ok());
 }

@@ -227,8 +227,8 @@ fn publishers_with_one_key_are_told_apart() {
     assert_eq!(subscriber.publishers().count(), 1, "a forger has no window");
 
     let mut full = self::subscriber(Form::Authenticated, 0);
-    (0..MAX_PUBLISHERS).for_each(|number| full.refuse_below([number as u8, 1, 1, 1, 1, 1], 5));
-    full.refuse_below([0xff; 6], 5);
+    (0..MAX_PUBLISHERS).for_each(|number| full.refuse_below(PERIOD.key, [number as u8, 1, 1, 1, 1, 1], 5));
+    full.refuse_below(PERIOD.key, [0xff; 6], 5);
     assert_eq!(full.publishers().count(), MAX_PUBLISHERS);
     assert_eq!(full.receive(&frames(SENDER).next().unwrap()), Err(Dropped::UnknownSender));
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use antedate_host::clock::Moment;
 use antedate_host::fault::Fault;
-use antedate_host::numbers::{KeyId, NumberFile, NumbersError, NumbersErrorKind};
+use antedate_host::numbers::{NumberFile, NumbersError, NumbersErrorKind};
 
 use super::{Secret, State, opened, place};
 
@@ -17,31 +17,26 @@ const PAUSE: Duration = Duration::from_secs(1);
 pub(in super::super) struct Heard {
     directory: PathBuf,
     file: NumberFile,
-    key: KeyId,
     recorded: Moment,
 }
 
 impl Heard {
-    pub(in super::super) fn open(
-        directory: &Path,
-        secret: &Secret,
-        state: State,
-        volatile: bool,
-    ) -> Result<Self, Fault> {
+    pub(in super::super) fn open(directory: &Path, state: State, volatile: bool) -> Result<Self, Fault> {
         let file = opened(directory, state, volatile).map_err(|error| fault(directory, error))?;
-        Ok(Self { directory: directory.to_owned(), file, key: secret.id(), recorded: Moment::now() })
+        Ok(Self { directory: directory.to_owned(), file, recorded: Moment::now() })
     }
 
-    /// The publishers with their lowest acceptable numbers.
-    pub(in super::super) fn publishers(&self) -> Vec<([u8; 6], u64)> {
-        let all = self.file.bounds().filter(|(key, ..)| *key == self.key.digest());
+    /// The publishers with a key, and their lowest acceptable numbers.
+    pub(in super::super) fn publishers(&self, secret: &Secret) -> Vec<([u8; 6], u64)> {
+        let id = secret.id().digest();
+        let all = self.file.bounds().filter(|(key, ..)| *key == id);
         all.filter_map(|(_, place, lowest)| Some((*place.0.first_chunk()?, lowest))).collect()
     }
 
     /// Records what was heard: an event at once, repetitions at most once a second.
-    pub(in super::super) fn record(
+    pub(in super::super) fn record<'k>(
         &mut self,
-        publishers: impl Iterator<Item = ([u8; 6], u64)>,
+        publishers: impl Iterator<Item = (&'k Secret, [u8; 6], u64)>,
         at_once: bool,
     ) -> Result<(), Fault> {
         if !at_once && self.recorded.elapsed() < PAUSE {
@@ -49,7 +44,7 @@ impl Heard {
         }
         self.recorded = Moment::now();
         let bounds: Vec<_> = publishers
-            .map(|(sender, next)| (self.key, place(sender), next))
+            .map(|(key, sender, next)| (key.id(), place(sender), next))
             .filter(|(key, place, next)| self.file.bound(key, *place) < *next)
             .collect();
         if bounds.is_empty() {
@@ -83,24 +78,24 @@ mod tests {
         let desk = tempfile::tempdir().expect("a directory");
         let state = desk.path().join("state");
         let key = Secret::of(&[7; 16]);
-        let open = |key: &Secret, state_is| {
-            Heard::open(&state, key, state_is, false).map_err(|fault| fault.to_string())
-        };
-        let missing = open(&key, State::Last).err().unwrap_or_default();
+        let open = |state_is| Heard::open(&state, state_is, false).map_err(|fault| fault.to_string());
+        let missing = open(State::Last).err().unwrap_or_default();
         assert!(missing.contains("--first"), "{missing}");
-        let mut heard = open(&key, State::New).expect("new");
-        assert_eq!(heard.publishers(), []);
+        let mut heard = open(State::New).expect("new");
+        assert_eq!(heard.publishers(&key), []);
         let both = [([2, 0, 0, 0, 0, 1], 9), ([2, 0, 0, 0, 0, 2], 5)];
-        heard.record(both.into_iter(), true).map_err(|fault| fault.to_string()).expect("recorded");
+        let record = |heard: &mut Heard, all: &[([u8; 6], u64)], at_once| {
+            let all = all.iter().map(|(sender, next)| (&key, *sender, *next));
+            heard.record(all, at_once).map_err(|fault| fault.to_string()).expect("recorded");
+        };
+        record(&mut heard, &both, true);
         // Soon after, only an event is recorded.
-        heard
-            .record([([2, 0, 0, 0, 0, 1], 10)].into_iter(), false)
-            .map_err(|fault| fault.to_string())
-            .expect("later");
-        assert_eq!(heard.publishers(), both);
-        assert!(open(&key, State::Last).is_err(), "another subscriber has it");
+        record(&mut heard, &[([2, 0, 0, 0, 0, 1], 10)], false);
+        assert_eq!(heard.publishers(&key), both);
+        assert!(open(State::Last).is_err(), "another subscriber has it");
         drop(heard);
-        assert_eq!(open(&key, State::Last).expect("again").publishers(), both);
-        assert_eq!(open(&Secret::of(&[8; 16]), State::Last).expect("another key").publishers(), []);
+        let again = open(State::Last).expect("again");
+        assert_eq!(again.publishers(&key), both);
+        assert_eq!(again.publishers(&Secret::of(&[8; 16])), []);
     }
 }

@@ -15,18 +15,23 @@ use antedate_wire::EthernetAddress;
 const MAX_LEN: u64 = 1 << 20;
 
 /// The mark of a key and an address.
-pub(super) struct Mark {
+pub(in super::super) struct Mark {
     file: PathBuf,
     line: String,
     is_there: bool,
 }
 
 impl Mark {
-    /// Reads the file beside the key.
-    pub(super) fn read(key_file: &Path, key: &KeyId, sender: [u8; 6]) -> Result<Self, Fault> {
+    /// The file beside a key.
+    pub(in super::super) fn file(key_file: &Path) -> PathBuf {
         let mut file = key_file.as_os_str().to_owned();
         file.push(".publishers");
-        let file = PathBuf::from(file);
+        PathBuf::from(file)
+    }
+
+    /// Reads the file beside the key.
+    pub(super) fn read(key_file: &Path, key: &KeyId, sender: [u8; 6]) -> Result<Self, Fault> {
+        let file = Self::file(key_file);
         let line = format!("{} {}", hex(&key.digest()), EthernetAddress(sender));
         let text = match fs::metadata(&file) {
             Err(error) if error.kind() == ErrorKind::NotFound => String::new(),

@@ -53,7 +53,8 @@ pub(super) fn measure() -> io::Result<Stack> {
     Ok(Stack { send_us: shares(send), receive_us: shares(receive) })
 }
 
-fn shares(mut delays: Vec<f64>) -> Vec<(f64, f64)> {
+/// The delays of a few shares.
+pub(in crate::plan) fn shares(mut delays: Vec<f64>) -> Vec<(f64, f64)> {
     delays.sort_by(f64::total_cmp);
     let at = |share: f64| ((share * delays.len() as f64).ceil() as usize).clamp(1, delays.len()) - 1;
     SHARES.into_iter().map(|share| (share, delays[at(share)])).collect()

@@ -1,4 +1,7 @@
-//! Figures of our own: round trips of all paths, and what each cipher leaves for the deadline.
+//! Figures of our own: round trips of all paths, what each cipher leaves for the deadline, and our
+//! own experiments (`runs`).
+
+mod runs;
 
 use antedate_figure::axis::Kind;
 use antedate_figure::chart::{self, Curve, Lane, Texts};
@@ -6,12 +9,18 @@ use antedate_figure::chart::{self, Curve, Lane, Texts};
 use super::super::results::Results;
 use super::{Figure, csv};
 
-/// The names of both.
+/// Their names.
 pub(super) const ROUND_TRIPS: &str = "own-round-trips";
+pub(super) const DISTRIBUTIONS: &str = "own-round-trip-distributions";
 pub(super) const LATENCIES: &str = "own-latencies";
+pub(super) const RACE: &str = "own-engine-beside-others";
+pub(super) const NONCES: &str = "own-nonces";
+pub(super) const ATTACK: &str = "own-attack";
+pub(super) const SOAK: &str = "own-soak";
 
 pub(super) fn all(results: &Results) -> Vec<Figure> {
-    [round_trips(results), latencies(results)].into_iter().flatten().collect()
+    let measured = [round_trips(results), distributions(results), latencies(results)];
+    measured.into_iter().flatten().chain(runs::all(results)).collect()
 }
 
 /// Minimum, quartiles and maximum of the round trips on each path.
@@ -46,6 +55,61 @@ fn round_trips(results: &Results) -> Option<Figure> {
         title: title.into(),
         svg: chart::boxes(&texts, Kind::Logarithmic, &series, &lanes),
         csv: csv(&["path", FIVE[0], FIVE[1], FIVE[2], FIVE[3], FIVE[4]], &[], &table),
+    })
+}
+
+/// The most paths of the distributions: as many as there are colours.
+const PATHS: usize = 7;
+
+/// The share of round trips that took longer than a time, on axes in decades.
+fn distributions(results: &Results) -> Option<Figure> {
+    const SHARES: [(&str, f64); 5] =
+        [("p25", 0.75), ("median", 0.5), ("p75", 0.25), ("p99", 0.01), ("p99.9", 0.001)];
+    let stored = results.get("overlay-paths")?;
+    let minima = stored.report.rows.iter().filter(|line| line.metric == "round trip min");
+    let mut paths: Vec<(&str, Vec<[f64; 2]>)> = Vec::new();
+    for minimum in minima {
+        let point = |(name, share): (&str, f64)| {
+            let line = results.line("overlay-paths", &minimum.case, &format!("round trip {name}"))?;
+            Some([line.any()?, share])
+        };
+        let points: Vec<[f64; 2]> = minimum
+            .any()
+            .map(|first| [first, 1.0])
+            .into_iter()
+            .chain(SHARES.into_iter().filter_map(point))
+            .collect();
+        if points.len() > SHARES.len() {
+            paths.push((&minimum.case, points));
+        }
+    }
+    if paths.is_empty() {
+        return None;
+    }
+    let table: Vec<Lane> = paths
+        .iter()
+        .flat_map(|(name, points)| {
+            points.iter().map(|[time, share]| ((*name).to_owned(), vec![Some(*time), Some(*share)]))
+        })
+        .collect();
+    let curves: Vec<Curve<'_>> = paths
+        .iter()
+        .take(PATHS)
+        .enumerate()
+        .map(|(at, (name, points))| (*name, at, points.clone()))
+        .collect();
+    let title = "Distribution of the round trips on all paths of this machine";
+    let texts = Texts {
+        title,
+        axis: "share of round trips that take longer, in decades",
+        description: "A curve for each path, from all round trips at its minimum to one in a thousand.",
+    };
+    Some(Figure {
+        name: DISTRIBUTIONS.into(),
+        paper: String::new(),
+        title: title.into(),
+        svg: chart::curves(&texts, "round trip (µs)", [Kind::Logarithmic; 2], &curves),
+        csv: csv(&["path", "round trip (µs)", "share that takes longer"], &[], &table),
     })
 }
 

@@ -114,6 +114,51 @@ fn clock_in_1970_takes_nothing_new() {
 }
 
 #[test]
+fn device_away_for_a_year_takes_the_newest() {
+    let mut place = place();
+    place.show(&sealed(1, &[("gateway.toml", "one")], &signing(9)));
+    let keys = Identity::of(Seed::of([1; 32])).public();
+    let files = BTreeMap::from([("gateway.toml".to_owned(), "two".to_owned())]);
+    let body = Body::Settings(Settings { files });
+    let expires = NOW + crate::document::VALID;
+    let second = Document { device: keys.id(), version: 2, not_before: NOW - 10, expires, body };
+    let second = second.seal(&signing(9), &keys).unwrap();
+    let day = 86_400;
+    // It starts after a year without NATS: what is in force is there, and then the newest one comes.
+    let mut desk = open(place.directory.path());
+    assert!(!desk.restore().unwrap() && place.file("gateway.toml").as_deref() == Some("one"));
+    let late = desk.consider(&second, NOW + 400 * day, &mut place.gateway).unwrap();
+    assert!(matches!(late, Outcome::Refused(DocumentError::Expired { .. })), "{late:?}");
+    let taken = desk.consider(&second, NOW + 365 * day, &mut place.gateway).unwrap();
+    assert!(matches!(taken, Outcome::Applied { version: 2, .. }), "{taken:?}");
+    assert_eq!(place.file("gateway.toml").as_deref(), Some("two"));
+}
+
+#[test]
+fn group_reads_files_and_nothing_else() {
+    use std::os::unix::fs::MetadataExt;
+    let directory = tempfile::tempdir().unwrap();
+    let state = State::of(directory.path());
+    state.identity(true).unwrap();
+    let authority = Authority::of(&signing(9), &Reading::of(Seed::of([8; 32])));
+    let identity = || Identity::of(Seed::of([1; 32]));
+    let mut desk = Desk::open(state.clone().shared(), identity(), authority).unwrap();
+    let first = sealed(1, &[("cak", "key")], &signing(9));
+    desk.consider(&first, NOW, &mut Reader::default()).unwrap();
+    let mode = |name: &str| fs::metadata(directory.path().join(name)).unwrap().mode() & 0o777;
+    assert_eq!([mode(""), mode("files"), mode("files/cak")], [0o710, 0o710, 0o640]);
+    assert_eq!([mode("identity.key"), mode("kept.json")], [0o600, 0o600]);
+    // A file with other rights is set right at the next start.
+    fs::set_permissions(
+        directory.path().join("files/cak"),
+        std::os::unix::fs::PermissionsExt::from_mode(0o600),
+    )
+    .unwrap();
+    let desk = Desk::open(state.shared(), identity(), authority).unwrap();
+    assert!(!desk.restore().unwrap() && mode("files/cak") == 0o640);
+}
+
+#[test]
 fn refused_files_are_taken_back() {
     let mut place = place();
     place.show(&sealed(1, &[("gateway.toml", "one"), ("cak", "a")], &signing(9)));

@@ -16,6 +16,9 @@ use crate::config::policy::{
 /// The highest bounds, by far above what a port carries.
 const MOST_FRAMES: u64 = 1_000_000_000;
 const MOST_OCTETS: u64 = 1_000_000_000_000;
+const MOST_BURST: u64 = 1_000_000_000;
+/// A full frame with two VLAN tags: a burst must hold it, or it never passes.
+const LONGEST_FRAME: u64 = 1522;
 /// EtherType of Profinet (IEC 61158-6-10).
 const PROFINET: u64 = 0x8892;
 const ETHERTYPES: [(&str, u64); 17] = [
@@ -71,8 +74,17 @@ pub(super) fn policy(mut section: Section<'_, '_>, lines: &mut Lines) -> Policy 
         ["broadcast_limit", "multicast_limit", "unknown_limit"].map(|key| {
             section.get(key).and_then(|field| number(&field, 0..=MOST_FRAMES)).unwrap_or_default()
         });
+    let burst = section.get("burst_frames").and_then(|field| {
+        if broadcast_limit == 0 && multicast_limit == 0 && unknown_limit == 0 {
+            field.fault(
+                "is a burst without a bound",
+                "give broadcast_limit, multicast_limit or unknown_limit too; a rule has its own burst_frames",
+            );
+        }
+        number(&field, 1..=MOST_FRAMES)
+    });
     section.finish();
-    Policy { rules, allow, broadcast_limit, multicast_limit, unknown_limit }
+    Policy { rules, allow, broadcast_limit, multicast_limit, unknown_limit, burst: burst.unwrap_or_default() }
 }
 
 /// A kind of traffic by one of its names.
@@ -103,20 +115,32 @@ fn rule(field: &Field<'_, '_>) -> Option<Rule> {
     })
 }
 
-/// Frames and octets a second that pass by a rule.
+/// Frames and octets that pass by a rule, a second and at once.
 fn limit(section: &mut Section<'_, '_>, passes: bool) -> Option<Limit> {
-    let fields = [("frames_per_second", MOST_FRAMES), ("octets_per_second", MOST_OCTETS)];
-    let [frames, octets] = fields.map(|(key, most)| {
-        section.get(key).map(|field| {
-            if !passes {
-                let remedy = "remove the line, or write action = \"allow\"";
-                field.fault("bounds frames that pass, and this rule passes none", remedy);
-            }
-            field.integer(1..=most)
-        })
+    let fields = [
+        ("frames_per_second", 1..=MOST_FRAMES),
+        ("octets_per_second", 1..=MOST_OCTETS),
+        ("burst_frames", 1..=MOST_FRAMES),
+        ("burst_octets", LONGEST_FRAME..=MOST_BURST),
+    ];
+    let fields = fields.map(|(key, range)| section.get(key).map(|field| (field, range)));
+    let [frames, octets, burst_frames, burst_octets] = &fields;
+    for (rate, burst) in [(frames, burst_frames), (octets, burst_octets)] {
+        if let (None, Some((field, _))) = (rate, burst) {
+            field.fault("is a burst without a bound", "give frames or octets per second too");
+        }
+    }
+    let [frames, octets, burst_frames, burst_octets] = fields.map(|field| {
+        let Some((field, range)) = field else { return Some(0) };
+        if !passes {
+            let remedy = "remove the line, or write action = \"allow\"";
+            field.fault("bounds frames that pass, and this rule passes none", remedy);
+        }
+        field.integer(range)
     });
-    let (frames, octets) = (all(frames)?.unwrap_or(0), all(octets)?.unwrap_or(0));
-    Some(Limit { frames: u32::try_from(frames).ok()?, octets })
+    let (frames, octets, burst_frames, burst_octets) = (frames?, octets?, burst_frames?, burst_octets?);
+    let [frames, burst_frames] = [u32::try_from(frames).ok()?, u32::try_from(burst_frames).ok()?];
+    Some(Limit { frames, octets, burst_frames, burst_octets })
 }
 
 /// Reads all keys, so that all faults come together.

@@ -246,14 +246,19 @@ fn bounds_belong_to_what_passes() {
         "[field]\ninterface = \"a\"\n[uplink]\ninterface = \"b\"\n[macsec]\nkey_file = \"k\"\n[policy]\n";
     let read = |lines: &str| parse(&format!("{HEAD}{lines}\n"));
     let policy = read(
-        "broadcast_limit = 100\nmulticast_limit = 0\nunknown_limit = 7\n[[policy.rule]]\naction = \"allow\"\n\
-         frames_per_second = 20\noctets_per_second = 30_000\n[[policy.rule]]\naction = \"deny\"",
+        "broadcast_limit = 100\nmulticast_limit = 0\nunknown_limit = 7\nburst_frames = 9\n[[policy.rule]]\n\
+         action = \"allow\"\nframes_per_second = 20\noctets_per_second = 30_000\nburst_frames = 5\n\
+         burst_octets = 6000\n[[policy.rule]]\naction = \"deny\"",
     )
     .unwrap()
     .policy;
-    assert_eq!((policy.broadcast_limit, policy.multicast_limit, policy.unknown_limit), (100, 0, 7));
+    let Policy { broadcast_limit, multicast_limit, unknown_limit, burst, .. } = policy;
+    assert_eq!((broadcast_limit, multicast_limit, unknown_limit, burst), (100, 0, 7, 9));
     let limits: Vec<_> = policy.rules.iter().map(|rule| rule.limit).collect();
-    assert_eq!(limits, [Limit { frames: 20, octets: 30_000 }, Limit::default()]);
+    assert_eq!(
+        limits,
+        [Limit { frames: 20, octets: 30_000, burst_frames: 5, burst_octets: 6000 }, Limit::default(),]
+    );
     for (lines, fault) in [
         ("broadcast_limit = -1", "g.toml:8: policy.broadcast_limit: "),
         ("multicast_limit = \"many\"", "g.toml:8: policy.multicast_limit: "),
@@ -264,6 +269,18 @@ fn bounds_belong_to_what_passes() {
         (
             "[[policy.rule]]\naction = \"allow\"\noctets_per_second = 0",
             "g.toml:10: policy.rule[0].octets_per_second: 0 is out of range",
+        ),
+        (
+            "[[policy.rule]]\naction = \"allow\"\nburst_frames = 5",
+            "g.toml:10: policy.rule[0].burst_frames: is a burst without a bound",
+        ),
+        (
+            "[[policy.rule]]\naction = \"allow\"\noctets_per_second = 9\nburst_octets = 100",
+            "g.toml:11: policy.rule[0].burst_octets: 100 is out of range",
+        ),
+        (
+            "multicast_limit = 0\nburst_frames = 5",
+            "g.toml:9: policy.burst_frames: is a burst without a bound",
         ),
     ] {
         let found = read(lines).unwrap_err();

@@ -33,15 +33,19 @@ pub(super) struct Limits {
 impl Limits {
     pub(super) fn new(policy: &Policy) -> Self {
         let of_rule = |rule: &Rule| {
-            let Limit { frames, octets } = rule.limit;
-            [Bound::of_frames(frames.into(), 0), Bound::of_octets(octets, 0)]
+            let Limit { frames, octets, burst_frames, burst_octets } = rule.limit;
+            [
+                Bound::of_frames(frames.into(), burst_frames.into(), 0),
+                Bound::of_octets(octets, burst_octets, 0),
+            ]
         };
         let mut rules: Box<[_]> = policy.rules.iter().map(of_rule).collect();
         if rules.iter().flatten().all(Option::is_none) {
             rules = Box::default();
         }
         let limits = [policy.broadcast_limit, policy.multicast_limit, policy.unknown_limit];
-        let [broadcast, multicast, unknown] = limits.map(|limit| Bound::of_frames(limit.into(), 0));
+        let [broadcast, multicast, unknown] =
+            limits.map(|limit| Bound::of_frames(limit.into(), policy.burst.into(), 0));
         let any = limits.iter().any(|limit| *limit > 0) || !rules.is_empty();
         Self { broadcast, multicast, unknown, rules, any }
     }
@@ -122,13 +126,45 @@ mod tests {
     }
 
     #[test]
+    fn bursts_are_as_configured() {
+        let at_once = |policy: &Policy, verdict: Verdict, destination: u8, len: usize| {
+            let limits = Limits::new(policy);
+            let mut frame = vec![destination; 6];
+            frame.resize(len, 0);
+            (0..1000).filter(|_| limits.excess(&verdict, &frame, true, || SECOND).is_none()).count()
+        };
+        let policy = Policy {
+            broadcast_limit: 100,
+            multicast_limit: 9,
+            unknown_limit: 5000,
+            burst: 7,
+            ..Policy::default()
+        };
+        let ip = |rule| of(Class::Named(Traffic::Ipv4), rule);
+        for destination in [0xff, 0x01, 0x02] {
+            assert_eq!(at_once(&policy, ip(None), destination, 60), 7, "{destination:#x}");
+        }
+        let limit = Limit { frames: 1000, octets: 1_000_000, burst_frames: 30, burst_octets: 12_000 };
+        let rule = Rule {
+            line: 1,
+            direction: Direction::Both,
+            conditions: Conditions::default(),
+            action: Action::Allow,
+            limit,
+        };
+        let policy = Policy { rules: vec![rule], ..Policy::default() };
+        assert_eq!(at_once(&policy, ip(Some(0)), 0x02, 60), 30);
+        assert_eq!(at_once(&policy, ip(Some(0)), 0x02, 1000), 12);
+    }
+
+    #[test]
     fn rules_have_bounds_of_their_own() {
         let rule = |frames, octets| Rule {
             line: 1,
             direction: Direction::Both,
             conditions: Conditions::default(),
             action: Action::Allow,
-            limit: Limit { frames, octets },
+            limit: Limit { frames, octets, ..Limit::default() },
         };
         let rules = vec![rule(0, 0), rule(500, 0), rule(0, 1_000_000), rule(500, 100_000)];
         let policy = Policy { rules, multicast_limit: 100, ..Policy::default() };

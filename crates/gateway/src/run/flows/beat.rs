@@ -9,6 +9,8 @@ use crate::run::counters::Counter;
 
 /// Intervals in a row near each other, and apart from the cycle, that make a new cycle.
 const RELEARN: u64 = 8;
+/// Present cycles that such a row lasts at least: frames that were held up arrive in a burst.
+const RELEARN_CYCLES: u64 = 2;
 /// The longest interval is kept for one to two of these spans.
 const SPAN: u64 = 60_000_000_000;
 /// A flow that was silent for longer begins anew.
@@ -45,6 +47,9 @@ pub(super) struct Beat {
     /// Another cycle that may begin, and its intervals in a row.
     other: Counter,
     others: Counter,
+    /// Cycles without a frame in this row, and its intervals longer than the watchdog. They count
+    /// unless the row makes a longer cycle.
+    doubted: [Counter; 2],
     pub(super) intervals: Histogram,
 }
 
@@ -61,7 +66,7 @@ impl Beat {
         self.cycle.set(cycle);
         let zero =
             [&self.jitter, &self.frames, &self.missed, &self.expired, &self.end, &self.other, &self.others];
-        zero.into_iter().chain(&self.longest).for_each(|counter| counter.set(0));
+        zero.into_iter().chain(&self.longest).chain(&self.doubted).for_each(|counter| counter.set(0));
         self.span.set(now + SPAN);
         self.intervals.clear();
         self.version.count();
@@ -97,6 +102,18 @@ impl Beat {
         let (cycle, jitter) = (self.cycle.get(), self.jitter.get());
         self.cycle.set(cycle - cycle / 16 + interval / 16);
         self.jitter.set(jitter - jitter / 16 + deviation / 16);
+        if self.others.get() > 0 {
+            self.end_row();
+        }
+    }
+
+    /// Counts what a row of other intervals missed.
+    #[cold]
+    fn end_row(&self) {
+        let [missed, expired] = &self.doubted;
+        self.missed.add(missed.get());
+        self.expired.add(expired.get());
+        self.doubted.iter().for_each(|counter| counter.set(0));
         self.others.set(0);
     }
 
@@ -123,21 +140,22 @@ impl Beat {
             let jitter = self.jitter.get();
             self.jitter.set(jitter - jitter / 16 + deviation / 16);
         }
-        if interval > cycle {
-            self.missed.add(((interval + cycle / 2) / cycle.max(1)).saturating_sub(1));
-            self.expired.add(u64::from(interval > cycle.saturating_mul(watchdog)));
-        }
-        if self.others.get() > 0 && fits(interval, self.other.get()) {
-            self.others.count();
-        } else {
+        if self.others.get() == 0 || !fits(interval, self.other.get()) {
+            self.end_row();
             self.other.set(interval);
-            self.others.set(1);
         }
-        if self.others.get() >= RELEARN {
+        self.others.count();
+        if interval > cycle {
+            let [missed, expired] = &self.doubted;
+            missed.add(((interval + cycle / 2) / cycle.max(1)).saturating_sub(1));
+            expired.add(u64::from(interval > cycle.saturating_mul(watchdog)));
+        }
+        let row = self.others.get().saturating_mul(interval);
+        if self.others.get() >= RELEARN && row >= cycle.saturating_mul(RELEARN_CYCLES) {
             self.cycle.set(interval.max(1));
             self.jitter.set(0);
             self.others.set(0);
-            self.longest.iter().for_each(|longest| longest.set(0));
+            self.doubted.iter().chain(&self.longest).for_each(|counter| counter.set(0));
         }
     }
 }

@@ -1,0 +1,137 @@
+//! Datagrams of UDP and segments of TCP in frames of Ethernet.
+
+use std::net::{IpAddr, SocketAddr};
+
+use antedate_wire::ip::Protocol;
+use antedate_wire::{ipv4, ipv6, tcp, udp};
+
+/// Sender and receiver.
+pub(super) type Ends = [SocketAddr; 2];
+
+/// The ends and the content of a datagram in a frame without tags.
+pub(super) fn datagram(frame: &[u8]) -> Option<(Ends, &[u8])> {
+    udp_of(frame.get(14..)?)
+}
+
+/// The same of an IP packet. `None`: it is another one, a fragment, or cut.
+pub(super) fn udp_of(octets: &[u8]) -> Option<(Ends, &[u8])> {
+    let (addresses, rest) = packet(octets, Protocol::Udp)?;
+    let datagram = udp::Datagram::new_checked(rest).ok()?;
+    let ends = ends(addresses, [datagram.src_port(), datagram.dst_port()]);
+    Some((ends, rest.get(8..usize::from(datagram.length()))?))
+}
+
+/// A segment of TCP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Segment<'a> {
+    pub(super) ends: Ends,
+    /// The number of its first octet.
+    pub(super) sequence: u32,
+    pub(super) flags: tcp::Flags,
+    pub(super) payload: &'a [u8],
+}
+
+/// The flag that ends a connection at once; `wire` names those that its offloads look at.
+pub(super) const RST: tcp::Flags = tcp::Flags(0x04);
+
+/// A segment in a frame without tags.
+pub(super) fn segment(frame: &[u8]) -> Option<Segment<'_>> {
+    let (addresses, rest) = packet(frame.get(14..)?, Protocol::Tcp)?;
+    let segment = tcp::Segment::new_checked(rest).ok()?;
+    Some(Segment {
+        ends: ends(addresses, [segment.src_port(), segment.dst_port()]),
+        sequence: segment.sequence(),
+        flags: segment.flags(),
+        payload: rest.get(segment.header_len()..)?,
+    })
+}
+
+fn ends([from, to]: [IpAddr; 2], [source, destination]: [u16; 2]) -> Ends {
+    [(from, source), (to, destination)].map(SocketAddr::from)
+}
+
+/// The addresses of an IP packet, and the content, which is of this protocol.
+fn packet(octets: &[u8], wanted: Protocol) -> Option<([IpAddr; 2], &[u8])> {
+    match octets.first()? >> 4 {
+        4 => {
+            let packet = ipv4::Packet::new_checked(octets).ok()?;
+            if packet.is_fragment() || packet.protocol() != wanted {
+                return None;
+            }
+            let content = octets.get(packet.header_len()..usize::from(packet.total_len()))?;
+            Some(([packet.src_addr().into(), packet.dst_addr().into()], content))
+        }
+        6 => {
+            let packet = ipv6::Packet::new_checked(octets).ok()?;
+            let (found, at) = packet.upper_layer().ok()?;
+            // Short frames are padded.
+            let length = octets.get(4..6)?.first_chunk().copied().map(u16::from_be_bytes)?;
+            let content = octets.get(at..ipv6::HEADER_LEN + usize::from(length))?;
+            (found == wanted).then_some(([packet.src_addr().into(), packet.dst_addr().into()], content))
+        }
+        _ => None,
+    }
+}
+
+/// A frame with another content of its datagram, as if that had been sent: lengths are set, and
+/// the checksum of UDP is left out.
+pub(super) fn with_content(frame: &[u8], content: &[u8]) -> Option<Vec<u8>> {
+    let (_, before) = datagram(frame)?;
+    let at = before.as_ptr().addr() - frame.as_ptr().addr();
+    let mut new = [frame.get(..at)?, content].concat();
+    let length = u16::try_from(new.len() - at + 8).ok()?.to_be_bytes();
+    new.get_mut(at - 4..at - 2)?.copy_from_slice(&length);
+    new.get_mut(at - 2..at)?.fill(0);
+    let total = u16::try_from(new.len() - 14).ok()?;
+    let packet = new.get_mut(14..)?;
+    if packet.first()? >> 4 == 4 {
+        packet.get_mut(2..4)?.copy_from_slice(&total.to_be_bytes());
+        ipv4::Packet::new_checked(packet).ok()?.fill_checksum();
+    } else {
+        let payload = total.checked_sub(ipv6::HEADER_LEN as u16)?;
+        packet.get_mut(4..6)?.copy_from_slice(&payload.to_be_bytes());
+    }
+    Some(new)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn malformed_packets_are_no_datagrams() {
+        let mut frame = vec![0; 14];
+        frame.extend([0x45, 0, 0, 32, 0, 0, 0, 0, 64, 17, 0, 0, 192, 0, 2, 1, 192, 0, 2, 2]);
+        frame.extend([0x1f, 0x90, 0xca, 0x6c, 0, 12, 0, 0, 1, 2, 3, 4]);
+        let (ends, content) = datagram(&frame).unwrap();
+        assert_eq!((ends[1].to_string(), content), ("192.0.2.2:51820".into(), &[1, 2, 3, 4][..]));
+        let longer = with_content(&frame, b"longer than before").unwrap();
+        assert_eq!(datagram(&longer), Some((ends, &b"longer than before"[..])));
+        assert!(ipv4::Packet::new_checked(&longer[14..]).unwrap().verify_checksum());
+        for length in 0..frame.len() {
+            assert!(datagram(&frame[..length]).is_none(), "{length}");
+        }
+        for (at, value) in [(14, 0x15), (14, 0x4f), (20, 0x20), (23, 6), (38, 0xff)] {
+            let mut changed = frame.clone();
+            changed[at] = value;
+            assert!(datagram(&changed).is_none(), "{at}");
+            assert!(with_content(&changed, b"x").is_none(), "{at}");
+        }
+    }
+
+    #[test]
+    fn segments_are_read() {
+        let mut frame = vec![0; 14];
+        frame.extend([0x60, 0, 0, 0, 0, 23, 6, 64]);
+        frame.extend([[0; 15].as_slice(), &[1], &[0; 15], &[2]].concat());
+        frame.extend([0x07, 0x5b, 0x80, 0, 0, 0, 0, 9, 0, 0, 0, 0, 0x50, 0x18, 0, 0, 0, 0, 0, 0]);
+        frame.extend([1, 2, 3, 0xee]);
+        let found = segment(&frame).unwrap();
+        assert_eq!((found.sequence, found.payload), (9, &[1, 2, 3][..]), "the frame is padded");
+        assert_eq!(found.ends[0].to_string(), "[::1]:1883");
+        for length in 0..frame.len() - 1 {
+            assert!(segment(&frame[..length]).is_none(), "{length}");
+        }
+        assert!(datagram(&frame).is_none());
+    }
+}
