@@ -117,6 +117,9 @@ def over(name, port, version, most):
                 topic = f"{place}/in{qos}"
                 # As many on their way as paho has.
                 sent = writer.client.publish(topic, theirs.seal(topic, b"%d" % number), qos)
+                if number % 10_000 == 9_999:
+                    # Packet identifiers are of 16 bits.
+                    sent.wait_for_publish(LONG)
             sent.wait_for_publish(LONG)
             assert sent.is_published(), f"{name}: paho's queue is not empty"
             lines = run(*session, "-C", str(QUEUED), "-W", str(LONG), timeout=LONG + 20).split()

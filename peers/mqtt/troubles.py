@@ -173,7 +173,6 @@ def medium():
     broker = Broker("medium")
     here = ("-p", str(broker.port))
     for name in ("pub", "sub"):
-        good("mqtt", "init", f"small/{name}")
         good("mqtt", "init", "--volatile-state", f"small/{name}")
     good("keygen", "mqtt", "--group", "m", "--topic", "man/#", "--managed", "--out", "small/m.toml")
     before = open("small/m.toml").read()

@@ -12,8 +12,8 @@
 //!   acknowledgment follows after 192 us and has 11 octets.
 //! - Each of the four passages over the radio (publish and acknowledgment, each up and down) waits
 //!   for its receiver to wake. The wait is the paper's 568.44 ms in plaintext with 32 bytes, less
-//!   the time on the air: a fit ([`WAKE_MS`] checks it). Fragments follow one another without another wait, as in ContikiMAC's
-//!   bursts.
+//!   the time on the air: a fit ([`WAKE_MS`] checks it). Fragments follow one another without
+//!   another wait, as in ContikiMAC's bursts.
 //! - Currents: CPU 4.3 mA at 8 MHz as in the paper; asleep 0.5 uA (TI SLAS541, LPM3) and the
 //!   radio's 0.02 mA; CC2420 receiving 18.8 mA, sending at 0 dBm 17.4 mA (TI SWRS041); 3 V. The
 //!   radio wakes 8 times a second for 0.884 ms (Dunkels, "The ContikiMAC Radio Duty Cycling
@@ -142,9 +142,9 @@ pub fn wait_ms(topic: usize) -> f64 {
     (PAPER_RTT_MS - plain) / PASSAGES
 }
 
-/// The time between two looks of a sleeping receiver, in ms: ContikiMAC's default of 8 a second (Dunkels,
-/// 2011). A sender that does not know when its receiver looks waits up to so long. It checks the fitted
-/// [`wait_ms`] independently.
+/// The time between two looks of a sleeping receiver, in ms: ContikiMAC's default of 8 a second
+/// (Dunkels, 2011). A sender that does not know when its receiver looks waits up to so long. It
+/// checks the fitted [`wait_ms`] independently.
 pub const WAKE_MS: f64 = 1000.0 / 8.0;
 
 /// Percent of a CPU at a message rate.
