@@ -629,6 +629,9 @@ fn short_time_starts_after_the_key() {
     let (mut client, id) = taken(&listener, 0);
     assert_eq!(id, "x-keys");
     thread::sleep(Duration::from_millis(1100));
+    answered(&mut client, 8, 1);
+    let manager = Manager::open(&folder.path("manager.toml")).expect("a manager");
+    deliver(&mut client, 1, "antedate/keys/g", &manager.announce().expect("a message"));
     answered(&mut client, 14, 1);
     let (mut client, _) = taken(&listener, 0);
     let mut asked = Vec::new();
