@@ -14,6 +14,7 @@ use rustls::ClientConfig;
 
 use crate::earlier::Earlier;
 use crate::kept::Kept;
+use crate::lost::words;
 use crate::{
     ConnectProperties, ConnectionLostError, Event, MAX_PACKET, Message, MessageProperties, Properties, Qos,
     QueueFullError, Settings, Will, length_of_length, tls, websocket,
@@ -265,12 +266,12 @@ fn incoming(packet: Packet) -> Event {
         }),
         Packet::PubAck(PubAck { pkid, reason, .. }) => match reason {
             PubAckReason::Success | PubAckReason::NoMatchingSubscribers => Event::Done(pkid),
-            reason => Event::Denied(pkid, format!("{reason:?}")),
+            reason => Event::Denied(pkid, words(&format!("{reason:?}"))),
         },
         // The library answers a successful one, and PUBCOMP follows.
         Packet::PubRec(PubRec { pkid, reason, .. }) => match reason {
             PubRecReason::Success | PubRecReason::NoMatchingSubscribers => Event::Other,
-            reason => Event::Denied(pkid, format!("{reason:?}")),
+            reason => Event::Denied(pkid, words(&format!("{reason:?}"))),
         },
         Packet::PubComp(PubComp { pkid, .. }) => Event::Done(pkid),
         _ => Event::Other,

@@ -169,7 +169,7 @@ impl ConnectionLostError {
 }
 
 /// `NotAuthorized` as words.
-fn words(name: &str) -> String {
+pub(crate) fn words(name: &str) -> String {
     let mut text = String::new();
     for letter in name.chars() {
         if letter.is_ascii_uppercase() && !text.is_empty() {
