@@ -185,7 +185,10 @@ mod tests {
     fn cpu_time_of_children_is_counted() {
         let before = children();
         let mut command = Command::new("sh");
-        command.args(["-c", "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done"]).bounded(60).expect("a child");
+        command
+            .args(["-c", "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done"])
+            .bounded(60)
+            .expect("a child");
         assert!(children() > before, "{before}");
     }
 

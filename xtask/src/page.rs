@@ -129,21 +129,27 @@ fn without_files(html: &str) -> String {
     text + rest
 }
 
-/// How old the book's page is, for the step *report*. It fails nothing.
-pub(crate) fn age() -> String {
+/// How old the book's page is, for the step *report*, which an old one does not fail.
+///
+/// # Errors
+/// When git fails.
+pub(crate) fn age() -> Result<String, String> {
     let chapter = fs::read_to_string(root().join(CHAPTER)).unwrap_or_default();
     let Some(commit) = commit_of(&chapter) else {
-        return format!("{CHAPTER} names no commit of its page: `cargo xtask page` makes it");
+        return Ok(format!("{CHAPTER} names no commit of its page: `cargo xtask page` makes it"));
     };
+    let history = program("git").args(["rev-list", "HEAD"]).read(20)?;
+    if !history.lines().any(|line| line.starts_with(commit)) {
+        return Ok(format!("the book's page is of commit {commit}, which is not in this history"));
+    }
     let range = format!("{commit}..HEAD");
-    let counted = program("git").args(["rev-list", "--count", &range, "--"]).args(MEASURED).read(20);
-    match counted.ok().and_then(|count| count.trim().parse::<u32>().ok()) {
-        Some(0) => format!("the book's page is of this state ({commit})"),
-        Some(count) => {
+    let count = program("git").args(["rev-list", "--count", &range, "--"]).args(MEASURED).read(20)?;
+    Ok(match count.trim() {
+        "0" => format!("the book's page is of this state ({commit})"),
+        count => {
             format!("the book's page is {count} commits old ({commit}): `cargo xtask page` makes it anew")
         }
-        None => format!("the book's page is of commit {commit}, which is not in this history"),
-    }
+    })
 }
 
 /// The commit that the chapter names for its page.

@@ -52,7 +52,7 @@ pub(crate) fn check(profile: &str) -> StepResult {
     Ok(format!(
         "{rows} rows, {} figures, {octets} octets; {}",
         document["figures"].as_array().map_or(0, Vec::len),
-        copy::age()
+        copy::age()?
     ))
 }
 
