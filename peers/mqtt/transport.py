@@ -187,7 +187,7 @@ def limits():
     refused(1, "message that is too long", *OURS, *here, "-m", "x" * 2500)
     broker.kill()
     quiet = Broker("quiet", "message_size_limit 2000\n")
-    refused(1, "a publish is longer than it takes", *OURS, "-p", str(quiet.port), "-V", "5", "-t", "plant/limit", "-m", "x" * 2500)
+    refused(1, "a publish is longer than the broker takes", *OURS, "-p", str(quiet.port), "-V", "5", "-t", "plant/limit", "-m", "x" * 2500)
     quiet.kill()
     return f"a payload of {fits} octets fits a broker's packets of {most}, one more is refused before it is sent; the same by lines and without a told limit"
 
