@@ -184,8 +184,9 @@ impl Numbers {
         Ok(this)
     }
 
-    /// Changes to a later key of the group, of which `left` numbers of the last one are unused. A fault
-    /// changes nothing.
+    /// Changes to a later key of the group, of which `left` numbers of the last one are unused. After a
+    /// fault the last key stays in use. The mark is written first: a key that was marked and has no
+    /// numbers is lost, one that has numbers and no mark could be used twice.
     pub(super) fn change(
         &mut self,
         directory: &Path,

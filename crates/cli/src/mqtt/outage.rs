@@ -21,7 +21,7 @@ const SILENCE: Duration = Duration::from_secs(60);
 /// The reason to give up.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum GivenUp {
-    #[error("no connection to {broker}: {why} (remedy: {})", why.remedy())]
+    #[error("{}{why} (remedy: {})", lacking(broker, why), why.remedy())]
     Absent { broker: String, why: ConnectionLostError },
     #[error(
         "the connection ends again and again: {why} (remedy: read the broker's log: an access list, a message that is too long, or a second client of the same name)"
@@ -29,6 +29,15 @@ pub(super) enum GivenUp {
     Short { why: ConnectionLostError },
     #[error("no connection to {broker} for {seconds} s: {why} (remedy: {})", why.remedy())]
     Long { broker: String, seconds: u64, why: ConnectionLostError },
+}
+
+/// The begin of the reason, if there is no connection: a broker that refuses a publish has one.
+fn lacking(broker: &str, why: &ConnectionLostError) -> String {
+    if matches!(why, ConnectionLostError::TooLong) {
+        String::new()
+    } else {
+        format!("no connection to {broker}: ")
+    }
 }
 
 /// The losses of a connection.
@@ -139,7 +148,8 @@ mod tests {
         let mut service = Outage::new(true);
         assert!(service.lost("b", refused(), None).is_ok());
         // The same publish would be refused again for ever.
-        assert!(service.lost("b", ConnectionLostError::TooLong, None).is_err());
+        let why = service.lost("b", ConnectionLostError::TooLong, None).expect_err("for ever").to_string();
+        assert!(why.starts_with("a publish is longer than the broker takes"), "{why}");
     }
 
     #[test]
