@@ -112,8 +112,10 @@ def main():
     while not commands and time.time() < end:
         time.sleep(0.01)
     assert commands == [{"force": 12.5}], commands
-    # The edge node dies on its connection: the will is its NDEATH, with the number of its birth.
+    # The host hears its own command too, and may hear it after the device has.
+    host.wait([KINDS.NBIRTH, KINDS.DBIRTH] + [KINDS.DDATA] * 100 + [KINDS.DCMD])
     host.got.clear()
+    # The edge node dies on its connection: the will is its NDEATH, with the number of its birth.
     inner = node._client._client
     inner._reconnect_on_failure = False
     inner._sock.shutdown(socket.SHUT_RDWR)
