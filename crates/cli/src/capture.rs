@@ -1,31 +1,38 @@
 //! Reads the frames of a capture, of Ethernet or of IEEE 802.15.4: pcap (draft-ietf-opsawg-pcap) and pcapng
-//! (draft-ietf-opsawg-pcapng). Octets come from anywhere: each length is checked.
+//! (draft-ietf-opsawg-pcapng), plain or packed by gzip, block by block. Octets come from anywhere, and
+//! memory does not grow with them.
+
+mod input;
+mod source;
 
 use std::fmt;
-use std::io::{self, Read};
+use std::io::Read;
+use std::ops::ControlFlow;
 
-use antedate_wire::dot15d4::capture::LinkType;
-use flate2::read::MultiGzDecoder;
+use pcap_parser::pcapng::Block;
+use pcap_parser::traits::PcapNGPacketBlock as _;
+use pcap_parser::{PcapBlockOwned, PcapError, create_reader};
+
+use self::input::Input;
+pub(crate) use self::source::{Live, Source};
 
 const ETHERNET: u32 = 1;
-/// Those of IEEE 802.15.4 ([`LinkType`]).
+/// Those of IEEE 802.15.4 (`LinkType` of the wire crate).
 const RADIO: [u32; 5] = [113, 195, 215, 230, 283];
-const SECTION: u32 = 0x0a0d_0d0a;
-const INTERFACE: u32 = 1;
-const SIMPLE_PACKET: u32 = 3;
-const ENHANCED_PACKET: u32 = 6;
-const RESOLUTION: u16 = 9;
+/// Octets of the buffer at first.
+const BUFFER: usize = 256 << 10;
+/// Octets of the longest block that is read.
+const BLOCK_MAX: usize = 16 << 20;
 
 /// The octets are no capture of Ethernet frames.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum CaptureError {
     Cut,
     Format,
-    Order,
     Link(u32),
     NoEthernet,
     Packing,
-    TooLong,
+    Read(String),
 }
 
 impl fmt::Display for CaptureError {
@@ -33,11 +40,10 @@ impl fmt::Display for CaptureError {
         match self {
             Self::Cut => f.write_str("is empty or cut"),
             Self::Format => f.write_str("is neither pcap nor pcapng"),
-            Self::Order => f.write_str("has a section of an unknown order of octets"),
             Self::Link(link) => write!(f, "has frames of link type {link}, not of Ethernet"),
             Self::NoEthernet => f.write_str("has no Ethernet frames"),
             Self::Packing => f.write_str("is packed by gzip, and damaged"),
-            Self::TooLong => f.write_str("has more than 4 GiB when it is unpacked"),
+            Self::Read(error) => write!(f, "cannot be read on: {error}"),
         }
     }
 }
@@ -45,207 +51,221 @@ impl fmt::Display for CaptureError {
 /// The remedy of a fault.
 pub(crate) const REMEDY: &str =
     "name a capture of Ethernet frames in the format pcap or pcapng, plain or packed by gzip";
-/// The most octets of an unpacked capture.
-const UNPACKED_MAX: u64 = 4 << 30;
 
-/// The capture, unpacked if it is packed by gzip. What was there before a cut is kept.
+/// The end of a capture.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum End {
+    Whole,
+    /// It ends within a frame, as a recording does that goes on.
+    Cut,
+    /// A block cannot be read, and is left out; what is behind one of a wrong length, too.
+    Damaged,
+    /// The reader of its frames has enough.
+    Stopped,
+}
+
+/// A frame of a capture: seconds since the first one, link type, octets.
+type Frame<'a> = (f64, u32, &'a [u8]);
+
+/// What follows a block, or its lack.
+enum Step {
+    End(End),
+    /// So many octets are done.
+    On(usize),
+    More,
+    Grow,
+    /// The parser refuses the block.
+    Refused,
+}
+
+/// Calls `each` with each frame of these link types.
 ///
 /// # Errors
-/// The fault, if it is damaged, or longer than 4 GiB.
-pub(crate) fn unpacked(octets: Vec<u8>) -> Result<Vec<u8>, CaptureError> {
-    unpacked_below(octets, UNPACKED_MAX)
-}
-
-fn unpacked_below(octets: Vec<u8>, most: u64) -> Result<Vec<u8>, CaptureError> {
-    if !octets.starts_with(&[0x1f, 0x8b]) {
-        return Ok(octets);
-    }
-    let mut plain = Vec::new();
-    match MultiGzDecoder::new(&octets[..]).take(most + 1).read_to_end(&mut plain) {
-        Ok(_) => {}
-        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof && !plain.is_empty() => {}
-        Err(_) => return Err(CaptureError::Packing),
-    }
-    if plain.len() as u64 > most { Err(CaptureError::TooLong) } else { Ok(plain) }
-}
-
-/// Calls `each` with the seconds since the first frame, and the frame.
-///
-/// # Errors
-/// The fault, if the octets are no capture of Ethernet frames. A last frame that is cut is left out.
-pub(crate) fn read(octets: &[u8], mut each: impl FnMut(f64, &[u8])) -> Result<(), CaptureError> {
-    read_of(&[ETHERNET], octets, |seconds, _, frame| each(seconds, frame))
-}
-
-/// As [`read`], of IEEE 802.15.4.
-pub(crate) fn read_radio(
-    octets: &[u8],
-    mut each: impl FnMut(f64, LinkType, &[u8]),
-) -> Result<(), CaptureError> {
-    read_of(&RADIO, octets, |seconds, link, frame| {
-        if let Some(link) = LinkType::from_number(link) {
-            each(seconds, link, frame);
+/// The fault, if the octets are no capture, or have no such frames. A last frame that is cut is left out.
+fn read(
+    wanted: &[u32],
+    input: impl Read + Send,
+    each: impl FnMut(Frame<'_>) -> ControlFlow<()>,
+) -> Result<End, CaptureError> {
+    let fault = input::Fault::default();
+    let input = Input::new(input, fault.clone());
+    let told = |error| fault.take().map_or(error, Into::into);
+    let mut reader = create_reader(BUFFER, input).map_err(|error| {
+        told(match error {
+            PcapError::Eof | PcapError::Incomplete(_) => CaptureError::Cut,
+            _ => CaptureError::Format,
+        })
+    })?;
+    let mut frames =
+        Frames { wanted, form: Form::Sections(Vec::new()), first: None, seen: 0, other: 0, each };
+    let (mut room, mut is_damaged) = (BUFFER, false);
+    let end = loop {
+        let step = match reader.next() {
+            Ok((_, block)) if frames.block(&block)?.is_break() => Step::End(End::Stopped),
+            Ok((length, _)) => Step::On(length),
+            Err(PcapError::Eof) => Step::End(End::Whole),
+            Err(PcapError::UnexpectedEof) => Step::End(End::Cut),
+            Err(PcapError::Incomplete(_)) => Step::More,
+            Err(PcapError::BufferTooSmall) if room < BLOCK_MAX => Step::Grow,
+            Err(_) => Step::Refused,
+        };
+        match step {
+            Step::End(end) => break end,
+            Step::On(length) => reader.consume(length),
+            Step::Refused => match whole_block(reader.data()) {
+                Some(length) => {
+                    is_damaged = true;
+                    reader.consume(length);
+                }
+                None => break End::Damaged,
+            },
+            Step::Grow | Step::More => {
+                if matches!(step, Step::Grow) {
+                    room *= 2;
+                    reader.grow(room);
+                }
+                if reader.refill().is_err() {
+                    return Err(told(CaptureError::Format));
+                }
+            }
         }
+    };
+    if end != End::Stopped && frames.seen == 0 && frames.other > 0 {
+        return Err(CaptureError::NoEthernet);
+    }
+    Ok(if is_damaged && end == End::Whole { End::Damaged } else { end })
+}
+
+/// The length of the first block of pcapng, which stands at its begin and its end.
+fn whole_block(octets: &[u8]) -> Option<usize> {
+    let length: [u8; 4] = *octets.get(4..)?.first_chunk()?;
+    [u32::from_le_bytes(length), u32::from_be_bytes(length)].into_iter().find_map(|len| {
+        let len = len as usize;
+        let block = octets.get(..len).filter(|block| block.len() >= 12)?;
+        (block.last_chunk() == Some(&length)).then_some(len)
     })
 }
 
-/// Whether a capture has frames of IEEE 802.15.4.
-pub(crate) fn is_radio(octets: &[u8]) -> bool {
-    let mut frames = 0u64;
-    read_radio(octets, |_, _, _| frames += 1).is_ok() && frames > 0
+/// Link type and unit of time, in seconds, of the frames.
+#[derive(Clone, Copy)]
+struct Interface {
+    link: u32,
+    unit: f64,
 }
 
-/// Calls `each` with the seconds since the first frame of these link types, the link type and the
-/// frame.
-fn read_of(wanted: &[u32], octets: &[u8], each: impl FnMut(f64, u32, &[u8])) -> Result<(), CaptureError> {
-    let clock = Clock { wanted, first: None, each };
-    let magic = octets.first_chunk().copied().ok_or(CaptureError::Cut)?;
-    match (u32::from_le_bytes(magic), u32::from_be_bytes(magic)) {
-        (SECTION, _) => pcapng(octets, clock),
-        (0xa1b2_c3d4, _) => pcap(octets, u32::from_le_bytes, 1e-6, clock),
-        (0xa1b2_3c4d, _) => pcap(octets, u32::from_le_bytes, 1e-9, clock),
-        (_, 0xa1b2_c3d4) => pcap(octets, u32::from_be_bytes, 1e-6, clock),
-        (_, 0xa1b2_3c4d) => pcap(octets, u32::from_be_bytes, 1e-9, clock),
-        _ => Err(CaptureError::Format),
-    }
+enum Form {
+    /// Of pcap.
+    One(Interface),
+    /// Those of the section of pcapng.
+    Sections(Vec<Interface>),
 }
 
 /// Chooses frames by their link types, and turns times into seconds since the first one.
-struct Clock<'a, F> {
+struct Frames<'a, F> {
     wanted: &'a [u32],
+    form: Form,
     first: Option<f64>,
+    seen: u64,
+    other: u64,
     each: F,
 }
 
-impl<F: FnMut(f64, u32, &[u8])> Clock<'_, F> {
-    fn wants(&self, link: u32) -> bool {
-        self.wanted.contains(&link)
+impl<F: FnMut(Frame<'_>) -> ControlFlow<()>> Frames<'_, F> {
+    fn block(&mut self, block: &PcapBlockOwned<'_>) -> Result<ControlFlow<()>, CaptureError> {
+        match block {
+            PcapBlockOwned::LegacyHeader(header) => {
+                let link = header.network.0 as u32 & 0x0fff_ffff;
+                if !self.wanted.contains(&link) {
+                    return Err(CaptureError::Link(link));
+                }
+                let unit = if header.is_nanosecond_precision() { 1e-9 } else { 1e-6 };
+                self.form = Form::One(Interface { link, unit });
+            }
+            PcapBlockOwned::Legacy(block) => {
+                if let Form::One(Interface { link, unit }) = self.form {
+                    let at = f64::from(block.ts_sec) + f64::from(block.ts_usec) * unit;
+                    return Ok(self.frame(at, link, block.data));
+                }
+            }
+            PcapBlockOwned::NG(Block::SectionHeader(_)) => self.form = Form::Sections(Vec::new()),
+            PcapBlockOwned::NG(Block::InterfaceDescription(block)) => {
+                if let Form::Sections(interfaces) = &mut self.form {
+                    let link = block.linktype.0 as u32;
+                    interfaces.push(Interface { link, unit: unit(block.if_tsresol) });
+                }
+            }
+            PcapBlockOwned::NG(Block::EnhancedPacket(block)) => {
+                let ticks = u64::from(block.ts_high) << 32 | u64::from(block.ts_low);
+                if let Some(Interface { link, unit }) = self.interface(block.if_id as usize) {
+                    return Ok(self.frame(ticks as f64 * unit, link, block.packet_data()));
+                }
+                self.other += 1;
+            }
+            PcapBlockOwned::NG(Block::SimplePacket(block)) => {
+                if let Some(Interface { link, .. }) = self.interface(0) {
+                    return Ok(self.frame(self.first.unwrap_or(0.0), link, block.packet_data()));
+                }
+                self.other += 1;
+            }
+            PcapBlockOwned::NG(_) => {}
+        }
+        Ok(ControlFlow::Continue(()))
     }
 
-    fn frame(&mut self, at: f64, link: u32, frame: &[u8]) {
+    fn interface(&self, at: usize) -> Option<Interface> {
+        let Form::Sections(interfaces) = &self.form else { return None };
+        interfaces.get(at).copied().filter(|interface| self.wanted.contains(&interface.link))
+    }
+
+    fn frame(&mut self, at: f64, link: u32, frame: &[u8]) -> ControlFlow<()> {
+        self.seen += 1;
         let first = *self.first.get_or_insert(at);
-        (self.each)((at - first).max(0.0), link, frame);
+        (self.each)(((at - first).max(0.0), link, frame))
     }
 }
 
-type Order = fn([u8; 4]) -> u32;
-
-fn word(octets: &[u8], at: usize, order: Order) -> Option<u32> {
-    octets.get(at..)?.first_chunk().copied().map(order)
-}
-
-fn pcap<F: FnMut(f64, u32, &[u8])>(
-    octets: &[u8],
-    order: Order,
-    unit: f64,
-    mut clock: Clock<'_, F>,
-) -> Result<(), CaptureError> {
-    let link = word(octets, 20, order).ok_or(CaptureError::Cut)? & 0x0fff_ffff;
-    if !clock.wants(link) {
-        return Err(CaptureError::Link(link));
+/// Seconds of the unit of time of an interface: the option `if_tsresol`.
+fn unit(resolution: u8) -> f64 {
+    if resolution & 0x80 != 0 {
+        0.5f64.powi(i32::from(resolution & 0x7f))
+    } else {
+        0.1f64.powi(i32::from(resolution))
     }
-    let mut rest = octets.get(24..).unwrap_or_default();
-    while let (Some(seconds), Some(parts), Some(len)) =
-        (word(rest, 0, order), word(rest, 4, order), word(rest, 8, order))
-    {
-        let Some(frame) = rest.get(16..).and_then(|behind| behind.get(..len as usize)) else { break };
-        clock.frame(f64::from(seconds) + f64::from(parts) * unit, link, frame);
-        rest = &rest[16 + frame.len()..];
-    }
-    Ok(())
-}
-
-fn pcapng<F: FnMut(f64, u32, &[u8])>(octets: &[u8], mut clock: Clock<'_, F>) -> Result<(), CaptureError> {
-    let mut order: Order = u32::from_le_bytes;
-    // The link type and the unit of time of each wanted interface of the section.
-    let mut units: Vec<Option<(u32, f64)>> = Vec::new();
-    let (mut rest, mut seen, mut other) = (octets, 0u64, 0u64);
-    while rest.len() >= 12 {
-        let kind = word(rest, 0, order).unwrap_or(0);
-        if kind == SECTION {
-            order = match word(rest, 8, u32::from_le_bytes) {
-                Some(0x1a2b_3c4d) => u32::from_le_bytes,
-                Some(0x4d3c_2b1a) => u32::from_be_bytes,
-                _ => return Err(CaptureError::Order),
-            };
-            units.clear();
-        }
-        let len = word(rest, 4, order).unwrap_or(0) as usize;
-        // A block that is cut ends the capture.
-        let Some(body) = rest.get(..len).filter(|block| block.len() >= 12).and_then(|b| b.get(8..len - 4))
-        else {
-            break;
-        };
-        match kind {
-            INTERFACE => {
-                let link = word(body, 0, order).unwrap_or(0);
-                // The link type is a half word, first in either order.
-                let link =
-                    u32::from(if order([1, 0, 0, 0]) == 1 { link as u16 } else { (link >> 16) as u16 });
-                let unit = unit(body.get(8..).unwrap_or_default(), order);
-                units.push(clock.wants(link).then_some((link, unit)));
-            }
-            ENHANCED_PACKET => {
-                let interface = word(body, 0, order).unwrap_or(0) as usize;
-                let (high, low) = (word(body, 4, order).unwrap_or(0), word(body, 8, order).unwrap_or(0));
-                let len = word(body, 12, order).unwrap_or(0) as usize;
-                let frame = body.get(20..).and_then(|behind| behind.get(..len));
-                match (units.get(interface).copied().flatten(), frame) {
-                    (Some((link, unit)), Some(frame)) => {
-                        seen += 1;
-                        clock.frame((u64::from(high) << 32 | u64::from(low)) as f64 * unit, link, frame);
-                    }
-                    _ => other += 1,
-                }
-            }
-            SIMPLE_PACKET => {
-                let len = word(body, 0, order).unwrap_or(0) as usize;
-                let frame = body.get(4..).and_then(|behind| behind.get(..len.min(behind.len())));
-                match (units.first().copied().flatten(), frame) {
-                    (Some((link, _)), Some(frame)) => {
-                        seen += 1;
-                        clock.frame(0.0, link, frame);
-                    }
-                    _ => other += 1,
-                }
-            }
-            _ => {}
-        }
-        rest = &rest[len..];
-    }
-    if seen == 0 && other > 0 { Err(CaptureError::NoEthernet) } else { Ok(()) }
-}
-
-/// Seconds of the unit of time in the options of an interface: microseconds unless given.
-fn unit(mut options: &[u8], order: Order) -> f64 {
-    let half = |octets: &[u8], at: usize| {
-        let [a, b] = *octets.get(at..)?.first_chunk()?;
-        let whole =
-            if order([1, 0, 0, 0]) == 1 { u16::from_le_bytes([a, b]) } else { u16::from_be_bytes([a, b]) };
-        Some(whole)
-    };
-    while let (Some(code), Some(len)) = (half(options, 0), half(options, 2)) {
-        if code == RESOLUTION && len == 1 {
-            return match options.get(4).copied().unwrap_or(6) {
-                power if power & 0x80 != 0 => 0.5f64.powi(i32::from(power & 0x7f)),
-                power => 0.1f64.powi(i32::from(power)),
-            };
-        }
-        if code == 0 {
-            break;
-        }
-        options = options.get(4 + usize::from(len).next_multiple_of(4)..).unwrap_or_default();
-    }
-    1e-6
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn frames(octets: &[u8]) -> Result<Vec<(f64, Vec<u8>)>, CaptureError> {
+    /// Times and octets of the frames, and the end.
+    type Found = Result<(Vec<(f64, Vec<u8>)>, End), CaptureError>;
+
+    /// An input that comes in pieces of so many octets.
+    struct Pieces<'a>(&'a [u8], usize);
+
+    impl Read for Pieces<'_> {
+        fn read(&mut self, out: &mut [u8]) -> std::io::Result<usize> {
+            let len = self.1.min(out.len()).min(self.0.len());
+            let (now, later) = self.0.split_at(len);
+            out[..len].copy_from_slice(now);
+            self.0 = later;
+            Ok(len)
+        }
+    }
+
+    fn found_in(octets: &[u8], piece: usize) -> Found {
         let mut all = Vec::new();
-        read(octets, |at, frame| all.push(((at * 1e9).round() / 1e9, frame.to_vec()))).map(|()| all)
+        let end = read(&[ETHERNET], Pieces(octets, piece), |(at, _, frame)| {
+            all.push(((at * 1e9).round() / 1e9, frame.to_vec()));
+            ControlFlow::Continue(())
+        })?;
+        Ok((all, end))
+    }
+
+    fn found(octets: &[u8]) -> Found {
+        let all = found_in(octets, usize::MAX);
+        assert_eq!(all, found_in(octets, 1), "octet by octet");
+        all
     }
 
     fn words(order: fn(u32) -> [u8; 4], words: &[u32]) -> Vec<u8> {
@@ -262,22 +282,23 @@ mod tests {
                 file.extend(words(order, &[8, parts, 2, 9]));
                 file.extend([4, 5]);
                 let expected = vec![(0.0, vec![1, 2, 3]), (1.5, vec![4, 5])];
-                assert_eq!(frames(&file), Ok(expected.clone()));
+                assert_eq!(found(&file), Ok((expected.clone(), End::Whole)));
                 // The last frame is cut.
-                assert_eq!(frames(&file[..file.len() - 1]), Ok(expected[..1].to_vec()));
+                assert_eq!(found(&file[..file.len() - 1]), Ok((expected[..1].to_vec(), End::Cut)));
                 file[if order(1)[0] == 1 { 20 } else { 23 }] = 105;
-                assert_eq!(frames(&file), Err(CaptureError::Link(105)));
+                assert_eq!(found(&file), Err(CaptureError::Link(105)));
             }
         }
     }
 
     #[test]
     fn pcapng_is_read() {
+        let folder = tempfile::tempdir().expect("a directory");
         let block = |kind: u32, body: &[u8]| {
             let len = 12 + body.len() as u32;
             [&words(u32::to_le_bytes, &[kind, len])[..], body, &len.to_le_bytes()].concat()
         };
-        let section = block(SECTION, &words(u32::to_le_bytes, &[0x1a2b_3c4d, 1, u32::MAX, u32::MAX]));
+        let section = block(0x0a0d_0d0a, &words(u32::to_le_bytes, &[0x1a2b_3c4d, 1, u32::MAX, u32::MAX]));
         let nanoseconds =
             [&words(u32::to_le_bytes, &[1, 0])[..], &[9, 0, 1, 0, 9, 0, 0, 0, 0, 0, 0, 0]].concat();
         let other = words(u32::to_le_bytes, &[105, 0]);
@@ -294,18 +315,31 @@ mod tests {
             packet(0, 110),
         ]
         .concat();
-        assert_eq!(frames(&file), Ok(vec![(0.0, vec![1, 2, 3]), (1e-7, vec![1, 2, 3])]));
+        // The statistics of an interface are too short, and left out.
+        let expected = vec![(0.0, vec![1, 2, 3]), (1e-7, vec![1, 2, 3])];
+        assert_eq!(found(&file), Ok((expected.clone(), End::Damaged)));
+        let broken = [&file[..], &block(6, &words(u32::to_le_bytes, &[0, 0, 130, 900, 900]))].concat();
+        assert_eq!(found(&broken).map(|(frames, _)| frames), Ok(expected));
         let wireless = [section.clone(), block(1, &other), packet(0, 1)].concat();
-        assert_eq!(frames(&wireless), Err(CaptureError::NoEthernet));
-        assert!(!is_radio(&wireless) && !is_radio(&file), "neither IEEE 802.11 nor Ethernet");
+        assert_eq!(found(&wireless), Err(CaptureError::NoEthernet));
         let radio = block(1, &words(u32::to_le_bytes, &[283, 0]));
         let mixed = [section, block(1, &nanoseconds), radio, packet(0, 1), packet(1, 2)].concat();
-        let mut found = Vec::new();
-        read_radio(&mixed, |_, link, frame| found.push((link, frame.to_vec()))).expect("a capture");
-        assert_eq!(found, [(LinkType::Tap, vec![1, 2, 3])]);
-        assert!(is_radio(&mixed));
+        let mut of_radio = Vec::new();
+        let each = |(_, link, frame): Frame<'_>| {
+            of_radio.push((link, frame.to_vec()));
+            ControlFlow::Continue(())
+        };
+        assert_eq!(read(&RADIO, &mixed[..], each), Ok(End::Whole));
+        assert_eq!(of_radio, [(283, vec![1, 2, 3])]);
+        let source = |name: &str, octets: &[u8]| {
+            let file = folder.path().join(name);
+            std::fs::write(&file, octets).expect("written");
+            Source::of_file(&file)
+        };
+        assert!(source("mixed", &mixed).is_radio());
+        assert!(!source("wireless", &wireless).is_radio() && !source("wired", &file).is_radio());
         for len in 0..file.len() {
-            let _ = frames(&file[..len]);
+            let _ = found(&file[..len]);
         }
     }
 
@@ -324,22 +358,33 @@ mod tests {
             let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
             packer.write_all(octets).and_then(|()| packer.finish()).expect("packed")
         };
-        let packed = pack(&file);
-        assert_eq!(unpacked(packed.clone()), Ok(file.clone()));
-        assert_eq!(unpacked(file.clone()), Ok(file.clone()), "not packed");
+        let (packed, plain) = (pack(&file), found(&file));
+        assert_eq!(found(&packed), plain);
         let both = [pack(&file[..100]), pack(&file[100..])].concat();
-        assert_eq!(unpacked(both), Ok(file.clone()), "two in a row");
-        let cut = unpacked(packed[..packed.len() / 2].to_vec()).expect("the first half");
-        assert!(!cut.is_empty() && file.starts_with(&cut) && frames(&cut).is_ok());
+        assert_eq!(found(&both), plain, "two in a row");
+        let (frames, end) = found(&packed[..packed.len() / 2]).expect("the first half");
+        assert!(!frames.is_empty() && end == End::Cut && plain.expect("frames").0.starts_with(&frames));
         let mut damaged = packed.clone();
         damaged[packed.len() / 2] ^= 0xff;
-        assert!(unpacked(damaged).is_err());
-        assert_eq!(unpacked_below(packed, 99), Err(CaptureError::TooLong));
+        assert_eq!(found(&damaged), Err(CaptureError::Packing));
+    }
+
+    #[test]
+    fn blocks_are_bounded() {
+        let mut file = words(u32::to_le_bytes, &[0xa1b2_c3d4, 0, 0, 0, 65_535, 1]);
+        file.extend(words(u32::to_le_bytes, &[7, 0, 3, 3]));
+        file.extend([1, 2, 3]);
+        // Longer than the first buffer, and longer than any.
+        let long = [&words(u32::to_le_bytes, &[7, 0, 1 << 20, 1 << 20])[..], &vec![5; 1 << 20]].concat();
+        let octets = |file: &[u8]| found_in(file, 100_000).map(|(f, end)| (f.last().map(|f| f.1.len()), end));
+        assert_eq!(octets(&[&file[..], &long].concat()), Ok((Some(1 << 20), End::Whole)));
+        let endless = [&file[..], &words(u32::to_le_bytes, &[7, 0, 1 << 30, 1 << 30]), &vec![5; 20 << 20]];
+        assert_eq!(octets(&endless.concat()), Ok((Some(3), End::Damaged)));
     }
 
     #[test]
     fn other_files_are_refused() {
-        assert_eq!(frames(b"hello"), Err(CaptureError::Format));
-        assert_eq!(frames(b""), Err(CaptureError::Cut));
+        assert_eq!(found(b"hello"), Err(CaptureError::Format));
+        assert_eq!(found(b""), Err(CaptureError::Cut));
     }
 }

@@ -14,6 +14,7 @@ mod recorded;
 use std::fs;
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
+use std::process::{Command, Stdio};
 
 use antedate_aead::{Aes128Gcm, Key};
 use antedate_channel::dot15d4::{
@@ -100,6 +101,39 @@ fn packed_capture_is_opened_and_explained() {
     assert!(said.contains("refused: unknown secure channel\n"), "{said}");
     let said = run(&["--json"]);
     assert!(said.contains("\"vlans\":[42]"), "{said}");
+}
+
+#[test]
+fn capture_comes_by_a_pipe_and_is_counted() {
+    let folder = Folder::new();
+    let file = capture(&[protected(1), protected(1), protected(3)]);
+    let inspect = |octets: &[u8], words: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_antedate"));
+        command.args(["inspect", "-"]).args(words).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.stderr(Stdio::piped()).spawn().expect("the command");
+        child.stdin.take().expect("its input").write_all(octets).expect("taken");
+        let output = child.wait_with_output().expect("its output");
+        let text = |octets| String::from_utf8(octets).expect("a text");
+        (output.status.code(), text(output.stdout), text(output.stderr))
+    };
+    let (status, said, _) = inspect(&file, &[]);
+    assert_eq!((status, said.lines().count()), (Some(0), 6), "{said}");
+    let (status, said, told) = inspect(&file[..file.len() - 1], &["--quiet"]);
+    assert!(
+        status == Some(0) && said.starts_with("2 frames") && told.contains("ends within a frame"),
+        "{told}"
+    );
+    let (status, said, _) = inspect(&file, &["--stats"]);
+    let row = said.lines().nth(1).unwrap_or_default();
+    assert!(status == Some(0) && row.trim_start().starts_with("3 ") && row.contains("1000.000"), "{said}");
+    let (_, said, _) = inspect(&file, &["--stats", "--json"]);
+    let table: serde_json::Value = serde_json::from_str(said.lines().next().expect("a line")).expect("JSON");
+    assert_eq!((&table["stats"][0]["frames"], &table["stats"][0]["longest"]), (&3.into(), &1.0.into()));
+    let (status, _, told) = inspect(&capture_of(195, &[vec![1; 20]]), &[]);
+    assert!(status == Some(2) && told.contains("give --radio-keys"), "{told}");
+    let output = folder.call(&["inspect", "--interface", "none0"]);
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(2) && told.contains("cannot listen at none0"), "{told}");
 }
 
 const PAN: PanId = PanId(0xabcd);

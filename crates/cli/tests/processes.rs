@@ -2,6 +2,8 @@
 
 #[path = "../../lab/tests/harness/mod.rs"]
 mod harness;
+#[path = "processes/listening.rs"]
+mod listening;
 #[path = "processes/memory.rs"]
 mod memory;
 #[path = "processes/retired.rs"]
@@ -38,6 +40,7 @@ const TESTS: &[harness::Test] = &[
     ("gateway_ends_after_a_snapshot", snapshot::gateway_ends_after_a_snapshot),
     ("gateway_gives_up_rights", rights::gateway_gives_up_rights),
     ("status_is_watched", watching::status_is_watched),
+    ("interface_is_inspected", listening::interface_is_inspected),
 ];
 const ANTEDATE: &str = env!("CARGO_BIN_EXE_antedate");
 /// A frame of a cyclic flow, and one of another kind, without their numbers.

@@ -1,6 +1,5 @@
 //! `antedate gateway observe FILE`.
 
-use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,7 +16,7 @@ use antedate_host::signals;
 use antedate_wire::EtherType;
 use clap::Args;
 
-use crate::capture;
+use crate::capture::Source;
 use crate::failure::{Done, Failure};
 use crate::output::{self, Kind};
 
@@ -51,21 +50,13 @@ impl Observe {
             observe_ports(&config, self.seconds.map(Duration::from_secs), &mut observer)?;
         }
         for file in &self.pcap {
-            read_capture(file, &mut observer)?;
+            Source::of_file(file).read(|at, frame| observer.see(None, at, frame))?;
         }
         match self.json {
             Some(file) => output::json(&file, &observer.report()),
             None => output::print(&observer.to_string()),
         }
     }
-}
-
-fn read_capture(file: &Path, observer: &mut Observer) -> Done {
-    let octets = fs::read(file)
-        .map_err(|error| Fault::of_io(file, "read the capture", &error, "name a file of pcap or pcapng"))?;
-    let octets = capture::unpacked(octets);
-    let read = |octets: Vec<u8>| capture::read(&octets, |at, frame| observer.see(None, at, frame));
-    octets.and_then(read).map_err(|error| Fault::of_file(file, error.to_string(), capture::REMEDY).into())
 }
 
 /// Listens at both ports, beside a running gateway or without one. Sends nothing.

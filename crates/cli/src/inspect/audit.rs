@@ -1,9 +1,23 @@
 //! Numbers of nonces over a whole capture: each key and sender has each number once.
+//!
+//! Memory is bounded: the contents of the last 16 million numbers are compared, and 256 million numbers
+//! are known at all.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use serde::Serialize;
+
+use crate::output;
+
+/// Numbers of a block, a bit each.
+const BLOCK: u64 = u64::BITS as u64;
+/// Blocks whose contents are compared: 16 million numbers, if none is missing, in 70 MiB.
+const COMPARED_MAX: usize = 1 << 18;
+/// Blocks that are known: 256 million numbers, in 200 MiB.
+const KNOWN_MAX: usize = 1 << 22;
+/// Streams of a capture.
+const STREAMS_MAX: usize = 1 << 16;
 
 /// The frames of a sender under one key.
 #[derive(Debug, Default, Serialize)]
@@ -20,9 +34,22 @@ pub(super) struct Stream {
     pub(super) copies: u64,
     /// A number with another content: a nonce used twice, if both frames are authentic.
     pub(super) reused: u64,
-    /// The digest of each number's content. Twenty octets or so for each frame.
+    /// A number again, so much later that the contents are not compared: one of the two above.
+    pub(super) again: u64,
+    /// The numbers in the capture.
     #[serde(skip)]
-    seen: HashMap<u64, u64>,
+    distinct: u64,
+    #[serde(skip)]
+    blocks: HashMap<u64, Block>,
+}
+
+/// Numbers that are next to each other.
+#[derive(Debug, Default)]
+struct Block {
+    /// Those that were in the capture.
+    seen: u64,
+    /// The digests of their contents, while they are compared.
+    digests: Option<Box<[u32; BLOCK as usize]>>,
 }
 
 /// The place of a number in its stream.
@@ -36,6 +63,7 @@ pub(super) enum Number {
     Late,
     Copy,
     Reused,
+    Again,
 }
 
 impl std::fmt::Display for Number {
@@ -46,17 +74,34 @@ impl std::fmt::Display for Number {
             Self::Late => f.write_str(" (late)"),
             Self::Copy => f.write_str(" (a copy)"),
             Self::Reused => f.write_str(" (USED BEFORE)"),
+            Self::Again => f.write_str(" (LONG AGO BEFORE)"),
         }
     }
 }
 
 /// All streams of a capture, by their names.
 #[derive(Debug)]
-pub(super) struct Audit<N>(BTreeMap<N, Stream>);
+pub(super) struct Audit<N> {
+    names: BTreeMap<N, usize>,
+    streams: Vec<Stream>,
+    /// Blocks with digests, and those without, the oldest first: the stream and the block's number.
+    compared: VecDeque<(usize, u64)>,
+    known: VecDeque<(usize, u64)>,
+    most: [usize; 2],
+    /// Frames of streams without a place.
+    left_out: u64,
+}
 
 impl<N> Default for Audit<N> {
     fn default() -> Self {
-        Self(BTreeMap::new())
+        Self {
+            names: BTreeMap::new(),
+            streams: Vec::new(),
+            compared: VecDeque::new(),
+            known: VecDeque::new(),
+            most: [COMPARED_MAX, KNOWN_MAX],
+            left_out: 0,
+        }
     }
 }
 
@@ -69,50 +114,123 @@ impl<N: Ord> Audit<N> {
         number: impl FnOnce(u64) -> u64,
         content: impl Hash,
     ) -> (u64, Number) {
-        let stream = self.0.entry(name).or_default();
+        let at = match self.names.get(&name) {
+            Some(at) => *at,
+            None if self.streams.len() == STREAMS_MAX => {
+                self.left_out += 1;
+                return (number(0), Number::Next);
+            }
+            None => {
+                self.names.insert(name, self.streams.len());
+                self.streams.push(Stream::default());
+                self.streams.len() - 1
+            }
+        };
+        let Some(stream) = self.streams.get_mut(at) else { return (number(0), Number::Next) };
         let number = number(stream.last);
         let mut digest = DefaultHasher::new();
         content.hash(&mut digest);
-        let digest = digest.finish();
+        let digest = digest.finish() as u32;
         stream.frames += 1;
-        if let Some(before) = stream.seen.get(&number) {
-            if *before == digest {
-                stream.copies += 1;
-                return (number, Number::Copy);
+        let block = stream.blocks.entry(number / BLOCK).or_insert_with(|| {
+            self.compared.push_back((at, number / BLOCK));
+            Block { seen: 0, digests: Some(Box::new([0; BLOCK as usize])) }
+        });
+        let (bit, place) = (1 << (number % BLOCK), (number % BLOCK) as usize);
+        if block.seen & bit != 0 {
+            return (
+                number,
+                match &block.digests {
+                    Some(digests) if digests[place] == digest => {
+                        stream.copies += 1;
+                        Number::Copy
+                    }
+                    Some(_) => {
+                        stream.reused += 1;
+                        Number::Reused
+                    }
+                    None => {
+                        stream.again += 1;
+                        Number::Again
+                    }
+                },
+            );
+        }
+        block.seen |= bit;
+        if let Some(digests) = &mut block.digests {
+            digests[place] = digest;
+        }
+        stream.distinct += 1;
+        let order = stream.place(number);
+        self.forget();
+        (number, order)
+    }
+
+    /// Frees the oldest blocks when there are too many.
+    fn forget(&mut self) {
+        let [compared, known] = self.most;
+        if self.compared.len() > compared
+            && let Some((stream, number)) = self.compared.pop_front()
+        {
+            if let Some(block) = self.streams.get_mut(stream).and_then(|s| s.blocks.get_mut(&number)) {
+                block.digests = None;
             }
-            stream.reused += 1;
-            return (number, Number::Reused);
+            self.known.push_back((stream, number));
         }
-        stream.seen.insert(number, digest);
-        if stream.frames == 1 {
-            (stream.first, stream.last) = (number, number);
-            return (number, Number::Next);
+        if self.known.len() > known
+            && let Some((stream, number)) = self.known.pop_front()
+            && let Some(stream) = self.streams.get_mut(stream)
+        {
+            stream.blocks.remove(&number);
         }
-        if number < stream.last {
-            stream.late += 1;
-            stream.first = stream.first.min(number);
-            return (number, Number::Late);
-        }
-        let gap = number - stream.last - 1;
-        stream.last = number;
-        (number, if gap == 0 { Number::Next } else { Number::Gap(gap) })
     }
 
     /// The streams, in the order of senders.
-    pub(super) fn streams(self) -> impl Iterator<Item = (N, Stream)> {
-        self.0.into_iter().map(|(name, mut stream)| {
+    pub(super) fn streams(mut self) -> impl Iterator<Item = (N, Stream)> {
+        if self.left_out > 0 {
+            output::tell(format_args!(
+                "antedate: {} frames of other senders than the first {STREAMS_MAX} are not in the audit",
+                self.left_out
+            ));
+        }
+        self.names.into_iter().map(move |(name, at)| {
+            let mut stream = self.streams.get_mut(at).map(std::mem::take).unwrap_or_default();
             let span = stream.last.saturating_sub(stream.first) + 1;
-            stream.missing = span.saturating_sub(stream.seen.len() as u64);
+            stream.missing = span.saturating_sub(stream.distinct);
             (name, stream)
         })
     }
 }
 
+impl Stream {
+    /// The place of a new number.
+    fn place(&mut self, number: u64) -> Number {
+        if self.frames == 1 {
+            (self.first, self.last) = (number, number);
+            return Number::Next;
+        }
+        if number < self.last {
+            self.late += 1;
+            self.first = self.first.min(number);
+            return Number::Late;
+        }
+        let gap = number - self.last - 1;
+        self.last = number;
+        if gap == 0 { Number::Next } else { Number::Gap(gap) }
+    }
+
+    /// Numbers that were used twice, or may have been.
+    pub(super) fn alarms(&self) -> u64 {
+        self.reused + self.again
+    }
+}
+
 impl std::fmt::Display for Stream {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { frames, first, last, missing, late, copies, reused, .. } = self;
+        let Self { frames, first, last, missing, late, copies, reused, again, .. } = self;
         write!(f, "{frames} frames, PN {first} to {last}, {missing} missing, {late} late, ")?;
-        write!(f, "{copies} copies, {reused} numbers with another content")
+        write!(f, "{copies} copies, {reused} numbers with another content")?;
+        if *again > 0 { write!(f, ", {again} again long after, not compared") } else { Ok(()) }
     }
 }
 
@@ -153,6 +271,25 @@ mod tests {
         let (_, Stream { frames, first, last, missing, late, copies, reused, .. }) = &streams[0];
         assert_eq!((streams.len(), *frames, *first, *last), (2, 6, 5, 9));
         assert_eq!([*missing, *late, *copies, *reused], [1; 4]);
+    }
+
+    #[test]
+    fn old_numbers_are_known_without_their_contents() {
+        let mut audit = Audit { most: [2, 3], ..Audit::default() };
+        let mut note = |number: u64, content: u8| audit.note(1, |_| number, content).1;
+        for number in 0..4 * BLOCK {
+            assert_eq!(note(number, 1), Number::Next);
+        }
+        assert_eq!(note(3 * BLOCK, 1), Number::Copy);
+        assert_eq!(note(2 * BLOCK, 2), Number::Reused);
+        assert_eq!([note(BLOCK, 1), note(BLOCK + 1, 2)], [Number::Again; 2]);
+        for number in 4 * BLOCK..6 * BLOCK {
+            note(number, 1);
+        }
+        assert_eq!(note(0, 1), Number::Late, "forgotten");
+        let (_, stream) = audit.streams().next().expect("a stream");
+        assert_eq!((stream.copies, stream.reused, stream.again, stream.alarms()), (1, 1, 2, 3));
+        assert!(stream.blocks.len() <= 6 && stream.missing == 0, "{stream:?}");
     }
 
     #[test]

@@ -23,7 +23,8 @@ use super::ip::{Ends, datagram, with_content};
 use super::lines::{How, Lines};
 use super::payload::Payload;
 use super::reader::bare;
-use crate::capture;
+use super::stats::{Counted, Packet};
+use crate::capture::Source;
 use crate::failure::Done;
 
 /// Octets of the longest key log.
@@ -151,10 +152,10 @@ struct Summary {
 
 /// Prints the records of a capture of Ethernet, and the audit. Datagrams with the opened data go to
 /// `plain`.
-pub(super) fn inspect(file: &Path, octets: &[u8], keys: Keys, plain: Option<Pcap>, how: How) -> Done {
+pub(super) fn inspect(source: &Source, keys: Keys, plain: Option<Pcap>, how: How) -> Done {
     let mut reader = Reader { keys, ..Reader::default() };
     let mut lines = Lines::new(how, plain);
-    capture::read(octets, |seconds, frame| {
+    source.read(|seconds, frame| {
         let (frame, _) = bare(frame);
         for line in reader.see(&frame) {
             if let Some(content) = &line.payload
@@ -164,10 +165,9 @@ pub(super) fn inspect(file: &Path, octets: &[u8], keys: Keys, plain: Option<Pcap
             }
             lines.print(&Line { seconds, ..line });
         }
-    })
-    .map_err(|error| Fault::of_file(file, error.to_string(), capture::REMEDY))?;
+    })?;
     let summary = reader.end();
-    let reused = summary.streams.iter().map(|stream| stream.numbers.reused).sum();
+    let reused = summary.streams.iter().map(|stream| stream.numbers.alarms()).sum();
     lines.end(&summary, reused)
 }
 
@@ -386,6 +386,20 @@ fn suite(number: u16) -> String {
     CipherSuite::from_number(number).map_or_else(|| format!("suite {number:04x}"), |suite| suite.to_string())
 }
 
+impl Packet for Line {
+    fn counted(&self) -> Counted<'_> {
+        Counted {
+            seconds: self.seconds,
+            octets: self.octets,
+            source: &self.source,
+            destination: &self.destination,
+            kind: &self.kind,
+            within: None,
+            verdict: &self.verdict,
+        }
+    }
+}
+
 impl fmt::Display for Line {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
@@ -420,7 +434,7 @@ impl fmt::Display for Summary {
             let identity = if identity.is_empty() { String::new() } else { format!(", {identity}") };
             writeln!(f, "{from} > {to} ({suite}{identity}): {numbers}")?;
         }
-        if streams.iter().any(|stream| stream.numbers.reused > 0) {
+        if streams.iter().any(|stream| stream.numbers.alarms() > 0) {
             writeln!(f, "{ALARM}")?;
         }
         Ok(())

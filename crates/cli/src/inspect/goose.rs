@@ -5,16 +5,17 @@ use std::fmt;
 use std::path::Path;
 
 use antedate_channel::goose::{Dropped, Form, Subscriber};
-use antedate_host::fault::Fault;
 use antedate_wire::goose::{Message, Repr};
 use antedate_wire::{EtherType, EthernetAddress, VlanTagStack, sampled};
 use serde::Serialize;
 
 use super::audit::{ALARM, Audit, Number, Stream};
 use super::lines::{How, Lines};
+use super::stats::{Counted, Packet};
+use crate::capture::Source;
 use crate::failure::{Done, Failure};
+use crate::goose;
 use crate::goose::Secret;
-use crate::{capture, goose};
 
 /// A publisher's numbers, in the last lines.
 #[derive(Debug, Serialize)]
@@ -61,22 +62,21 @@ struct Summary {
 }
 
 /// Prints the messages of a capture of Ethernet, and the audit.
-pub(super) fn inspect(file: &Path, octets: &[u8], (key, key_number): (&Path, u32), how: How) -> Done {
+pub(super) fn inspect(source: &Source, (key, key_number): (&Path, u32), how: How) -> Done {
     let secret = Secret::load(key)?;
     let mut reader = Reader { secret, key_number, audit: Audit::default(), summary: Summary::default() };
     let mut lines = Lines::new(how, None);
     let mut failed = None;
-    capture::read(octets, |seconds, frame| match reader.see(frame) {
+    source.read(|seconds, frame| match reader.see(frame) {
         Ok(Some(line)) => lines.print(&Line { seconds, ..line }),
         Ok(None) => {}
         Err(error) => failed = Some(error),
-    })
-    .map_err(|error| Fault::of_file(file, error.to_string(), capture::REMEDY))?;
+    })?;
     if let Some(error) = failed {
         return Err(error);
     }
     let summary = reader.end();
-    let reused = summary.streams.iter().map(|stream| stream.numbers.reused).sum();
+    let reused = summary.streams.iter().map(|stream| stream.numbers.alarms()).sum();
     lines.end(&summary, reused)
 }
 
@@ -215,6 +215,20 @@ const fn reason(why: Dropped) -> &'static str {
     }
 }
 
+impl Packet for Line {
+    fn counted(&self) -> Counted<'_> {
+        Counted {
+            seconds: self.seconds,
+            octets: self.octets,
+            source: &self.source,
+            destination: &self.destination,
+            kind: self.kind,
+            within: Some(&self.appid),
+            verdict: &self.verdict,
+        }
+    }
+}
+
 impl fmt::Display for Line {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
@@ -253,7 +267,7 @@ impl fmt::Display for Summary {
         for Publisher { source, numbers } in streams {
             writeln!(f, "{source}: {numbers}")?;
         }
-        if streams.iter().any(|stream| stream.numbers.reused > 0) {
+        if streams.iter().any(|stream| stream.numbers.alarms() > 0) {
             writeln!(f, "{ALARM}")?;
         }
         Ok(())

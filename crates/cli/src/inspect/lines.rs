@@ -6,6 +6,7 @@ use std::io::{self, BufWriter, StdoutLock, Write};
 use antedate_lab::tap::pcap::Pcap;
 use serde::Serialize;
 
+use super::stats::{Packet, Stats};
 use crate::failure::{Done, Failure};
 use crate::output;
 
@@ -15,6 +16,10 @@ pub(super) struct How {
     pub(super) json: bool,
     /// The summary alone.
     pub(super) quiet: bool,
+    /// A table of the packets instead of a line each.
+    pub(super) stats: bool,
+    /// Frames come while they are printed, so each line leaves at once.
+    pub(super) live: bool,
 }
 
 /// The lines on the way out, and the frames that were opened.
@@ -22,17 +27,27 @@ pub(super) struct Lines {
     how: How,
     out: BufWriter<StdoutLock<'static>>,
     plain: Option<Pcap>,
+    stats: Stats,
     /// The first fault. The rest is left out.
     unwritten: Option<io::Error>,
 }
 
 impl Lines {
     pub(super) fn new(how: How, plain: Option<Pcap>) -> Self {
-        Self { how, out: BufWriter::new(io::stdout().lock()), plain, unwritten: None }
+        Self {
+            how,
+            out: BufWriter::new(io::stdout().lock()),
+            plain,
+            stats: Stats::default(),
+            unwritten: None,
+        }
     }
 
-    /// Prints a packet's line.
-    pub(super) fn print(&mut self, line: &(impl Serialize + Display)) {
+    /// Prints a packet's line, or counts it.
+    pub(super) fn print(&mut self, line: &(impl Serialize + Display + Packet)) {
+        if self.how.stats {
+            return self.stats.add(&line.counted());
+        }
         if self.how.quiet || self.unwritten.is_some() {
             return;
         }
@@ -40,7 +55,8 @@ impl Lines {
             true => writeln!(self.out, "{}", serde_json::to_string(line).unwrap_or_default()),
             false => writeln!(self.out, "{line}"),
         };
-        self.unwritten = printed.err();
+        let left = if self.how.live { printed.and_then(|()| self.out.flush()) } else { printed };
+        self.unwritten = left.err();
     }
 
     /// Writes a frame for Wireshark, if that is wanted.
@@ -59,6 +75,13 @@ impl Lines {
             return output::unwritten(&error);
         }
         drop(self.out);
+        if self.how.stats {
+            let table = self.stats.table();
+            output::print(&match self.how.json {
+                true => format!("{}\n", serde_json::to_string(&table).unwrap_or_default()),
+                false => table.to_string(),
+            })?;
+        }
         if self.how.json {
             output::print(&format!("{}\n", serde_json::to_string(summary).unwrap_or_default()))?;
         } else {

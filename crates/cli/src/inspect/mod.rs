@@ -16,13 +16,14 @@ mod publish;
 mod radio;
 mod radio_keys;
 mod reader;
+mod stats;
 #[cfg(feature = "mqtt")]
 mod stream;
 mod tunnel;
 mod why;
 
-use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use antedate_gateway::config::cak::CakFile;
 use antedate_gateway::config::keys::KeyFile;
@@ -30,6 +31,7 @@ use antedate_host::fault::Fault;
 use antedate_host::hex::hex;
 use antedate_host::process;
 use antedate_lab::tap::pcap::Pcap;
+use antedate_wire::EthernetAddress;
 use clap::Args;
 use serde::Serialize;
 
@@ -37,9 +39,11 @@ use self::audit::{ALARM, Number, Stream};
 use self::lines::{How, Lines};
 use self::radio_keys::RadioKeys;
 use self::reader::{Opened, Protected, Reader, Seen, Sender, bare, ethertype};
+use self::stats::{Counted, Packet};
+use crate::capture::{Live, Source};
 use crate::failure::{Done, Failure};
+use crate::hardened;
 use crate::output::{self, Kind};
-use crate::{capture, hardened};
 
 #[derive(Args)]
 #[command(after_help = "\
@@ -57,11 +61,21 @@ Examples:
   antedate inspect devices.pcap --dtls-psk psk --write plain.pcap
   antedate inspect devices.pcap --dtls-keys keys.log
   antedate inspect broker.pcap --mqtt-keys line4.toml
+  antedate inspect plant.pcap --stats
+  antedate inspect --interface eth0 --cak /etc/antedate/cak --seconds 10
+  ssh box tcpdump -i eth0 -U -w - | antedate inspect -
   antedate inspect plant.pcap --json > frames.jsonl")]
 pub(crate) struct Inspect {
-    /// The capture of Ethernet or IEEE 802.15.4 frames (pcap or pcapng, plain or packed by gzip).
-    #[arg(value_name = "CAPTURE")]
-    file: PathBuf,
+    /// The capture of Ethernet or IEEE 802.15.4 frames (pcap or pcapng, plain or packed by gzip), or
+    /// - for standard input.
+    #[arg(value_name = "CAPTURE", required_unless_present = "interface")]
+    file: Option<PathBuf>,
+    /// Listen at this interface of Ethernet instead, in both directions, until Ctrl-C.
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["file", "radio_keys"])]
+    interface: Option<String>,
+    /// Listen for so many seconds.
+    #[arg(long, value_name = "N", requires = "interface", value_parser = clap::value_parser!(u64).range(1..))]
+    seconds: Option<u64>,
     /// Static keys: the gateways' key_file.
     #[arg(long, value_name = "FILE")]
     keys: Option<PathBuf>,
@@ -110,6 +124,10 @@ pub(crate) struct Inspect {
     /// Print the streams alone.
     #[arg(long)]
     quiet: bool,
+    /// Print a table of senders, receivers and kinds, with frames, octets and intervals, instead of a
+    /// line for each frame.
+    #[arg(long, conflicts_with = "quiet")]
+    stats: bool,
 }
 
 /// A frame as JSON.
@@ -168,38 +186,36 @@ impl Inspect {
         if let Some(warning) = hardened::close_memory() {
             output::tell(format_args!("antedate: {warning}"));
         }
-        let octets = fs::read(&self.file).map_err(|error| {
-            Fault::of_io(&self.file, "read the capture", &error, "name a file of pcap or pcapng")
-        })?;
-        let cannot =
-            |error: capture::CaptureError| Fault::of_file(&self.file, error.to_string(), capture::REMEDY);
-        let octets = capture::unpacked(octets).map_err(cannot)?;
-        let how = How { json: self.json, quiet: self.quiet };
-        if self.radio_keys.is_some() || capture::is_radio(&octets) {
-            return self.radio(&octets, how);
+        let source = self.source();
+        let how = How { json: self.json, quiet: self.quiet, stats: self.stats, live: source.is_live() };
+        if self.radio_keys.is_some() || source.is_radio() {
+            return self.radio(&source, how);
         }
         let plain = || self.write.as_deref().map(create).transpose();
         if let Some(log) = &self.wireguard_keys {
-            return tunnel::inspect(&self.file, &octets, log, plain()?, how);
+            return tunnel::inspect(&source, log, plain()?, how);
         }
         if let Some(key) = &self.goose_key {
-            return goose::inspect(&self.file, &octets, (key, self.goose_key_number), how);
+            return goose::inspect(&source, (key, self.goose_key_number), how);
         }
         #[cfg(feature = "dtls")]
         if self.dtls_psk.is_some() || self.dtls_keys.is_some() {
             let keys = dtls::Keys::load(self.dtls_psk.as_deref(), self.dtls_keys.as_deref())?;
-            return dtls::inspect(&self.file, &octets, keys, plain()?, how);
+            return dtls::inspect(&source, keys, plain()?, how);
         }
         #[cfg(feature = "mqtt")]
         if !self.mqtt_keys.is_empty() {
-            return mqtt::inspect(&self.file, &octets, mqtt::load(&self.mqtt_keys)?, how);
+            return mqtt::inspect(&source, mqtt::load(&self.mqtt_keys)?, how);
         }
         let mut reader = Reader::new();
         if self.why {
             reader.explain();
         }
-        // Faults of the capture are told by the second reading.
-        let _ = capture::read(&octets, |_, frame| reader.expect(frame));
+        // What a pipe or an interface will bring is not known before.
+        let is_known = source.lasts();
+        if is_known {
+            source.read(|_, frame| reader.expect(frame))?;
+        }
         if let Some(file) = &self.keys {
             reader.add_keys(&KeyFile::load(file, process::user())?);
         }
@@ -208,8 +224,11 @@ impl Inspect {
         }
         let mut lines = Lines::new(how, plain()?);
         let mut summary = Summary { frames: 0, opened: 0, refused: 0, streams: Vec::new() };
-        capture::read(&octets, |seconds, frame| {
+        source.read(|seconds, frame| {
             let (untagged, tags) = bare(frame);
+            if !is_known {
+                reader.expect(&untagged);
+            }
             let seen = reader.see(&untagged);
             summary.frames += 1;
             let within = match &seen {
@@ -222,21 +241,33 @@ impl Inspect {
             let is_refused =
                 matches!(seen, Seen::Malformed(..) | Seen::Protected(Protected { opened: Some(Err(_)), .. }));
             summary.refused += u64::from(is_refused);
-            lines.print(&line(seconds, frame, &tags, &seen));
+            if !how.quiet {
+                lines.print(&line(seconds, frame, &tags, &seen));
+            }
             if let Some(within) = within {
                 lines.write(seconds, within);
             }
-        })
-        .map_err(cannot)?;
+        })?;
         summary.streams = reader.audit.streams().map(Channel::new).collect();
-        let reused = summary.streams.iter().map(|stream| stream.numbers.reused).sum();
+        let reused = summary.streams.iter().map(|stream| stream.numbers.alarms()).sum();
         lines.end(&summary, reused)
     }
 }
 
 impl Inspect {
+    fn source(&self) -> Source {
+        match (&self.interface, &self.file) {
+            (Some(interface), _) => Source::Live(Live {
+                interface: interface.clone(),
+                length: self.seconds.map(Duration::from_secs),
+            }),
+            (None, Some(file)) => Source::of_file(file),
+            (None, None) => Source::Input,
+        }
+    }
+
     /// A capture of IEEE 802.15.4.
-    fn radio(&self, octets: &[u8], how: How) -> Done {
+    fn radio(&self, source: &Source, how: How) -> Done {
         let given = [
             #[cfg(feature = "dtls")]
             ("--dtls-psk", self.dtls_psk.is_some()),
@@ -256,7 +287,7 @@ impl Inspect {
             return Err(Failure::usage(what, "give --radio-keys FILE, or nothing"));
         }
         let keys = self.radio_keys.as_deref().map(RadioKeys::load).transpose()?;
-        radio::inspect(&self.file, octets, keys.unwrap_or_default(), how)
+        radio::inspect(source, keys.unwrap_or_default(), how)
     }
 }
 
@@ -268,8 +299,8 @@ fn create(file: &Path) -> Result<Pcap, Failure> {
 
 fn line(seconds: f64, frame: &[u8], tags: &[u16], seen: &Seen) -> Line {
     let address = |at: usize| {
-        let octets = frame.get(at..at + 6).unwrap_or_default();
-        octets.iter().map(|octet| format!("{octet:02x}")).collect::<Vec<_>>().join(":")
+        let octets = frame.get(at..).and_then(<[u8]>::first_chunk).copied();
+        octets.map_or_else(String::new, |octets| EthernetAddress(octets).to_string())
     };
     let name = |ethertype: u16| format!("{ethertype:04x}");
     let within = |opened: &Opened| ethertype(&bare(opened.frame()?).0);
@@ -334,6 +365,20 @@ fn refused(reason: impl std::fmt::Display, why: Option<&str>) -> String {
     }
 }
 
+impl Packet for Line {
+    fn counted(&self) -> Counted<'_> {
+        Counted {
+            seconds: self.seconds,
+            octets: self.octets,
+            source: &self.source,
+            destination: &self.destination,
+            kind: self.kind,
+            within: self.ethertype.as_deref(),
+            verdict: &self.verdict,
+        }
+    }
+}
+
 impl std::fmt::Display for Line {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self {
@@ -377,7 +422,7 @@ impl std::fmt::Display for Summary {
             let key = key.as_deref().map(|key| format!(" key {key}")).unwrap_or_default();
             writeln!(f, "{sci} AN {an}{key}: {numbers}")?;
         }
-        if streams.iter().any(|stream| stream.numbers.reused > 0) {
+        if streams.iter().any(|stream| stream.numbers.alarms() > 0) {
             writeln!(f, "{ALARM}")?;
         }
         Ok(())

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use antedate_channel::mqtt::{Dropped, Group};
 use antedate_host::fault::{Fault, Faults};
@@ -17,8 +17,9 @@ use super::lines::{How, Lines};
 use super::payload::Payload;
 use super::publish::{self, Publish, Version};
 use super::reader::bare;
+use super::stats::{Counted, Packet};
 use super::stream::{Came, Direction};
-use crate::capture;
+use crate::capture::Source;
 use crate::failure::Done;
 
 /// The port of MQTT without TLS. A connection on another port is known by its CONNECT.
@@ -105,17 +106,16 @@ struct Summary {
 }
 
 /// Prints the publishes of a capture of Ethernet, and the audit.
-pub(super) fn inspect(file: &Path, octets: &[u8], groups: Vec<Keyed>, how: How) -> Done {
+pub(super) fn inspect(source: &Source, groups: Vec<Keyed>, how: How) -> Done {
     let mut reader = Reader { groups, ..Reader::default() };
     let mut lines = Lines::new(how, None);
-    capture::read(octets, |seconds, frame| {
+    source.read(|seconds, frame| {
         for line in reader.see(&bare(frame).0) {
             lines.print(&Line { seconds, ..line });
         }
-    })
-    .map_err(|error| Fault::of_file(file, error.to_string(), capture::REMEDY))?;
+    })?;
     let summary = reader.end();
-    let reused = summary.streams.iter().map(|stream| stream.numbers.reused).sum();
+    let reused = summary.streams.iter().map(|stream| stream.numbers.alarms()).sum();
     lines.end(&summary, reused)
 }
 
@@ -256,6 +256,20 @@ impl Reader {
     }
 }
 
+impl Packet for Line {
+    fn counted(&self) -> Counted<'_> {
+        Counted {
+            seconds: self.seconds,
+            octets: self.octets,
+            source: &self.source,
+            destination: &self.destination,
+            kind: "mqtt",
+            within: Some(&self.topic),
+            verdict: &self.verdict,
+        }
+    }
+}
+
 impl fmt::Display for Line {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
@@ -293,7 +307,7 @@ impl fmt::Display for Summary {
         for Publisher { group, publisher, epoch, numbers } in streams {
             writeln!(f, "{publisher:?} of {group:?}, epoch {epoch}: {numbers}")?;
         }
-        if streams.iter().any(|stream| stream.numbers.reused > 0) {
+        if streams.iter().any(|stream| stream.numbers.alarms() > 0) {
             writeln!(f, "{ALARM}")?;
         }
         Ok(())

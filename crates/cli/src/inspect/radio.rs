@@ -2,13 +2,11 @@
 //! frame counters and slots.
 
 use std::fmt;
-use std::path::Path;
 
 use antedate_channel::dot15d4::{
     Address, Asn, Config, Device, ExtendedAddress, FrameType, KeyConfig, KeyIdentifier, KeyLookup, Levels,
     NonceKind, PanId, Policy, Security, SecurityLevel, Status,
 };
-use antedate_host::fault::Fault;
 use antedate_host::hex::hex;
 use antedate_wire::dot15d4::capture::{Captured, LinkType};
 use antedate_wire::dot15d4::{Frame, MAX_FRAME_LEN};
@@ -17,7 +15,8 @@ use serde::Serialize;
 use super::audit::{ALARM, Audit, Number, Stream};
 use super::lines::{How, Lines};
 use super::radio_keys::{RadioDevice, RadioKey, RadioKeys};
-use crate::capture;
+use super::stats::{Counted, Packet};
+use crate::capture::Source;
 use crate::failure::Done;
 
 /// A sender under one key and, with frame counters, at one level, which is a part of the nonce.
@@ -79,18 +78,14 @@ struct Summary {
 }
 
 /// Prints the frames of a capture, and the audit.
-pub(super) fn inspect(file: &Path, octets: &[u8], keys: RadioKeys, how: How) -> Done {
+pub(super) fn inspect(source: &Source, keys: RadioKeys, how: How) -> Done {
     let mut reader = Reader { keys, audit: Audit::default(), summary: Summary::default() };
     let mut lines = Lines::new(how, None);
-    capture::read_radio(octets, |seconds, link, packet| {
+    source.read_radio(|seconds, link, packet| {
         lines.print(&Line { seconds, ..reader.see(link, packet) });
-    })
-    .map_err(|error| {
-        let remedy = "name a capture of IEEE 802.15.4 frames: link type 113, 195, 215, 230 or 283";
-        Fault::of_file(file, error.to_string(), remedy)
     })?;
     let summary = reader.end();
-    let reused = summary.streams.iter().map(|talker| talker.numbers.reused).sum();
+    let reused = summary.streams.iter().map(|talker| talker.numbers.alarms()).sum();
     lines.end(&summary, reused)
 }
 
@@ -293,6 +288,20 @@ fn named(key: KeyIdentifier) -> String {
     }
 }
 
+impl Packet for Line {
+    fn counted(&self) -> Counted<'_> {
+        Counted {
+            seconds: self.seconds,
+            octets: self.octets,
+            source: &self.source,
+            destination: &self.destination,
+            kind: self.kind,
+            within: None,
+            verdict: &self.verdict,
+        }
+    }
+}
+
 impl fmt::Display for Line {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { seconds, octets, channel, source, destination, kind, .. } = self;
@@ -329,7 +338,7 @@ impl fmt::Display for Summary {
             let level = level.map(|level| format!(" {level}")).unwrap_or_default();
             writeln!(f, "{source} key {key}{level}: {numbers}")?;
         }
-        if streams.iter().any(|talker| talker.numbers.reused > 0) {
+        if streams.iter().any(|talker| talker.numbers.alarms() > 0) {
             writeln!(f, "{ALARM}")?;
         }
         Ok(())

@@ -138,6 +138,8 @@ impl Reader {
             if tag.continued {
                 *marks = Marks::Both;
             }
+            // Of a capture that is read only once; nothing changes when it is known already.
+            self.receive.set_fragments(sci, Some(*marks), Limits::default());
         }
     }
 
@@ -215,7 +217,9 @@ impl Reader {
         } else {
             let name = (sci.unwrap_or_default(), an, key);
             let number = |last| extended(mpdu.tag.packet_number, last);
-            self.audit.note(name, number, (mpdu.secure_data, mpdu.icv))
+            // An ICV that a key proves stands for its content.
+            let proven = matches!(opened, Some(Ok(_)));
+            self.audit.note(name, number, (if proven { &[] } else { mpdu.secure_data }, mpdu.icv))
         };
         Seen::Protected(Protected {
             sci,

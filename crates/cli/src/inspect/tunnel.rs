@@ -19,7 +19,8 @@ use super::audit::{ALARM, Audit, Number, Stream};
 use super::ip::{datagram, udp_of};
 use super::lines::{How, Lines};
 use super::reader::{bare, ethertype};
-use crate::capture;
+use super::stats::{Counted, Packet};
+use crate::capture::Source;
 use crate::failure::Done;
 
 /// Octets of the longest key log: a day's handshakes of some hundred peers.
@@ -79,19 +80,18 @@ struct Summary {
 }
 
 /// Prints the datagrams of a capture of Ethernet, and the audit. Frames within go to `plain`.
-pub(super) fn inspect(file: &Path, octets: &[u8], log: &Path, plain: Option<Pcap>, how: How) -> Done {
+pub(super) fn inspect(source: &Source, log: &Path, plain: Option<Pcap>, how: How) -> Done {
     let mut reader = Reader { log: load(log)?, ..Reader::default() };
     let mut lines = Lines::new(how, plain);
-    capture::read(octets, |seconds, frame| {
+    source.read(|seconds, frame| {
         let Some((line, within)) = reader.see(frame) else { return };
         lines.print(&Line { seconds, ..line });
         if let Some(within) = within {
             lines.write(seconds, &within);
         }
-    })
-    .map_err(|error| Fault::of_file(file, error.to_string(), capture::REMEDY))?;
+    })?;
     let summary = reader.end();
-    let reused = summary.streams.iter().map(|stream| stream.numbers.reused).sum();
+    let reused = summary.streams.iter().map(|stream| stream.numbers.alarms()).sum();
     lines.end(&summary, reused)
 }
 
@@ -257,6 +257,20 @@ fn inner(octets: &[u8]) -> Option<(u32, &[u8])> {
     (frame.len() >= 14).then_some((u32::from_be_bytes([0, a, b, c]), frame))
 }
 
+impl Packet for Line {
+    fn counted(&self) -> Counted<'_> {
+        Counted {
+            seconds: self.seconds,
+            octets: self.octets,
+            source: &self.source,
+            destination: &self.destination,
+            kind: self.kind,
+            within: self.ethertype.as_deref(),
+            verdict: &self.verdict,
+        }
+    }
+}
+
 impl fmt::Display for Line {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
@@ -291,7 +305,7 @@ impl fmt::Display for Summary {
             let [from, to] = if *from_initiator { [initiator, responder] } else { [responder, initiator] };
             writeln!(f, "session {from:08x} > {to:08x}: {numbers}")?;
         }
-        if streams.iter().any(|stream| stream.numbers.reused > 0) {
+        if streams.iter().any(|stream| stream.numbers.alarms() > 0) {
             writeln!(f, "{ALARM}")?;
         }
         Ok(())
