@@ -11,6 +11,7 @@ pub mod dot15d4;
 pub mod dtls;
 pub mod fleet;
 pub mod gateway;
+pub mod inspect;
 pub mod mqtt;
 pub mod overlay;
 pub mod scl;
@@ -57,6 +58,8 @@ pub const TARGETS: &[(&str, Body)] = &[
     ("gate", gateway::gate),
     ("goose", wire::goose),
     ("http_request", gateway::http_request),
+    ("inspect_publish", inspect::inspect_publish),
+    ("inspect_stream", inspect::inspect_stream),
     ("ip", wire::ip),
     ("joiner", gateway::joiner),
     ("key_file", gateway::key_file),

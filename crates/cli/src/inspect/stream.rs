@@ -27,6 +27,8 @@ pub(super) struct Direction {
     next: Option<u64>,
     /// Segments ahead of it.
     waiting: BTreeMap<u64, Vec<u8>>,
+    /// Octets of them.
+    held: usize,
     /// Octets in order, which the caller takes away in front.
     pub(super) octets: Vec<u8>,
 }
@@ -51,10 +53,11 @@ impl Direction {
         let at = next.saturating_add_signed(ahead.into());
         let kept = self.waiting.entry(at).or_default();
         if kept.len() < segment.payload.len() {
+            self.held += segment.payload.len() - kept.len();
             *kept = segment.payload.to_vec();
         }
         self.join();
-        if self.waiting.values().map(Vec::len).sum::<usize>() > WAITING_MAX
+        if self.held > WAITING_MAX
             && let Some((first, _)) = self.waiting.first_key_value()
         {
             self.next = Some(*first);
@@ -70,6 +73,7 @@ impl Direction {
         let Some(mut next) = self.next else { return };
         while let Some(first) = self.waiting.first_entry().filter(|first| *first.key() <= next) {
             let (at, octets) = first.remove_entry();
+            self.held -= octets.len();
             let new = octets.get((next - at) as usize..).unwrap_or_default();
             self.octets.extend_from_slice(new);
             next += new.len() as u64;

@@ -1,0 +1,4 @@
+//! libFuzzer's entry to [`antedate_fuzz::inspect::inspect_publish`].
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| antedate_fuzz::inspect::inspect_publish(data));
