@@ -1,5 +1,8 @@
 //! Wireshark's dissector reads the traffic of the lab's PLC and IO device through two gateways as
-//! PROFINET, without an expert warning: an independent check of the fields of IEC 61158-6-10.
+//! PROFINET, without an expert warning: an independent check of the fields of IEC 61158-6-10. It reads
+//! the project's own formats with the dissector in Lua of the package.
+
+mod plugin;
 
 use crate::daemon::Pair;
 use crate::net;
@@ -42,6 +45,7 @@ pub(crate) fn run() -> StepResult {
         notes.push(format!("{space}: {said}"));
     }
     pair.finish()?;
+    notes.push(plugin::run(&dir).map_err(|error| format!("the dissector in Lua: {error}"))?);
     net::remove_cell();
     Ok(notes.join("; "))
 }

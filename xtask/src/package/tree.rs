@@ -55,6 +55,7 @@ impl Tree {
         for example in ["antedate.rules.yml", "antedate.dashboard.json", "antedate-events.service"] {
             self.copy(&examples.join(example), &format!("{DOCUMENTS}/examples"))?;
         }
+        self.copy(&packaging.join("wireshark/antedate.lua"), &format!("{DOCUMENTS}/wireshark"))?;
         self.copy(&sources.join("CHANGELOG.md"), DOCUMENTS)?;
         let licences = ["LICENSE-APACHE", "LICENSE-MIT"].map(|name| fs::read_to_string(sources.join(name)));
         let [apache, mit] = licences;
