@@ -1,13 +1,13 @@
 //! Captures that `antedate inspect` reads: IP, TCP streams in any order, and MQTT's PUBLISH in them.
 
 // The command's own files: a program has no library.
-#[allow(dead_code)]
+#[allow(dead_code, reason = "the command uses more of it")]
 #[path = "../../crates/cli/src/inspect/ip.rs"]
 mod ip;
-#[allow(dead_code)]
+#[allow(dead_code, reason = "the command uses more of it")]
 #[path = "../../crates/cli/src/inspect/publish.rs"]
 mod publish;
-#[allow(dead_code)]
+#[allow(dead_code, reason = "the command uses more of it")]
 #[path = "../../crates/cli/src/inspect/stream.rs"]
 mod stream;
 
