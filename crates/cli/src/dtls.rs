@@ -2,6 +2,7 @@
 
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::num::NonZeroUsize;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -11,6 +12,8 @@ use antedate_dtls::service::{Keys, News, Service, Target};
 use antedate_dtls::{KeyLog, Options, status};
 use antedate_hardening::confine::{self, Capability, Needs};
 use antedate_hardening::stack;
+use antedate_host::agent;
+use antedate_host::fault::Fault;
 use clap::{Args, Subcommand};
 
 use crate::failure::{Done, Failure, ValueError};
@@ -98,6 +101,10 @@ pub(crate) struct Common {
     /// reads it again, and ends the sessions of keys that are gone.
     #[arg(long, value_name = "FILE")]
     psk: PathBuf,
+    /// The key file is written by the agent of a fleet, as this user or as another one of this group: take it
+    /// with mode 0640, and read it again whenever it changes.
+    #[arg(long)]
+    agent: bool,
     /// Cipher suites by their IANA names, the favourite first. [default: all, those with forward
     /// secrecy first]
     #[arg(long = "suite", value_name = "NAME", value_parser = suite)]
@@ -182,6 +189,12 @@ impl Common {
     /// them again.
     fn start(&self, service: Service) -> Result<Started, Failure> {
         log(self.log.clone())?;
+        if self.agent {
+            let remedy = "let the agent apply its first settings";
+            let about = std::fs::metadata(&self.psk)
+                .map_err(|error| Fault::of_io(&self.psk, "find the agent's file", &error, remedy))?;
+            agent::trust(about.uid());
+        }
         hardened::close_memory_of_daemon();
         let keys = stack::wiped(|| service.load())?;
         let key_log = self.keylog.as_deref().map(KeyLog::open).transpose()?;
@@ -217,8 +230,14 @@ struct Started {
 impl Listen {
     fn run(self) -> Done {
         let psk = self.common.psk.clone();
-        let service =
-            Service { psk, devices: None, identity: None, is_client: false, hangup: Arc::default() };
+        let service = Service {
+            psk,
+            devices: None,
+            identity: None,
+            is_client: false,
+            follow: self.common.agent,
+            hangup: Arc::default(),
+        };
         let Started { keys, key_log, news, stop, cloned } = self.common.start(service)?;
         let to = self.common.to.clone();
         let max_handshakes = self.max_handshakes.get();
@@ -235,7 +254,14 @@ impl Connect {
     fn run(self) -> Done {
         let psk = self.common.psk.clone();
         let (devices, identity) = (self.devices.clone(), self.identity.clone());
-        let service = Service { psk, devices, identity, is_client: true, hangup: Arc::default() };
+        let service = Service {
+            psk,
+            devices,
+            identity,
+            is_client: true,
+            follow: self.common.agent,
+            hangup: Arc::default(),
+        };
         let Started { keys, key_log, news, stop, cloned } = self.common.start(service)?;
         let options = Options {
             silence_ms: self.silence_ms,

@@ -529,6 +529,14 @@ impl Side for Listen {
         };
         let ended: Vec<usize> =
             self.sessions.iter().filter(|(_, session)| of(session)).map(|(id, _)| *id).collect();
+        let former: Vec<Box<Begun>> = self
+            .sessions
+            .values_mut()
+            .filter_map(|session| session.former.take_if(|former| revoked(former)))
+            .collect();
+        for former in &former {
+            self.end_connection(former);
+        }
         for id in &ended {
             if let Some(session) = self.sessions.get_mut(id)
                 && let Some(begun) = &mut session.established

@@ -89,9 +89,10 @@ fn options(
     complaint: Arc<Mutex<String>>,
     changes: Option<UnboundedSender<Change>>,
 ) -> ConnectOptions {
-    let (pass, secret) = (access.pass.clone(), access.secret.clone());
+    let (pass, secret, newer) = (access.pass.clone(), access.secret.clone(), Arc::clone(&access.newer));
     let mut options = ConnectOptions::with_auth_callback(move |nonce| {
-        let (pass, secret) = (pass.clone(), secret.clone());
+        let newer = newer.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let (pass, secret) = (if newer.is_empty() { pass.clone() } else { newer }, secret.clone());
         async move {
             let mut auth = Auth::new();
             auth.jwt = Some(pass);

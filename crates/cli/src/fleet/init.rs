@@ -36,6 +36,12 @@ pub(crate) struct Init {
     /// section is yours to write.
     #[arg(long, value_name = "FILE")]
     certificates: Option<PathBuf>,
+    /// Days for which a device's pass for NATS is valid. Each document renews it, and so does `renew`.
+    #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u64).range(1..=400))]
+    pass_days: Option<u64>,
+    /// Days after which a device forgets its keys unless a document has come. [default: never]
+    #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u64).range(1..=400))]
+    keys_days: Option<u64>,
     /// Start nats-server on this machine, for a first look. Ends with Ctrl-C.
     #[arg(long = "try", conflicts_with_all = ["nodes", "data", "certificates"])]
     try_it: bool,
@@ -97,7 +103,8 @@ impl Init {
             self.nodes.iter().map(|node| format!("{scheme}://{}:{}", node.host, node.port)).collect();
         // Two servers are no safer than one: a stream needs most of its copies.
         let replicas = if self.nodes.len() >= 3 { 3 } else { 1 };
-        let home = Home::create(&directory, &self.name, &servers, replicas, &pem)?;
+        let mut home = Home::create(&directory, &self.name, &servers, replicas, &pem)?;
+        home.set_validity(self.pass_days, self.keys_days)?;
         let signing = home.signing(None)?;
         let data = if self.try_it { absolute(&directory)?.join("nats") } else { self.data.clone() };
         let files = self.write_servers(&directory, &signing, &data)?;

@@ -28,7 +28,7 @@ pub(super) fn forged(home: &Home, id: &str, version: u64) -> Result<Vec<u8>, Str
         version,
         not_before: 0,
         expires: now() + 1000,
-        body: Body::Settings(Settings { files }),
+        body: Body::Settings(Settings { files, ..Settings::default() }),
     };
     document.seal(&Signing::generate().map_err(text)?, &keys).map_err(text)
 }
