@@ -2,7 +2,6 @@
 
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::num::NonZeroUsize;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -12,12 +11,10 @@ use antedate_dtls::service::{Keys, News, Service, Target};
 use antedate_dtls::{KeyLog, Options, status};
 use antedate_hardening::confine::{self, Capability, Needs};
 use antedate_hardening::stack;
-use antedate_host::agent;
-use antedate_host::fault::Fault;
 use clap::{Args, Subcommand};
 
 use crate::failure::{Done, Failure, ValueError};
-use crate::gateway::run::{log, watch_generation, watch_signals, went_on};
+use crate::gateway::run::{log, trust_agent, watch_generation, watch_signals, went_on};
 use crate::hardened;
 use crate::output;
 
@@ -180,6 +177,7 @@ impl Common {
             renew_ms: 0,
             resend: false,
             hold: 0,
+            generations: self.agent,
             status: self.status.clone(),
             key_log: None,
         }
@@ -190,10 +188,7 @@ impl Common {
     fn start(&self, service: Service) -> Result<Started, Failure> {
         log(self.log.clone())?;
         if self.agent {
-            let remedy = "let the agent apply its first settings";
-            let about = std::fs::metadata(&self.psk)
-                .map_err(|error| Fault::of_io(&self.psk, "find the agent's file", &error, remedy))?;
-            agent::trust(about.uid());
+            trust_agent(&self.psk)?;
         }
         hardened::close_memory_of_daemon();
         let keys = stack::wiped(|| service.load())?;

@@ -334,7 +334,11 @@ impl Listen {
         }
         self.counters.handshakes += 1;
         self.established += usize::from(!known);
-        let same = |old: &Begun| old.connection.identity() == begun.connection.identity();
+        let generations = self.options.generations;
+        let same = |old: &Begun| {
+            let (old, new) = (old.connection.identity(), begun.connection.identity());
+            old == new || (generations && device(old).is_some() && device(old) == device(new))
+        };
         let is_same = session.established.as_deref().is_none_or(same);
         if !is_same {
             // Another device has this address now, so the server's answers to the former one are
@@ -458,6 +462,13 @@ impl Listen {
         }
         self.schedule(id);
     }
+}
+
+/// The device of an identity `NAME.NUMBER`, of which it has one for each of its keys.
+fn device(identity: &[u8]) -> Option<&[u8]> {
+    let (name, number) = identity.split_at(identity.iter().rposition(|octet| *octet == b'.')?);
+    let is_number = number.len() > 1 && number.iter().skip(1).all(u8::is_ascii_digit);
+    is_number.then_some(name)
 }
 
 fn transmit(io: &Io, connection: &mut Connection, to: SocketAddr) {

@@ -470,6 +470,7 @@ mod tests {
             servers,
             user: "operator".into(),
             pass: "ey".into(),
+            newer: Arc::default(),
             secret: Zeroizing::new([1; 32]),
             certificates: None,
         };
@@ -495,6 +496,7 @@ mod tests {
             servers: vec![server.clone()],
             user: "operator".into(),
             pass: "ey".into(),
+            newer: Arc::default(),
             secret: Zeroizing::new([1; 32]),
             certificates: None,
         };

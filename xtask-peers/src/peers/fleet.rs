@@ -5,13 +5,15 @@
 //! | part | content |
 //! | --- | --- |
 //! | none | all with 20 devices, for CI |
-//! | `bearers` | an overlay, DTLS and MQTT groups alone |
+//! | `bearers` | an overlay and a DTLS group alone |
+//! | `gateways` | twenty gateways, whose CAKs change under traffic |
 //! | `1000`, `3000` | the crowd with so many devices, and all else |
 
 mod attack;
 mod bearers;
 mod cluster;
 mod crowd;
+mod gateways;
 
 use crate::net;
 use crate::place;
@@ -49,15 +51,15 @@ pub(crate) fn prepare() -> Result<(), Stop> {
 pub(crate) fn run() -> StepResult {
     let part = std::env::var("ANTEDATE_FLEET").unwrap_or_default();
     let count = match part.as_str() {
-        "" | "bearers" => 20,
+        "" | "bearers" | "gateways" => 20,
         "1000" => 1000,
         "3000" => 3000,
-        other => return Err(format!("ANTEDATE_FLEET={other}: bearers, 1000, 3000, or none").into()),
+        other => return Err(format!("ANTEDATE_FLEET={other}: bearers, gateways, 1000, 3000, or none").into()),
     };
     let dir = place::run()?.join("plant");
     let _ = fs::remove_dir_all(&dir);
     fs::create_dir_all(&dir).map_err(|e| e.to_string())?;
-    let mut cluster = Cluster::start(&dir)?;
+    let mut cluster = Cluster::start(&dir, count < 100)?;
     let invitation = dir.join("fleet/invitation.json");
     let mut notes = Vec::new();
     let mut note = |text: String| {
@@ -65,8 +67,9 @@ pub(crate) fn run() -> StepResult {
         notes.push(text);
     };
 
-    if part == "bearers" {
-        bearers::run(&dir, &invitation, &mut note)?;
+    if matches!(part.as_str(), "bearers" | "gateways") {
+        let run = if part == "bearers" { bearers::run } else { gateways::run };
+        run(&dir, &invitation, &mut note)?;
         return Ok(notes.join("; "));
     }
 
@@ -213,7 +216,11 @@ fn each_in_turn(dir: &Path, cluster: &mut Cluster, note: &mut dyn FnMut(String))
     for index in 0..3 {
         for is_cut in [true, false] {
             let pings = traffic(dir)?;
-            if is_cut { cluster.cut(index, true)? } else { cluster.kill(index) }
+            if is_cut {
+                cluster.cut(index, true)?
+            } else {
+                cluster.kill(index)
+            }
             let begin = Instant::now();
             let what = if is_cut { "cut off" } else { "killed" };
             until(&format!("settings with server {index} {what}"), 120.0, || {
@@ -221,7 +228,11 @@ fn each_in_turn(dir: &Path, cluster: &mut Cluster, note: &mut dyn FnMut(String))
             })?;
             note(format!("server {index} {what}: another CAK after {:.1} s", begin.elapsed().as_secs_f64()));
             lossless(pings)?;
-            if is_cut { cluster.cut(index, false)? } else { cluster.revive(index)? }
+            if is_cut {
+                cluster.cut(index, false)?
+            } else {
+                cluster.revive(index)?
+            }
             until("three servers", 60.0, || fleet(dir, &["setup"]).ok())?;
         }
     }

@@ -3,6 +3,7 @@
 use super::attack;
 use super::cluster::fleet;
 use crate::net::{self, End};
+use antedate_fleet::home::Home;
 use std::fs;
 use std::net::UdpSocket;
 use std::path::{Path, PathBuf};
@@ -117,7 +118,12 @@ fn echo(stop: &Arc<AtomicBool>) -> Result<JoinHandle<()>, String> {
 
 impl Site {
     /// Enrols the device by a token, starts its agent, and waits for its report.
-    fn agent(dir: &Path, name: &'static str, invitation: &Path, token: &str) -> Result<(PathBuf, Background), String> {
+    fn agent(
+        dir: &Path,
+        name: &'static str,
+        invitation: &Path,
+        token: &str,
+    ) -> Result<(PathBuf, Background), String> {
         let place = dir.join(name);
         let mut enrol = program(antedate());
         enrol.args(["agent", "enrol", "--name", name, "--token", token, "--state"]).arg(&place);
@@ -191,11 +197,32 @@ fn lossless(pings: Background) -> Result<(), String> {
     Err(format!("pings through the overlay were lost\n{}", tail(&said, 4)))
 }
 
+/// Passes end, and are renewed before.
+fn passes(dir: &Path, place: &Path) -> Result<(), String> {
+    let home = Home::open(&dir.join("fleet")).map_err(|fault| fault.to_string())?;
+    if attack::end_of_a_pass(&home, place)? != (true, false) {
+        return Err("NATS does not heed the end of a pass".into());
+    }
+    drop(home);
+    let pass = || fs::read_to_string(place.join("member.json")).map_err(|e| e.to_string());
+    let before = pass()?;
+    if !fleet(dir, &["renew", "--within", "1"])?.contains("no pass ends") {
+        return Err("a pass of 400 days is renewed in its last day only".into());
+    }
+    fleet(dir, &["renew", "--within", "401"])?;
+    if pass()? == before || !attack::is_admitted(place)? {
+        return Err("the device has no newer pass".into());
+    }
+    Ok(())
+}
+
 /// Brings the groups up, changes their keys under traffic, and takes a member out.
 pub(super) fn run(dir: &Path, invitation: &Path, note: &mut dyn FnMut(String)) -> Result<(), String> {
     network()?;
     let template = dir.join("site/gateway.toml");
-    fs::create_dir_all(dir.join("site")).and_then(|()| fs::write(&template, GATEWAY)).map_err(|e| e.to_string())?;
+    fs::create_dir_all(dir.join("site"))
+        .and_then(|()| fs::write(&template, GATEWAY))
+        .map_err(|e| e.to_string())?;
     fleet(dir, &["set", "role", "site", &template.display().to_string()])?;
     let tokens = fleet(dir, &["token", "--role", "site", "--count", "3"])?;
     let mut agents = Vec::new();
@@ -222,6 +249,9 @@ pub(super) fn run(dir: &Path, invitation: &Path, note: &mut dyn FnMut(String)) -
         until("a ping through the overlay", 30.0, || ping(from, "10.8.0.1").then_some(()))?;
     }
     note("an overlay of a hub and two spokes comes up from one template".to_owned());
+
+    passes(dir, &sites[1].place)?;
+    note("NATS ends a pass at its time, and devices take newer ones".to_owned());
 
     // Other keys under traffic.
     let before = [sites[0].file("dtls.psk")?, sites[1].file("dtls.psk")?];

@@ -1,12 +1,12 @@
 //! A cluster of three NATS servers, configured by `antedate fleet init`. Each has a namespace and a line of its
 //! own, which can be cut.
 
+use crate::net;
 use serde_json::Value;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use crate::net;
 use xtask::shell::{Background, Run, antedate, program, until};
 
 /// Names, ports for clients, for the other servers and for monitoring.
@@ -37,6 +37,40 @@ fn lines() -> Result<(), String> {
     Ok(())
 }
 
+/// An authority, and a certificate of each server, in a new directory.
+fn certificates(tls: &Path) -> Result<(), String> {
+    std::fs::create_dir_all(tls).map_err(|e| e.to_string())?;
+    let openssl = |words: &[&str]| program("openssl").current_dir(tls).args(words).read(20);
+    let key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2"];
+    let ca = ["req", "-x509", "-keyout", "ca.key", "-out", "ca.pem", "-subj", "/CN=plant"];
+    openssl(&[&ca[..], &key[..]].concat())?;
+    for (index, (name, ..)) in NODES.iter().enumerate() {
+        let (subject, file) = (format!("/CN={name}"), |end: &str| format!("{name}.{end}"));
+        let (secret, out) = (file("key"), file("pem"));
+        let place = format!("subjectAltName=IP:{}", address(index));
+        let own = [
+            "req",
+            "-x509",
+            "-CA",
+            "ca.pem",
+            "-CAkey",
+            "ca.key",
+            "-keyout",
+            &secret,
+            "-out",
+            &out,
+            "-subj",
+            &subject,
+            "-addext",
+            &place,
+            "-addext",
+            "basicConstraints=critical,CA:FALSE",
+        ];
+        openssl(&[&own[..], &key[..]].concat())?;
+    }
+    Ok(())
+}
+
 /// The servers, of which some may be down.
 pub(super) struct Cluster {
     dir: PathBuf,
@@ -45,7 +79,7 @@ pub(super) struct Cluster {
 
 impl Cluster {
     /// Makes the fleet in `dir/fleet`, starts the servers, and sets them up.
-    pub(super) fn start(dir: &Path) -> Result<Self, String> {
+    pub(super) fn start(dir: &Path, secured: bool) -> Result<Self, String> {
         let mut init = program(antedate());
         init.args(["fleet", "init", "--name", "plant", "--directory"]).arg(dir.join("fleet"));
         init.arg("--data").arg(dir.join("data"));
@@ -53,6 +87,10 @@ impl Cluster {
             init.args(["--node", &format!("{name}={}:{client}/{cluster}", address(index))]);
         }
         lines()?;
+        if secured {
+            certificates(&dir.join("tls"))?;
+            init.arg("--certificates").arg(dir.join("tls/ca.pem")).arg("--tls").arg(dir.join("tls"));
+        }
         init.read(20)?;
         let mut cluster = Self { dir: dir.to_owned(), nodes: [None, None, None] };
         for index in 0..NODES.len() {
