@@ -1,6 +1,6 @@
-//! What a proxy reads again while it runs: its files on SIGHUP or when an agent changes them, and the address of its destination
-//! when the peer is lost. A thread of its own does both, since files of 100,000 keys and resolvers
-//! take their time.
+//! What a proxy reads again while it runs: its files on SIGHUP or when an agent changes them, and
+//! the address of its destination when the peer is lost. A thread of its own does both, since files
+//! of 100,000 keys and resolvers take their time.
 
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::os::unix::fs::MetadataExt;

@@ -35,8 +35,9 @@ pub(crate) struct Init {
     /// Certificates of authorities, by which devices check the servers (PEM).
     #[arg(long, value_name = "FILE")]
     certificates: Option<PathBuf>,
-    /// The directory on each server with its certificate NAME.pem, its key NAME.key, and ca.pem with FILE's
-    /// certificates: for clients and between servers. Without it, the servers' `tls` sections are yours to write.
+    /// The directory on each server with its certificate NAME.pem, its key NAME.key, and ca.pem
+    /// with FILE's certificates: for clients and between servers. Without it, the servers' `tls`
+    /// sections are yours to write.
     #[arg(long, value_name = "DIR", requires = "certificates")]
     tls: Option<PathBuf>,
     /// Days for which a device's pass for NATS is valid. Each document renews it, and so does `renew`.

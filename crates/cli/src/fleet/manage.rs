@@ -170,8 +170,8 @@ pub(crate) enum Set {
     Role(SetRole),
     /// Set values of a device: KEY=VALUE, or KEY= to remove it.
     ///
-    /// The keys `role`, `cell` (MACsec), `overlay` (WireGuard) and `dtls` move it. An overlay has one device with
-    /// hub=yes and endpoint=HOST:PORT, and a DTLS group one or more with listener=yes.
+    /// The keys `role`, `cell` (MACsec), `overlay` (WireGuard) and `dtls` move it. An overlay has one
+    /// device with hub=yes and endpoint=HOST:PORT, and a DTLS group one or more with listener=yes.
     #[command(
         after_help = "Examples:\n  antedate fleet set device press uplink=eth1 field=eth0\n  antedate fleet set device hall overlay=wan hub=yes endpoint=hall.example:51820\n  antedate fleet set device press overlay=wan\n  antedate fleet set device press dtls=sensors"
     )]
@@ -390,7 +390,8 @@ pub(crate) struct Rotate {
     key: Key,
     #[command(flatten)]
     group: Group,
-    /// Seconds until all members must have the new keys. The two ends of a pair of an overlay have 45 at most.
+    /// Seconds until all members must have the new keys. The two ends of a pair of an overlay have
+    /// 45 at most.
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     patience: u64,
 }

@@ -16,8 +16,8 @@ pub(crate) struct Check {
     /// The configuration.
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// FILE is written by the agent of a fleet, as another user of this group. Run this as the gateway's user,
-    /// in the agent's group.
+    /// FILE is written by the agent of a fleet, as another user of this group. Run this as the
+    /// gateway's user, in the agent's group.
     #[arg(long)]
     agent: bool,
 }

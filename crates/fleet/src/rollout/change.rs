@@ -1,10 +1,11 @@
 //! Other keys for a group, without an outage.
 //!
-//! | bearer | steps | a member that does not answer |
-//! | --- | --- | --- |
-//! | MACsec | all have both CAKs; all have the new one alone | both stay for all |
-//! | WireGuard | hub and spoke get the new preshared key at once, in a session that lives on | its pair goes back |
-//! | DTLS | listeners have both keys; connectors have the new one; listeners have it alone | its old one stays |
+//! - MACsec: all have both CAKs, then all have the new one alone. If a member does not answer, both
+//!   stay for all.
+//! - WireGuard: hub and spoke get the new preshared key at once, in a session that lives on. If one
+//!   does not answer, the pair goes back.
+//! - DTLS: listeners have both keys, connectors the new one, and then listeners that one alone. A
+//!   connector that does not answer keeps its old key.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! A cluster of three NATS servers, configured by `antedate fleet init`. Each has a namespace and a line of its
-//! own, which can be cut.
+//! A cluster of three NATS servers, configured by `antedate fleet init`. Each has a namespace and a
+//! line of its own, which can be cut.
 
 use crate::net;
 use serde_json::Value;
