@@ -14,7 +14,7 @@ use antedate_hardening::stack;
 use clap::{Args, Subcommand};
 
 use crate::failure::{Done, Failure, ValueError};
-use crate::gateway::run::{log, watch_generation, watch_signals, went_on};
+use crate::gateway::run::{log, trust_agent, watch_generation, watch_signals, went_on};
 use crate::hardened;
 use crate::output;
 
@@ -98,6 +98,10 @@ pub(crate) struct Common {
     /// reads it again, and ends the sessions of keys that are gone.
     #[arg(long, value_name = "FILE")]
     psk: PathBuf,
+    /// The key file is written by the agent of a fleet, as this user or as another one of this group: take it
+    /// with mode 0640, and read it again whenever it changes.
+    #[arg(long)]
+    agent: bool,
     /// Cipher suites by their IANA names, the favourite first. [default: all, those with forward
     /// secrecy first]
     #[arg(long = "suite", value_name = "NAME", value_parser = suite)]
@@ -173,6 +177,7 @@ impl Common {
             renew_ms: 0,
             resend: false,
             hold: 0,
+            generations: self.agent,
             status: self.status.clone(),
             key_log: None,
         }
@@ -182,6 +187,9 @@ impl Common {
     /// them again.
     fn start(&self, service: Service) -> Result<Started, Failure> {
         log(self.log.clone())?;
+        if self.agent {
+            trust_agent(&self.psk)?;
+        }
         hardened::close_memory_of_daemon();
         let keys = stack::wiped(|| service.load())?;
         let key_log = self.keylog.as_deref().map(KeyLog::open).transpose()?;
@@ -217,8 +225,14 @@ struct Started {
 impl Listen {
     fn run(self) -> Done {
         let psk = self.common.psk.clone();
-        let service =
-            Service { psk, devices: None, identity: None, is_client: false, hangup: Arc::default() };
+        let service = Service {
+            psk,
+            devices: None,
+            identity: None,
+            is_client: false,
+            follow: self.common.agent,
+            hangup: Arc::default(),
+        };
         let Started { keys, key_log, news, stop, cloned } = self.common.start(service)?;
         let to = self.common.to.clone();
         let max_handshakes = self.max_handshakes.get();
@@ -235,7 +249,14 @@ impl Connect {
     fn run(self) -> Done {
         let psk = self.common.psk.clone();
         let (devices, identity) = (self.devices.clone(), self.identity.clone());
-        let service = Service { psk, devices, identity, is_client: true, hangup: Arc::default() };
+        let service = Service {
+            psk,
+            devices,
+            identity,
+            is_client: true,
+            follow: self.common.agent,
+            hangup: Arc::default(),
+        };
         let Started { keys, key_log, news, stop, cloned } = self.common.start(service)?;
         let options = Options {
             silence_ms: self.silence_ms,

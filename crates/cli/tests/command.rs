@@ -630,6 +630,11 @@ fn readable_key_file_is_refused() {
     assert!(called.err().contains(
         "others than its owner have rights on this key file (mode 0640)\n    remedy: chmod 600 keys"
     ));
+    // An agent of a fleet writes it for its group.
+    let called = folder.antedate(&["gateway", "check", "--agent", "g.toml"]);
+    assert_eq!(called.status(), 2);
+    let said = called.err();
+    assert!(!said.contains("mode 0640") && said.contains("no interface \"a\""), "{said}");
 }
 
 #[test]

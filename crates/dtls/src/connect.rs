@@ -29,6 +29,8 @@ use crate::summary::Summaries;
 const HINT_MS: u64 = 500;
 /// The greatest age of a datagram that is sent again, in milliseconds.
 const FRESH_MS: u64 = 2000;
+/// The time between two tries to begin a session with another key, in milliseconds.
+const REKEY_MS: u64 = 1000;
 
 /// The reason of a suspicion.
 const SILENT: &str = "the server has stopped answering";
@@ -58,6 +60,10 @@ struct Session {
     for_silence: bool,
     /// The time at which the session was established.
     since: u64,
+    /// The device has another key, for which a new session is tried from this time on.
+    rekeys: Option<u64>,
+    /// The session before a change of the key. Answers may still be on their way.
+    former: Option<Box<Connection>>,
     /// The time of the last accepted hint.
     heeded: Option<u64>,
     touched: u64,
@@ -192,6 +198,8 @@ impl Connect {
             renews: false,
             for_silence: false,
             since: io.now(),
+            rekeys: None,
+            former: None,
             heeded: None,
             touched: io.now(),
         };
@@ -315,6 +323,10 @@ impl Connect {
     /// never carried an answer, or instead of one that falls silent.
     fn renew(&mut self, id: usize, now: u64) {
         let Some(session) = self.sessions.get_mut(&id) else { return };
+        if session.rekeys.is_some_and(|from| now >= from) {
+            session.renews = true;
+            return self.begin(id, now);
+        }
         let silent = session.liveness.silence(now, self.options.silence_ms).is_some();
         if silent && !session.liveness.in_vain() && session.lost.is_none() {
             self.lost(id, now, SILENT);
@@ -361,6 +373,9 @@ impl Connect {
             self.news.ask();
             if let Some(connection) = session.handshake.take() {
                 self.refused.add(connection.refusals());
+            }
+            if session.rekeys.is_some() {
+                session.rekeys = Some(now.saturating_add(REKEY_MS));
             }
             let closed = std::mem::take(&mut session.closed);
             let lost = session.lost.is_some() || session.established.is_none();
@@ -464,7 +479,11 @@ impl Side for Connect {
                 session.answered = false;
                 session.since = now;
                 self.counters.handshakes += 1;
-                if let Some(old) = session.established.take() {
+                let former = session.former.take();
+                if session.rekeys.take().is_some() {
+                    session.former = session.established.take();
+                }
+                for old in [former, session.established.take()].into_iter().flatten() {
                     self.refused.add(old.refusals());
                 }
                 session.established = session.handshake.take();
@@ -496,7 +515,12 @@ impl Side for Connect {
                 (session.touched, session.last) = (now, None);
                 session.liveness.heard(now);
                 session.answered = true;
-                kept = session.handshake.is_some();
+                kept = session.handshake.is_some() && session.rekeys.is_none();
+            } else if let Some(former) = &mut session.former {
+                for data in &handle(former, datagram, now).data {
+                    io.send(data, session.device);
+                    self.counters.opened += 1;
+                }
             }
             if came.closed {
                 tracing::info!(device = %session.device, "the peer has ended the session");
@@ -519,8 +543,25 @@ impl Side for Connect {
         self.is_closed(id, io.now());
     }
 
-    fn keys(&mut self, _: &Io, keys: Keys) {
+    fn keys(&mut self, io: &Io, keys: Keys) {
         self.keys = keys;
+        // One that has an identity with a key of its own now speaks on until that one is established.
+        let mut moved = Vec::new();
+        for (id, session) in &mut self.sessions {
+            let Some(client) = self.keys.client(session.device) else { continue };
+            if client.identity != session.client.identity && session.established.is_some() {
+                session.client = client;
+                session.rekeys = Some(0);
+                if let Some(old) = session.handshake.take() {
+                    self.refused.add(old.refusals());
+                }
+                session.renews = true;
+                moved.push(*id);
+            }
+        }
+        for id in moved {
+            self.begin(id, io.now());
+        }
         let other = |session: &Session| {
             let client = self.keys.client(session.device);
             let same = |client: Client| {

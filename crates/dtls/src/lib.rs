@@ -78,6 +78,8 @@ pub struct Options {
     pub resend: bool,
     /// the most datagrams of a device that wait for a handshake
     pub hold: usize,
+    /// whether identities `NAME.1`, `NAME.2` are those of one device, as a fleet makes them (listen)
+    pub generations: bool,
     /// the status socket
     pub status: Option<PathBuf>,
     /// where the master secrets are written down

@@ -334,7 +334,11 @@ impl Listen {
         }
         self.counters.handshakes += 1;
         self.established += usize::from(!known);
-        let same = |old: &Begun| old.connection.identity() == begun.connection.identity();
+        let generations = self.options.generations;
+        let same = |old: &Begun| {
+            let (old, new) = (old.connection.identity(), begun.connection.identity());
+            old == new || (generations && device(old).is_some() && device(old) == device(new))
+        };
         let is_same = session.established.as_deref().is_none_or(same);
         if !is_same {
             // Another device has this address now, so the server's answers to the former one are
@@ -460,6 +464,13 @@ impl Listen {
     }
 }
 
+/// The device of an identity `NAME.NUMBER`, of which it has one for each of its keys.
+fn device(identity: &[u8]) -> Option<&[u8]> {
+    let (name, number) = identity.split_at(identity.iter().rposition(|octet| *octet == b'.')?);
+    let is_number = number.len() > 1 && number.iter().skip(1).all(u8::is_ascii_digit);
+    is_number.then_some(name)
+}
+
 fn transmit(io: &Io, connection: &mut Connection, to: SocketAddr) {
     while let Some(datagram) = connection.transmit() {
         io.send(&datagram, to);
@@ -529,6 +540,14 @@ impl Side for Listen {
         };
         let ended: Vec<usize> =
             self.sessions.iter().filter(|(_, session)| of(session)).map(|(id, _)| *id).collect();
+        let former: Vec<Box<Begun>> = self
+            .sessions
+            .values_mut()
+            .filter_map(|session| session.former.take_if(|former| revoked(former)))
+            .collect();
+        for former in &former {
+            self.end_connection(former);
+        }
         for id in &ended {
             if let Some(session) = self.sessions.get_mut(id)
                 && let Some(begun) = &mut session.established

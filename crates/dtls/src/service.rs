@@ -1,13 +1,14 @@
-//! What a proxy reads again while it runs: its files on SIGHUP, and the address of its destination
-//! when the peer is lost. A thread of its own does both, since files of 100,000 keys and resolvers
-//! take their time.
+//! What a proxy reads again while it runs: its files on SIGHUP or when an agent changes them, and
+//! the address of its destination when the peer is lost. A thread of its own does both, since files
+//! of 100,000 keys and resolvers take their time.
 
 use std::net::{SocketAddr, ToSocketAddrs};
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
-use std::{io, thread};
+use std::{fs, io, thread};
 
 use antedate_channel::dtls::{Client, Keyring, Psk};
 use antedate_hardening::{confine, stack};
@@ -134,6 +135,8 @@ pub struct Service {
     pub identity: Option<String>,
     /// whether devices need identities (connect)
     pub is_client: bool,
+    /// whether the files are read again whenever they change: an agent writes them
+    pub follow: bool,
     /// the signal
     pub hangup: Arc<Hangup>,
 }
@@ -168,11 +171,13 @@ impl Service {
     pub fn start(self, target: Target, news: Arc<News>, stop: Arc<AtomicBool>) -> io::Result<()> {
         self.hangup.watch();
         let mut name = Name { target, at: None, tried: None, said: None };
+        let mut mark = self.mark();
         let work = move || {
             // The resolver parses what comes from the network.
             confine::keep_none();
             while !stop.load(Ordering::Acquire) {
-                if self.hangup.take() {
+                let changed = self.follow && std::mem::replace(&mut mark, self.mark()) != mark;
+                if self.hangup.take() || changed {
                     self.read_again(&news);
                 }
                 name.look(&news);
@@ -180,6 +185,13 @@ impl Service {
             }
         };
         thread::Builder::new().name("service".into()).spawn(work).map(drop)
+    }
+
+    /// What tells one version of the files from another.
+    fn mark(&self) -> Vec<Option<(u64, i64, i64)>> {
+        let files = [Some(&self.psk), self.devices.as_ref()].into_iter().flatten();
+        let of = |about: fs::Metadata| (about.ino(), about.mtime(), about.mtime_nsec());
+        files.map(|file| fs::metadata(file).ok().map(of)).collect()
     }
 
     fn read_again(&self, news: &News) {
@@ -237,7 +249,14 @@ mod tests {
         let file = directory.join("psk");
         let _ = std::fs::remove_file(&file);
         antedate_host::private_file::create(&file, psk).unwrap();
-        Service { psk: file, devices: None, identity: None, is_client: true, hangup: Arc::default() }
+        Service {
+            psk: file,
+            devices: None,
+            identity: None,
+            is_client: true,
+            follow: false,
+            hangup: Arc::default(),
+        }
     }
 
     const KEY: &str = "000102030405060708090a0b0c0d0e0f";
@@ -272,6 +291,29 @@ mod tests {
         std::fs::write(&one.psk, "a:12\n").unwrap();
         one.read_again(&news);
         assert!(news.take().is_none(), "a faulty file changes nothing");
+    }
+
+    #[test]
+    fn changed_file_is_read_again() {
+        let directory = tempfile::tempdir().unwrap();
+        let one =
+            Service { follow: true, is_client: false, ..service(directory.path(), &format!("a:{KEY}\n")) };
+        let (news, stop) = (Arc::new(News::default()), Arc::new(AtomicBool::new(false)));
+        let target = Target::Address("127.0.0.1:5".parse().unwrap());
+        one.clone().start(target, Arc::clone(&news), Arc::clone(&stop)).unwrap();
+        thread::sleep(LOOK * 2);
+        assert!(news.take().is_none(), "it has not changed");
+        antedate_host::replace::replace(&one.psk, format!("a:{KEY}\nb:{KEY}00\n").as_bytes()).unwrap();
+        let begin = Instant::now();
+        let keys = loop {
+            if let Some((Some(keys), _)) = news.take() {
+                break keys;
+            }
+            assert!(begin.elapsed() < Duration::from_secs(20), "it is not read");
+            thread::sleep(LOOK);
+        };
+        stop.store(true, Ordering::Release);
+        assert_eq!(keys.psk.len(), 2);
     }
 
     #[test]

@@ -56,6 +56,36 @@ fn revoked_identity_ends_alone() {
 }
 
 #[test]
+fn other_identity_loses_no_datagram() {
+    let echo = echo();
+    let directory = tempfile::tempdir().expect("a directory");
+    let path: PathBuf = directory.path().join("status");
+    let psk = || {
+        let key = |octet: &str| octet.repeat(16);
+        PskFile::parse(&format!("press.1:{}\npress.2:{}\n", key("01"), key("02"))).expect("good keys")
+    };
+    let news = Arc::new(News::default());
+    news.put_keys(psk().into());
+    let generations = Options { generations: true, status: Some(path.clone()), ..options(any(), echo.at) };
+    let server = serving(generations, &news);
+    let keys = |name: &str| Keys { psk: psk(), devices: Devices::all(name.to_owned()) };
+    let news = Arc::new(News::default());
+    let side = served(options(any(), server.at), keys("press.1"), &news);
+    let device = device(side.at);
+    for count in 0..100_u8 {
+        if count == 50 {
+            news.put_keys(keys("press.2"));
+        }
+        device.send(&[count]).expect("sent");
+        assert_eq!(answer(&device), Some(vec![count]));
+    }
+    let identity = |state: &serde_json::Value| state["sessions"][0]["identity"].as_str() == Some("press.2");
+    let state = wait_for(&path, identity);
+    assert!(identity(&state), "{state:#}");
+    assert_eq!(state["counters"]["handshakes"], 2, "{state:#}");
+}
+
+#[test]
 fn devices_have_their_own_identities() {
     let echo = echo();
     let directory = tempfile::tempdir().expect("a directory");

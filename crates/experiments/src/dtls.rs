@@ -167,6 +167,7 @@ pub(crate) fn proxy(
         renew_ms: 0,
         resend: false,
         hold: 64,
+        generations: false,
         status: None,
         key_log: None,
     };

@@ -53,6 +53,18 @@ impl std::fmt::Debug for Body {
 pub struct Settings {
     /// Content by name.
     pub files: BTreeMap<String, String>,
+    /// The device's next pass for NATS, or empty.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub pass: String,
+    /// When the device forgets the keys in these files unless a newer document has come, in seconds since
+    /// 1970. 0: never.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub until: u64,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
+const fn is_zero(value: &u64) -> bool {
+    *value == 0
 }
 
 /// What a new member learns.
@@ -313,7 +325,7 @@ mod tests {
             version,
             not_before: NOW - CLOCKS_DIFFER,
             expires: NOW + 1000,
-            body: Body::Settings(Settings { files }),
+            body: Body::Settings(Settings { files, ..Settings::default() }),
         }
     }
 
@@ -422,7 +434,8 @@ mod tests {
     #[test]
     fn unsealable_document_is_told() {
         let files = BTreeMap::from([("a".to_owned(), "x".repeat(MAX_LEN))]);
-        let long = Document { body: Body::Settings(Settings { files }), ..document(1) };
+        let long =
+            Document { body: Body::Settings(Settings { files, ..Settings::default() }), ..document(1) };
         assert!(matches!(long.seal(&signing(9), &device(1).public()), Err(SealError::TooLong(_))));
         let weak = Public { read: [0; 32], ..device(1).public() };
         assert!(matches!(document(1).seal(&signing(9), &weak), Err(SealError::Cannot(_))));

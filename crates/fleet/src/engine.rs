@@ -89,9 +89,10 @@ fn options(
     complaint: Arc<Mutex<String>>,
     changes: Option<UnboundedSender<Change>>,
 ) -> ConnectOptions {
-    let (pass, secret) = (access.pass.clone(), access.secret.clone());
+    let (pass, secret, newer) = (access.pass.clone(), access.secret.clone(), Arc::clone(&access.newer));
     let mut options = ConnectOptions::with_auth_callback(move |nonce| {
-        let (pass, secret) = (pass.clone(), secret.clone());
+        let newer = newer.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let (pass, secret) = (if newer.is_empty() { pass.clone() } else { newer }, secret.clone());
         async move {
             let mut auth = Auth::new();
             auth.jwt = Some(pass);
@@ -469,6 +470,7 @@ mod tests {
             servers,
             user: "operator".into(),
             pass: "ey".into(),
+            newer: Arc::default(),
             secret: Zeroizing::new([1; 32]),
             certificates: None,
         };
@@ -494,6 +496,7 @@ mod tests {
             servers: vec![server.clone()],
             user: "operator".into(),
             pass: "ey".into(),
+            newer: Arc::default(),
             secret: Zeroizing::new([1; 32]),
             certificates: None,
         };

@@ -16,6 +16,7 @@
 //! - [`server`]: configurations of NATS servers
 //! - [`home`]: the operator's directory
 //! - [`cell`]: devices with a common CAK
+//! - [`bearer`]: groups of devices, and their keys for WireGuard and DTLS
 //! - [`render`]: the files of a device
 //! - `rollout`: the way of documents to devices, in waves (feature `nats`)
 //! - [`agent`]: the device's side
@@ -24,6 +25,7 @@
 
 pub mod agent;
 pub mod authority;
+pub mod bearer;
 pub mod cell;
 pub mod document;
 #[cfg(feature = "nats")]

@@ -4,6 +4,7 @@
 //! configuration, and a server cannot admit anybody by itself.
 
 use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -27,6 +28,8 @@ pub struct Access {
     pub user: String,
     /// Its pass.
     pub pass: String,
+    /// A newer pass that came since, for the next connection, or empty.
+    pub newer: Arc<Mutex<String>>,
     /// The key of the pass.
     pub secret: Zeroizing<[u8; 32]>,
     /// A file with the certificates of authorities for TLS. `None` for those of the system.
@@ -41,8 +44,13 @@ impl std::fmt::Debug for Access {
 
 /// Writes a token.
 fn token(issuer: Kind, secret: &[u8; 32], subject: &str, name: &str, now: u64, nats: Value) -> String {
-    let issuer = nkey::public(issuer, &author_public(secret));
-    let mut claims = json!({ "iat": now, "iss": issuer, "name": name, "sub": subject, "nats": nats });
+    let claims = json!({ "iat": now, "name": name, "sub": subject, "nats": nats });
+    signed(issuer, secret, claims)
+}
+
+/// Signs claims.
+fn signed(issuer: Kind, secret: &[u8; 32], mut claims: Value) -> String {
+    claims["iss"] = Value::String(nkey::public(issuer, &author_public(secret)));
     let digest: [u8; 32] = Sha256::digest(claims.to_string().as_bytes()).into();
     claims["jti"] = Value::String(base32(&digest));
     let header = json!({ "typ": "JWT", "alg": "ed25519-nkey" });
@@ -103,17 +111,34 @@ pub fn system_account(signing: &Signing, now: u64) -> String {
 }
 
 fn user(issuer: &[u8; 32], login: &[u8; 32], name: &str, now: u64, permissions: &Permissions) -> String {
-    let nats = json!({
-        "type": "user", "version": 2, "subs": -1, "data": -1, "payload": -1,
-        "pub": { "allow": permissions.publish }, "sub": { "allow": permissions.subscribe }
-    });
-    token(Kind::Account, issuer, &nkey::public(Kind::User, login), name, now, nats)
+    let subject = nkey::public(Kind::User, login);
+    token(Kind::Account, issuer, &subject, name, now, of_user(permissions))
 }
 
-/// The pass of a member.
+fn of_user(permissions: &Permissions) -> Value {
+    json!({
+        "type": "user", "version": 2, "subs": -1, "data": -1, "payload": -1,
+        "pub": { "allow": permissions.publish }, "sub": { "allow": permissions.subscribe }
+    })
+}
+
+/// The pass of a member, valid until `ends` in seconds since 1970.
 #[must_use]
-pub fn device(signing: &Signing, id: &str, login: &[u8; 32], now: u64) -> String {
-    user(&signing.account(), login, id, now, &subjects::device(id))
+pub fn device(signing: &Signing, id: &str, login: &[u8; 32], now: u64, ends: u64) -> String {
+    let subject = nkey::public(Kind::User, login);
+    let nats = of_user(&subjects::device(id));
+    let claims = json!({ "iat": now, "exp": ends, "name": id, "sub": subject, "nats": nats });
+    signed(Kind::Account, &signing.account(), claims)
+}
+
+/// Begin and end of a pass's validity, in seconds since 1970. Without a signature's check, and 0 for one
+/// that has no end.
+#[must_use]
+pub fn validity(pass: &str) -> (u64, u64) {
+    let claims = pass.split('.').nth(1).and_then(|part| URL_SAFE_NO_PAD.decode(part).ok());
+    let claims: Value = claims.and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default();
+    let at = |key: &str| claims[key].as_u64().unwrap_or_default();
+    (at("iat"), at("exp"))
 }
 
 /// The pass of invitations.
@@ -160,7 +185,10 @@ mod tests {
         let account = claims(&account(&signing, "plant", 5, &["UX".into()]));
         assert_eq!(account["iss"], operator["sub"]);
         assert_eq!(account["nats"]["revocations"]["UX"], 5);
-        let device = claims(&device(&signing, "abcdefghijklmnop", &[7; 32], 5));
+        let pass = device(&signing, "abcdefghijklmnop", &[7; 32], 5, 1000);
+        assert_eq!((validity(&pass), validity("x.y")), ((5, 1000), (0, 0)));
+        let device = claims(&pass);
+        assert_eq!(device["exp"], 1000);
         assert_eq!(device["iss"], account["sub"]);
         assert_eq!(device["nats"]["sub"]["allow"][1], "fleet.document.abcdefghijklmnop");
         let system = claims(&system_account(&signing, 5));

@@ -1,11 +1,11 @@
-//! The files of a device: those of its role, with its values, and the CAKs of its cell.
+//! The files of a device: those of its role, with its values, and those of its groups.
 //!
 //! A role is a directory of templates. `${name}`, `${role}`, `${cell}`, `${id}` and `${KEY}` stand for
-//! values of the device.
+//! values of the device; in an overlay also `${tunnel}` and `${peers}`.
 
 use std::collections::BTreeMap;
 
-use crate::cell::{self, Cell};
+use crate::bearer::Given;
 use crate::document::Settings;
 use crate::enrol::is_name;
 
@@ -35,6 +35,11 @@ pub enum RenderError {
     /// The role has no files.
     #[error("the role \"{0}\" has no files: `antedate fleet set role {0} gateway.toml`")]
     NoRole(String),
+    /// A template has the name of a file that the groups of the device fill.
+    #[error(
+        "the role has a template \"{0}\", which is the name of the file with the keys of a group: give it another name"
+    )]
+    Taken(String),
     /// A name must not be that of a file.
     #[error("\"{0}\" is not the name of a file that a device takes: letters, digits and - _ .")]
     Name(String),
@@ -62,25 +67,30 @@ pub struct Device<'a> {
 pub fn render(
     device: Device<'_>,
     templates: &BTreeMap<String, String>,
-    cell: Option<&Cell>,
+    given: Given,
 ) -> Result<Settings, RenderError> {
     if templates.is_empty() {
         return Err(RenderError::NoRole(device.role.to_owned()));
     }
-    let mut files = BTreeMap::new();
+    let mut files = given.files;
     for (file, template) in templates {
         if !is_name(file) {
             return Err(RenderError::Name(file.clone()));
         }
-        files.insert(file.clone(), fill(device, file, template)?);
+        if files.contains_key(file) {
+            return Err(RenderError::Taken(file.clone()));
+        }
+        files.insert(file.clone(), fill(device, file, template, &given.values)?);
     }
-    if let Some(cell) = cell {
-        files.insert(cell::FILE.to_owned(), cell.text());
-    }
-    Ok(Settings { files })
+    Ok(Settings { files, ..Settings::default() })
 }
 
-fn fill(device: Device<'_>, file: &str, template: &str) -> Result<String, RenderError> {
+fn fill(
+    device: Device<'_>,
+    file: &str,
+    template: &str,
+    given: &BTreeMap<String, String>,
+) -> Result<String, RenderError> {
     let mut text = String::with_capacity(template.len());
     for (index, line) in template.split_inclusive('\n').enumerate() {
         let mut rest = line;
@@ -94,7 +104,7 @@ fn fill(device: Device<'_>, file: &str, template: &str) -> Result<String, Render
                 "id" => Some(device.id),
                 "role" => Some(device.role),
                 "cell" => Some(device.cell),
-                _ => device.values.get(key).map(String::as_str),
+                _ => given.get(key).or_else(|| device.values.get(key)).map(String::as_str),
             };
             let no_value = || RenderError::NoValue {
                 file: file.to_owned(),
@@ -162,16 +172,20 @@ mod tests {
     fn values_fill_templates() {
         let values = files(&[("port", "eth1")]);
         let templates = files(&[("gateway.toml", "# ${name} of ${cell}\ninterface = \"${port}\"\n")]);
-        let cell = Cell::generate(1).unwrap();
-        let settings = render(device(&values), &templates, Some(&cell)).unwrap();
+        let given = || Given { files: files(&[("cak", "key")]), values: files(&[("peers", "a\nb\n")]) };
+        let settings = render(device(&values), &templates, given()).unwrap();
         assert_eq!(settings.files["gateway.toml"], "# press of line4\ninterface = \"eth1\"\n");
-        assert_eq!(settings.files["cak"], cell.text());
+        assert_eq!(settings.files["cak"], "key");
+        let templates = files(&[("peers", "${peers}")]);
+        assert_eq!(render(device(&values), &templates, given()).unwrap().files["peers"], "a\nb\n");
+        let taken = render(device(&values), &files(&[("cak", "mine")]), given());
+        assert_eq!(taken, Err(RenderError::Taken("cak".into())));
     }
 
     #[test]
     fn faults_have_their_line() {
         let none = BTreeMap::new();
-        let render = |of: &[(&str, &str)]| render(device(&none), &files(of), None).unwrap_err();
+        let render = |of: &[(&str, &str)]| render(device(&none), &files(of), Given::default()).unwrap_err();
         let missing = render(&[("gateway.toml", "a\n${port}\n")]);
         assert!(matches!(&missing, RenderError::NoValue { line: 2, key, .. } if key == "port"), "{missing}");
         assert!(matches!(render(&[("gateway.toml", "${port\n")]), RenderError::NoEnd { line: 1, .. }));
@@ -181,7 +195,7 @@ mod tests {
 
     #[test]
     fn differences_show_no_content() {
-        let settings = |of| Settings { files: files(of) };
+        let settings = |of| Settings { files: files(of), ..Settings::default() };
         let before = settings(&[("a", "1\n2\n"), ("b", "x\n"), ("c", "same")]);
         let after = settings(&[("a", "1\n3\n4\n"), ("c", "same"), ("d", "y\n")]);
         let shown: Vec<(String, usize, usize)> =

@@ -82,6 +82,8 @@ pub struct Report {
     pub refused: String,
     /// Whether the device was revoked.
     pub revoked: bool,
+    /// When its pass for NATS ends, in seconds since 1970, or 0.
+    pub pass_ends: u64,
     /// The gateway.
     pub health: Health,
 }

@@ -1,10 +1,19 @@
 //! A fleet on Debian's `nats-server`: three servers, two gateways with traffic, and a crowd of devices.
 //!
-//! With `ANTEDATE_FLEET=full` there are 1,000 devices, else 20.
+//! `ANTEDATE_FLEET` names a part:
+//!
+//! | part | content |
+//! | --- | --- |
+//! | none | all with 20 devices, for CI |
+//! | `bearers` | an overlay and a DTLS group alone |
+//! | `gateways` | twenty gateways, whose CAKs change under traffic |
+//! | `1000`, `3000` | the crowd with so many devices, and all else |
 
 mod attack;
+mod bearers;
 mod cluster;
 mod crowd;
+mod gateways;
 
 use crate::net;
 use crate::place;
@@ -24,6 +33,8 @@ const PINGS: u32 = 3000;
 const ENROLLED: f64 = 300.0;
 const APPLIED: f64 = 30.0;
 const REVOKED: f64 = 10.0;
+/// How long the quick form measures the quiet fleet.
+const QUIET: Duration = Duration::from_secs(3);
 /// The port of the fleet's page.
 const PAGE: u16 = 9469;
 
@@ -38,17 +49,29 @@ pub(crate) fn prepare() -> Result<(), Stop> {
 }
 
 pub(crate) fn run() -> StepResult {
-    let count = if std::env::var("ANTEDATE_FLEET").is_ok_and(|form| form == "full") { 1000 } else { 20 };
+    let part = std::env::var("ANTEDATE_FLEET").unwrap_or_default();
+    let count = match part.as_str() {
+        "" | "bearers" | "gateways" => 20,
+        "1000" => 1000,
+        "3000" => 3000,
+        other => return Err(format!("ANTEDATE_FLEET={other}: bearers, gateways, 1000, 3000, or none").into()),
+    };
     let dir = place::run()?.join("plant");
     let _ = fs::remove_dir_all(&dir);
     fs::create_dir_all(&dir).map_err(|e| e.to_string())?;
-    let mut cluster = Cluster::start(&dir)?;
+    let mut cluster = Cluster::start(&dir, count < 100)?;
     let invitation = dir.join("fleet/invitation.json");
     let mut notes = Vec::new();
     let mut note = |text: String| {
         println!("   {text}");
         notes.push(text);
     };
+
+    if matches!(part.as_str(), "bearers" | "gateways") {
+        let run = if part == "bearers" { bearers::run } else { gateways::run };
+        run(&dir, &invitation, &mut note)?;
+        return Ok(notes.join("; "));
+    }
 
     // A crowd by tokens.
     let tokens = fleet(&dir, &["token", "--role", "publisher", "--count", &count.to_string()])?;
@@ -123,13 +146,13 @@ pub(crate) fn run() -> StepResult {
     // Two servers are lost, of which one is only cut off. Nothing is written, and traffic goes on.
     until("three servers", 60.0, || fleet(&dir, &["setup"]).ok())?;
     cluster.kill(0);
-    cluster.hold(1, true)?;
+    cluster.cut(1, true)?;
     let pings = traffic(&dir)?;
     let refused = program(antedate())
         .args(["fleet", "apply", "--again", "--patience", "5", "--directory"])
         .arg(dir.join("fleet"))
         .read(90);
-    cluster.hold(1, false)?;
+    cluster.cut(1, false)?;
     let Err(said) = refused else { return Err("settings were stored without a majority".into()) };
     if !said.contains("remedy") {
         return Err(format!("the fault has no remedy: {said}").into());
@@ -140,6 +163,10 @@ pub(crate) fn run() -> StepResult {
     until("settings after the outage", 120.0, || {
         fleet(&dir, &["apply", "--again", "--canaries", "0", "--wave", "0"]).ok()
     })?;
+
+    if count > 100 {
+        each_in_turn(&dir, &mut cluster, &mut note)?;
+    }
 
     note(page(&dir, count)?);
 
@@ -161,17 +188,18 @@ pub(crate) fn run() -> StepResult {
     fs::write(&template, GATEWAY).map_err(|e| e.to_string())?;
     fleet(&dir, &["set", "role", "gateway", &template.display().to_string()])?;
 
-    // The quick form measures while the revoked gateway's traffic ends, which takes up to a minute.
+    // The revoked gateway's traffic ends within a minute, in which other bearers are tried.
     let meter = Meter::begin(&cluster)?;
     if count > 100 {
         std::thread::sleep(Duration::from_secs(120));
         meter.end(&cluster, count, &mut note)?;
-        revoke(&dir, &places, &gateways, &mut note)?;
     } else {
-        revoke(&dir, &places, &gateways, &mut note)?;
-        std::thread::sleep(Duration::from_secs(30).saturating_sub(meter.begin.elapsed()));
+        std::thread::sleep(QUIET.saturating_sub(meter.begin.elapsed()));
         meter.end(&cluster, count, &mut note)?;
     }
+    let revoked = revoke(&dir, &places, &mut note)?;
+    bearers::run(&dir, &invitation, &mut note)?;
+    ended(revoked, &gateways, &mut note)?;
 
     for agent in agents {
         agent.stop(10)?;
@@ -181,6 +209,35 @@ pub(crate) fn run() -> StepResult {
     }
     crowd.finish()?;
     Ok(notes.join("; "))
+}
+
+/// Each server is cut off, and then killed. Settings get through, and traffic goes on.
+fn each_in_turn(dir: &Path, cluster: &mut Cluster, note: &mut dyn FnMut(String)) -> Result<(), String> {
+    for index in 0..3 {
+        for is_cut in [true, false] {
+            let pings = traffic(dir)?;
+            if is_cut {
+                cluster.cut(index, true)?
+            } else {
+                cluster.kill(index)
+            }
+            let begin = Instant::now();
+            let what = if is_cut { "cut off" } else { "killed" };
+            until(&format!("settings with server {index} {what}"), 120.0, || {
+                fleet(dir, &["rotate", "line4"]).ok()
+            })?;
+            note(format!("server {index} {what}: another CAK after {:.1} s", begin.elapsed().as_secs_f64()));
+            lossless(pings)?;
+            if is_cut {
+                cluster.cut(index, false)?
+            } else {
+                cluster.revive(index)?
+            }
+            until("three servers", 60.0, || fleet(dir, &["setup"]).ok())?;
+        }
+    }
+    note(format!("each server cut off and killed in turn: 0 of {} pings lost", 6 * PINGS));
+    Ok(())
 }
 
 /// What somebody with a stolen pass or an old copy tries.
@@ -288,7 +345,7 @@ fn page(dir: &Path, count: usize) -> Result<String, String> {
     command.args(["fleet", "page", "--every", "1", "--listen", &format!("127.0.0.1:{PAGE}"), "--directory"]);
     command.arg(dir.join("fleet"));
     let page = command.background(&dir.join("page.log"))?;
-    let ask = |path: &str| document(PAGE, path);
+    let ask = |path: &str| document("127.0.0.1", PAGE, path);
     let line = format!("antedate_fleet_devices{{state=\"ok\"}} {}", count + 2);
     until("metrics of a healthy fleet", 60.0, || {
         let text = ask("/metrics").ok()?;
@@ -303,12 +360,7 @@ fn page(dir: &Path, count: usize) -> Result<String, String> {
     Ok(format!("the page and its metrics show {} devices", count + 2))
 }
 
-fn revoke(
-    dir: &Path,
-    places: &[PathBuf; 2],
-    gateways: &[Background; 2],
-    note: &mut dyn FnMut(String),
-) -> Result<(), String> {
+fn revoke(dir: &Path, places: &[PathBuf; 2], note: &mut dyn FnMut(String)) -> Result<Instant, String> {
     let key = |place: &Path| fs::read_to_string(place.join("files/cak")).map_err(|e| e.to_string());
     let before = key(&places[1])?;
     let begin = Instant::now();
@@ -324,19 +376,21 @@ fn revoke(
     if took > REVOKED {
         return Err(format!("the revocation took {took:.1} s (goal {REVOKED})"));
     }
+    note(format!("a revoked gateway is out of its cell and of NATS in {took:.1} s"));
+    Ok(begin)
+}
+
+/// Waits for the end of a revoked gateway's traffic. The old CAK goes on for a minute at most where it
+/// carried.
+fn ended(begin: Instant, gateways: &[Background; 2], note: &mut dyn FnMut(String)) -> Result<(), String> {
     let mut ping = net::inside("plc", "ping");
-    // The old CAK goes on for a minute at most where it carried.
-    let gone = until("the end of the revoked gateway's traffic", 75.0, || {
+    until("the end of the revoked gateway's traffic", 75.0, || {
         ping.args(["-q", "-n", "-W", "1", "-c", "1", "10.7.0.2"]).read(5).is_err().then_some(())
-    });
-    gone?;
-    let ended = begin.elapsed().as_secs_f64();
+    })?;
     if gateways.iter().any(|gateway| gateway.output().contains("panicked")) {
         return Err("a gateway panicked".into());
     }
-    note(format!(
-        "a revoked gateway is out of its cell and of NATS in {took:.1} s, and its traffic ends after {ended:.1} s"
-    ));
+    note(format!("its traffic has ended {:.1} s later at the latest", begin.elapsed().as_secs_f64()));
     Ok(())
 }
 

@@ -32,12 +32,22 @@ pub(crate) struct Init {
     /// The directory of a server's data on its machine.
     #[arg(long, value_name = "DIR", default_value = "/var/lib/nats")]
     data: PathBuf,
-    /// Certificates of authorities, by which devices check the servers (PEM). The servers' `tls`
-    /// section is yours to write.
+    /// Certificates of authorities, by which devices check the servers (PEM).
     #[arg(long, value_name = "FILE")]
     certificates: Option<PathBuf>,
+    /// The directory on each server with its certificate NAME.pem, its key NAME.key, and ca.pem
+    /// with FILE's certificates: for clients and between servers. Without it, the servers' `tls`
+    /// sections are yours to write.
+    #[arg(long, value_name = "DIR", requires = "certificates")]
+    tls: Option<PathBuf>,
+    /// Days for which a device's pass for NATS is valid. Each document renews it, and so does `renew`.
+    #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u64).range(1..=400))]
+    pass_days: Option<u64>,
+    /// Days after which a device forgets its keys unless a document has come. [default: never]
+    #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u64).range(1..=400))]
+    keys_days: Option<u64>,
     /// Start nats-server on this machine, for a first look. Ends with Ctrl-C.
-    #[arg(long = "try", conflicts_with_all = ["nodes", "data", "certificates"])]
+    #[arg(long = "try", conflicts_with_all = ["nodes", "data", "certificates", "tls"])]
     try_it: bool,
 }
 
@@ -97,7 +107,8 @@ impl Init {
             self.nodes.iter().map(|node| format!("{scheme}://{}:{}", node.host, node.port)).collect();
         // Two servers are no safer than one: a stream needs most of its copies.
         let replicas = if self.nodes.len() >= 3 { 3 } else { 1 };
-        let home = Home::create(&directory, &self.name, &servers, replicas, &pem)?;
+        let mut home = Home::create(&directory, &self.name, &servers, replicas, &pem)?;
+        home.set_validity(self.pass_days, self.keys_days)?;
         let signing = home.signing(None)?;
         let data = if self.try_it { absolute(&directory)?.join("nats") } else { self.data.clone() };
         let files = self.write_servers(&directory, &signing, &data)?;
@@ -136,6 +147,7 @@ impl Init {
                 name: node.name.clone(),
                 listen: format!("{}:{}", node.host, node.port),
                 cluster: if is_cluster { format!("{}:{}", node.host, node.cluster) } else { String::new() },
+                tls: self.tls.clone(),
                 routes: others.map(|other| format!("{}:{}", other.host, other.cluster)).collect(),
             };
             let data = if is_cluster { data.join(&node.name) } else { data.to_owned() };

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use antedate_fleet::engine::Engine;
 use antedate_fleet::enrol::is_name;
-use antedate_fleet::home::Home;
+use antedate_fleet::home::{Home, Member};
 use antedate_fleet::identity::id_of_code;
 use antedate_fleet::rollout::{self, Rollout, Waves};
 use antedate_gateway::config::Config;
@@ -168,8 +168,13 @@ pub(crate) enum Set {
     /// values.
     #[command(after_help = "Example:\n  antedate fleet set role gateway gateway.toml")]
     Role(SetRole),
-    /// Set values of a device: KEY=VALUE, or KEY= to remove it. The keys `role` and `cell` move it.
-    #[command(after_help = "Example:\n  antedate fleet set device press uplink=eth1 field=eth0")]
+    /// Set values of a device: KEY=VALUE, or KEY= to remove it.
+    ///
+    /// The keys `role`, `cell` (MACsec), `overlay` (WireGuard) and `dtls` move it. An overlay has one
+    /// device with hub=yes and endpoint=HOST:PORT, and a DTLS group one or more with listener=yes.
+    #[command(
+        after_help = "Examples:\n  antedate fleet set device press uplink=eth1 field=eth0\n  antedate fleet set device hall overlay=wan hub=yes endpoint=hall.example:51820\n  antedate fleet set device press overlay=wan\n  antedate fleet set device press dtls=sensors"
+    )]
     Device(SetDevice),
 }
 
@@ -221,6 +226,11 @@ impl SetRole {
     }
 }
 
+/// The name of a group, or none.
+fn is_group(text: &str) -> bool {
+    text.is_empty() || is_name(text)
+}
+
 impl SetDevice {
     fn run(self) -> Done {
         let mut home = self.place.open()?;
@@ -240,8 +250,16 @@ impl SetDevice {
                     ));
                 }
                 "role" if is_name(value) => member.role = value.to_owned(),
-                "cell" if value.is_empty() || is_name(value) => member.cell = value.to_owned(),
-                "role" | "cell" => return Err(form()),
+                "cell" if is_group(value) => member.cell = value.to_owned(),
+                "overlay" if is_group(value) => member.overlay = value.to_owned(),
+                "dtls" if is_group(value) => member.dtls = value.to_owned(),
+                "role" | "cell" | "overlay" | "dtls" => return Err(form()),
+                "hub" | "listener" if !matches!(value, "yes" | "") => {
+                    return Err(Failure::usage(
+                        format!("\"{text}\" is none"),
+                        format!("write {key}=yes or {key}="),
+                    ));
+                }
                 _ if value.is_empty() => drop(member.values.remove(key)),
                 _ => drop(member.values.insert(key.to_owned(), value.to_owned())),
             }
@@ -327,28 +345,107 @@ impl Apply {
 }
 
 #[derive(Args)]
+pub(crate) struct Renew {
+    #[command(flatten)]
+    place: Place,
+    #[command(flatten)]
+    key: Key,
+    /// The devices whose passes end within so many days. [default: half of their validity]
+    #[arg(long, value_name = "DAYS")]
+    within: Option<u64>,
+    /// Seconds to wait for the devices.
+    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    patience: u64,
+}
+
+impl Renew {
+    pub(crate) fn run(self) -> Done {
+        with_rollout(&self.place, &self.key, async |rollout| {
+            let fleet = &rollout.home.fleet;
+            // Keys that end earlier than passes are renewed with them.
+            let keys = if fleet.keys_days == 0 { fleet.pass_days } else { fleet.keys_days };
+            let spare = fleet.pass_days.saturating_sub(keys.min(fleet.pass_days) / 2);
+            let within = self.within.unwrap_or(spare);
+            let planned = rollout::renewals(rollout.home, within.saturating_mul(86_400));
+            if planned.is_empty() {
+                return output::print(&format!("no pass ends within {within} day(s)\n"));
+            }
+            let waves = Waves { canaries: 0, size: 100, patience: Duration::from_secs(self.patience) };
+            let done = rollout.apply(planned, waves).await?;
+            output::print(&format!("{} device(s) have new passes\n", done.applied))?;
+            if !done.silent.is_empty() {
+                let names = done.silent.join(", ");
+                output::print(&format!("silent, and find them when they are back: {names}\n"))?;
+            }
+            Ok(())
+        })
+    }
+}
+
+#[derive(Args)]
 pub(crate) struct Rotate {
     #[command(flatten)]
     place: Place,
     #[command(flatten)]
     key: Key,
-    /// The cell.
-    #[arg(value_name = "CELL", value_parser = name)]
-    cell: String,
-    /// Seconds until all members must have the new CAK.
+    #[command(flatten)]
+    group: Group,
+    /// Seconds until all members must have the new keys. The two ends of a pair of an overlay have
+    /// 45 at most.
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     patience: u64,
 }
 
+#[derive(Args)]
+#[group(required = true, multiple = false)]
+struct Group {
+    /// A cell, which gets another CAK.
+    #[arg(value_name = "CELL", value_parser = name)]
+    cell: Option<String>,
+    /// An overlay, whose spokes get other preshared keys of WireGuard.
+    #[arg(long, value_name = "NAME", value_parser = name)]
+    overlay: Option<String>,
+    /// A DTLS group, whose connectors get other keys.
+    #[arg(long, value_name = "NAME", value_parser = name)]
+    dtls: Option<String>,
+}
+
 impl Rotate {
     pub(crate) fn run(self) -> Done {
+        let patience = Duration::from_secs(self.patience);
         with_rollout(&self.place, &self.key, async |rollout| {
-            if !rollout.home.members().any(|(_, member)| member.cell == self.cell) {
-                let what = format!("the cell \"{}\" has no members", self.cell);
-                return Err(Failure::usage(what, "see `antedate fleet devices`"));
-            }
-            let members = rollout.rotate(&self.cell, Duration::from_secs(self.patience)).await?;
-            output::print(&format!("the cell {} has another CAK, on {members} device(s)\n", self.cell))
+            let Group { cell, overlay, dtls } = &self.group;
+            let nobody = |what: &str, name: &str| {
+                Err(Failure::usage(
+                    format!("the {what} \"{name}\" has no members"),
+                    "see `antedate fleet devices`",
+                ))
+            };
+            let has =
+                |home: &Home, of: &dyn Fn(&Member) -> bool| home.members().any(|(_, member)| of(member));
+            let (what, members) = match (cell, overlay, dtls) {
+                (Some(name), _, _) if !has(rollout.home, &|member| member.cell == *name) => {
+                    return nobody("cell", name);
+                }
+                (Some(name), _, _) => {
+                    (format!("cell {name} has another CAK"), rollout.rotate(name, patience).await?)
+                }
+                (_, Some(name), _) if !has(rollout.home, &|member| member.overlay == *name) => {
+                    return nobody("overlay", name);
+                }
+                (_, Some(name), _) => (
+                    format!("overlay {name} has other preshared keys"),
+                    rollout.rotate_overlay(name, patience).await?,
+                ),
+                (_, _, Some(name)) if !has(rollout.home, &|member| member.dtls == *name) => {
+                    return nobody("DTLS group", name);
+                }
+                (_, _, Some(name)) => {
+                    (format!("DTLS group {name} has other keys"), rollout.rotate_dtls(name, patience).await?)
+                }
+                (None, None, None) => return Ok(()),
+            };
+            output::print(&format!("the {what}, on {members} device(s)\n"))
         })
     }
 }
@@ -362,7 +459,7 @@ pub(crate) struct Revoke {
     /// The device's name or code.
     #[arg(value_name = "DEVICE")]
     device: String,
-    /// Seconds to wait for the other members of its cell.
+    /// Seconds to wait for the other members of its groups.
     #[arg(long, value_name = "SECONDS", default_value_t = 10)]
     patience: u64,
 }
@@ -381,7 +478,7 @@ impl Revoke {
 pub(crate) struct Backup {
     #[command(flatten)]
     place: Place,
-    /// The file to create, readable by its owner only. It holds the CAKs of all cells.
+    /// The file to create, readable by its owner only. It holds the keys of all groups.
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// Put the signing key into it too.

@@ -59,10 +59,17 @@ pub(crate) enum Verb {
         after_help = "Examples:\n  antedate fleet apply\n  antedate fleet apply --canaries 2 --wave 50 --patience 120\n  antedate fleet apply --again            after a restored backup"
     )]
     Apply(manage::Apply),
-    /// Give a cell another CAK without a lost frame: first all have both, then the old one goes.
-    #[command(after_help = "Example:\n  antedate fleet rotate line4")]
+    /// Renew the passes for NATS that end soon, and the time of the keys with them.
+    #[command(
+        after_help = "Examples:\n  antedate fleet renew            each week, by a timer\n  antedate fleet renew --within 30"
+    )]
+    Renew(manage::Renew),
+    /// Give a group other keys without an outage: a cell (MACsec), an overlay (WireGuard) or a DTLS group.
+    #[command(
+        after_help = "Examples:\n  antedate fleet rotate line4\n  antedate fleet rotate --overlay wan\n  antedate fleet rotate --dtls sensors"
+    )]
     Rotate(manage::Rotate),
-    /// Put a device out: its keys, its pass for NATS, and the CAK of its cell.
+    /// Put a device out of all its groups and of NATS. The others get keys that it does not know.
     #[command(after_help = "Example:\n  antedate fleet revoke press")]
     Revoke(manage::Revoke),
     /// Show the health of all members by their last reports.
@@ -97,6 +104,7 @@ impl Verb {
             Self::Set(verb) => verb.run(),
             Self::Plan(verb) => verb.run(),
             Self::Apply(verb) => verb.run(),
+            Self::Renew(verb) => verb.run(),
             Self::Rotate(verb) => verb.run(),
             Self::Revoke(verb) => verb.run(),
             Self::Status(verb) => verb.run(),

@@ -24,17 +24,32 @@ pub(crate) struct Devices {
 impl Devices {
     pub(crate) fn run(self) -> Done {
         let home = self.place.open()?;
-        let mut rows = vec![["NAME", "CODE", "ROLE", "CELL", "STATE"].map(str::to_owned).to_vec()];
+        let mut rows =
+            vec![["NAME", "CODE", "ROLE", "CELL", "GROUPS", "PASS", "STATE"].map(str::to_owned).to_vec()];
         for (id, member) in &home.devices {
             let state = match (member.revoked, member.version) {
                 (0, 0) => "no settings yet".to_owned(),
                 (0, version) => format!("settings {version}"),
                 _ => "revoked".to_owned(),
             };
-            rows.push(vec![member.name.clone(), code(id), member.role.clone(), member.cell.clone(), state]);
+            let days = member.pass_ends.saturating_sub(now()) / 86_400;
+            let pass = if member.pass_ends == 0 { String::new() } else { format!("{days} d") };
+            let Member { name, role, cell, .. } = member;
+            rows.push(vec![name.clone(), code(id), role.clone(), cell.clone(), groups(member), pass, state]);
         }
         output::print(&table(&rows))
     }
+}
+
+/// The groups of a device besides its cell.
+fn groups(member: &Member) -> String {
+    let is = |key: &str| member.values.get(key).is_some_and(|value| value == "yes");
+    let group = |what: &str, name: &str, key: &str| {
+        let part = if is(key) { format!(" ({key})") } else { String::new() };
+        (!name.is_empty()).then(|| format!("{what} {name}{part}"))
+    };
+    let all = [group("overlay", &member.overlay, "hub"), group("dtls", &member.dtls, "listener")];
+    all.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
 /// Columns of their own width.

@@ -8,6 +8,7 @@ use antedate_gateway::config::{Checked, Keyed, check, machine::ThisMachine};
 use clap::Args;
 
 use crate::failure::Done;
+use crate::gateway::run::trust_agent;
 use crate::output;
 
 #[derive(Args)]
@@ -15,10 +16,17 @@ pub(crate) struct Check {
     /// The configuration.
     #[arg(value_name = "FILE")]
     file: PathBuf,
+    /// FILE is written by the agent of a fleet, as another user of this group. Run this as the
+    /// gateway's user, in the agent's group.
+    #[arg(long)]
+    agent: bool,
 }
 
 impl Check {
     pub(crate) fn run(self) -> Done {
+        if self.agent {
+            trust_agent(&self.file)?;
+        }
         let checked = check(&self.file, &ThisMachine)?;
         for warning in &checked.warnings {
             output::tell(format_args!("warning: {warning}"));

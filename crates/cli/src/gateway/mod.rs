@@ -40,7 +40,9 @@ pub(crate) enum Verb {
     ///
     /// Each fault comes with file, line and remedy. The check includes the rights that `run` needs,
     /// so call it as the user that runs it.
-    #[command(after_help = "Example:\n  sudo -u antedate antedate gateway check /etc/antedate/gateway.toml")]
+    #[command(
+        after_help = "Examples:\n  sudo -u antedate antedate gateway check /etc/antedate/gateway.toml\n  sudo -u antedate -g antedate-agent antedate gateway check --agent /var/lib/antedate-agent/files/gateway.toml"
+    )]
     Check(check::Check),
     /// Create the state file that records the used packet numbers.
     ///

@@ -40,15 +40,21 @@ pub(crate) struct Run {
     log: Option<String>,
 }
 
+/// Trusts the files of the user who owns this one: the agent of a fleet.
+pub(crate) fn trust_agent(file: &Path) -> Done {
+    let remedy = "let the agent apply its first settings";
+    let about =
+        fs::metadata(file).map_err(|error| Fault::of_io(file, "find the agent's file", &error, remedy))?;
+    agent::trust(about.uid());
+    Ok(())
+}
+
 impl Run {
     pub(crate) fn run(self) -> Done {
         log(self.log.clone())?;
         hardened::close_memory_of_daemon();
         if self.agent {
-            let remedy = "let the agent apply its first settings";
-            let about = fs::metadata(&self.file)
-                .map_err(|error| Fault::of_io(&self.file, "find the agent's file", &error, remedy))?;
-            agent::trust(about.uid());
+            trust_agent(&self.file)?;
         }
         let mut checked = stack::wiped(|| check(&self.file, &ThisMachine))?;
         hardened::confine_daemon(&self.needs(&checked));

@@ -45,6 +45,7 @@ pub(crate) fn options(listen: SocketAddr, to: SocketAddr) -> Options {
         renew_ms: 0,
         resend: false,
         hold: 64,
+        generations: false,
         status: None,
         key_log: None,
     }

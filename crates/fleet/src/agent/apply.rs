@@ -16,10 +16,13 @@ use std::path::Path;
 
 use antedate_host::fault::Fault;
 use antedate_host::hex::hex;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 
 use super::state::{Kept, State};
 use super::{Gateway, NotTaken};
 use crate::authority::Authority;
+use crate::bearer::{dtls, overlay};
 use crate::cell;
 use crate::document::{Body, Document, DocumentError, Settings};
 use crate::enrol::is_name;
@@ -58,6 +61,8 @@ pub struct Desk {
     identity: Identity,
     authority: Authority,
     kept: Kept,
+    /// The time of the keys in force is over, and they are forgotten.
+    ended: bool,
 }
 
 impl Desk {
@@ -67,7 +72,7 @@ impl Desk {
     /// When they are damaged.
     pub fn open(state: State, identity: Identity, authority: Authority) -> Result<Self, Fault> {
         let kept = state.kept()?;
-        Ok(Self { state, identity, authority, kept })
+        Ok(Self { state, identity, authority, kept, ended: false })
     }
 
     /// The newest version taken, and the document in force.
@@ -103,6 +108,33 @@ impl Desk {
         }
     }
 
+    /// Whether the time of the keys in force is over.
+    #[must_use]
+    pub const fn has_ended(&self) -> bool {
+        self.ended
+    }
+
+    /// The pass for NATS that came with the settings in force, or empty.
+    #[must_use]
+    pub fn pass(&self) -> String {
+        self.in_force().map(|settings| settings.pass).unwrap_or_default()
+    }
+
+    /// Forgets the keys in force when their time is over. The sealed document stays, so that a clock that
+    /// was wrong brings them back at the next start. True if they went now.
+    ///
+    /// # Errors
+    /// When the files cannot be written.
+    pub fn expire(&mut self, now: u64, gateway: &mut dyn Gateway) -> Result<bool, Fault> {
+        let until = self.in_force().map_or(0, |settings| settings.until);
+        if until == 0 || now < until || self.ended {
+            return Ok(false);
+        }
+        self.forget(gateway)?;
+        self.ended = true;
+        Ok(true)
+    }
+
     /// Sets the files right after a start, as after a crash or a change by hand. True if they were
     /// not.
     ///
@@ -110,6 +142,10 @@ impl Desk {
     /// When they cannot be written.
     pub fn restore(&self) -> Result<bool, Fault> {
         let Some(settings) = self.in_force() else { return Ok(false) };
+        if settings.until != 0 && crate::now() >= settings.until {
+            // Forgotten, and not brought back.
+            return Ok(false);
+        }
         let directory = self.state.files();
         let is_right = |(name, text): (&String, &String)| {
             fs::read(directory.join(name)).is_ok_and(|found| found == text.as_bytes())
@@ -179,6 +215,12 @@ impl Desk {
         };
         match taken {
             Ok(said) => {
+                self.ended = false;
+                // Without it the present one counts until its end, and the next document brings another.
+                let said = match self.state.renew_pass(&settings.pass) {
+                    Ok(()) => said,
+                    Err(fault) => format!("{said}; the newer pass for NATS is not kept: {fault:#}"),
+                };
                 let kept = Kept { settings: version, failed: 0, ..self.kept.clone() };
                 if let Err(fault) = self.take(kept.with_message(message)) {
                     // What no record names would be gone after the next start.
@@ -194,27 +236,46 @@ impl Desk {
         }
     }
 
-    /// Forgets the keys of the cell. A gateway goes on with a key that nobody else has, so that it
-    /// neither passes frames in the clear nor speaks to its old partners.
     fn revoke(&mut self, version: u64, gateway: &mut dyn Gateway) -> Result<Outcome, Fault> {
         self.take(Kept { taken: version, revoked: true, ..Kept::default() })?;
-        let directory = self.state.files();
-        let mut files = BTreeMap::new();
-        if let Ok(entries) = fs::read_dir(&directory) {
-            for entry in entries.flatten() {
-                let name = entry.file_name().to_string_lossy().into_owned();
-                let mut key = [0; 48];
-                if name == cell::FILE && random(&mut key).is_ok() {
-                    let (cak, ckn) = key.split_at(32);
-                    files.insert(name, format!("mka_cak={}\nmka_ckn={}\n", hex(cak), hex(ckn)));
-                } else if !name.ends_with(".toml") {
-                    let _ = fs::remove_file(entry.path());
-                }
-            }
-        }
-        write(&self.state, &Settings { files }, None)?;
-        let _ = gateway.reload(&directory);
+        self.forget(gateway)?;
         Ok(Outcome::Revoked)
+    }
+
+    /// Forgets the keys. Programs that run go on with keys that nobody else has, so that they neither
+    /// pass traffic in the clear nor speak to their old partners.
+    fn forget(&self, gateway: &mut dyn Gateway) -> Result<(), Fault> {
+        let directory = self.state.files();
+        let names = |directory: &Path| -> Vec<String> {
+            let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+            entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+        };
+        let found = names(&directory);
+        let strange = found.iter().filter_map(|name| Some((name.clone(), stranger(name)?)));
+        let files: BTreeMap<String, String> = strange.collect();
+        write(&self.state, &Settings { files: files.clone(), ..Settings::default() }, None)?;
+        let _ = gateway.reload(&directory);
+        // What a program reads at its start alone.
+        for name in found.iter().filter(|name| !name.ends_with(".toml") && !files.contains_key(*name)) {
+            let _ = fs::remove_file(directory.join(name));
+        }
+        Ok(())
+    }
+}
+
+/// The content of a key file with a key that nobody has. `None` for files of other names.
+fn stranger(name: &str) -> Option<String> {
+    let mut key = [0; 48];
+    random(&mut key).ok()?;
+    let (key, ckn) = key.split_at(32);
+    if name == cell::FILE {
+        Some(format!("mka_cak={}\nmka_ckn={}\n", hex(key), hex(ckn)))
+    } else if name == dtls::FILE {
+        Some(format!("revoked:{}\n", hex(key)))
+    } else if name.starts_with(overlay::PRESHARED) {
+        Some(format!("{}\n", STANDARD.encode(key)))
+    } else {
+        None
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::pin::pin;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use antedate_host::fault::Fault;
@@ -12,8 +13,9 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 use super::Gateway;
 use super::apply::{Desk, Outcome};
 use crate::engine::{Access, Change, Engine};
+use crate::login;
 use crate::now;
-use crate::report::{self, Event, Health, Report};
+use crate::report::{self, Event, Health, Level, Report};
 use crate::subjects::{DOCUMENTS, EVENTS, STATUS};
 
 /// How an agent runs.
@@ -61,6 +63,10 @@ struct Agent {
     fetch: bool,
     /// The connection is there.
     up: bool,
+    /// The pass for the next connection.
+    pass: Arc<Mutex<String>>,
+    /// The end of the pass, if that was told.
+    warned: u64,
 }
 
 /// Runs until `stop` completes. `start` is the number of this start.
@@ -103,7 +109,12 @@ pub async fn run(
         reported: None,
         fetch: false,
         up: false,
+        pass: Arc::clone(&access.newer),
+        warned: 0,
     };
+    if access.newer.lock().unwrap_or_else(PoisonError::into_inner).is_empty() {
+        agent.keep_pass(access.pass.clone());
+    }
     let mut stop = pin!(stop);
     let (mut watch, mut fetch) = (interval(rhythm.watch), interval(rhythm.fetch));
     watch.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -158,6 +169,45 @@ impl Agent {
         }
     }
 
+    /// Keeps a pass for the next connection.
+    fn keep_pass(&mut self, pass: String) {
+        if !pass.is_empty() {
+            *self.pass.lock().unwrap_or_else(PoisonError::into_inner) = pass;
+        }
+    }
+
+    /// When the pass ends, and in how many seconds if that is near: within a quarter of its time.
+    fn pass_ends(&self) -> (u64, Option<u64>) {
+        let (from, ends) = login::validity(&self.pass.lock().unwrap_or_else(PoisonError::into_inner));
+        let left = ends.saturating_sub(now());
+        (ends, (ends != 0 && left < ends.saturating_sub(from) / 4).then_some(left))
+    }
+
+    /// Warns of a pass that ends soon, and forgets keys whose time is over.
+    fn look_at_ends(&mut self, health: &mut Health) {
+        if let (ends, Some(left)) = self.pass_ends() {
+            let what = format!("the pass for NATS ends in {} h: antedate fleet renew", left / 3600);
+            if self.warned != ends {
+                self.warned = ends;
+                tracing::warn!("{what}");
+            }
+            if health.level == Level::Ok {
+                (health.level, health.what) = (Level::Warning, what);
+            }
+        }
+        match self.desk.expire(now(), &mut *self.gateway) {
+            Ok(true) => {
+                tracing::error!("no new document came in time: the keys of this device are forgotten")
+            }
+            Ok(false) => {}
+            Err(fault) => tracing::error!("the keys whose time is over are not removed: {fault:#}"),
+        }
+        if self.desk.has_ended() {
+            "the time of its keys is over, and it has forgotten them: antedate fleet renew"
+                .clone_into(&mut self.refused);
+        }
+    }
+
     async fn consider(&mut self, message: &[u8]) {
         let outcome = match self.desk.consider(message, now(), &mut *self.gateway) {
             Ok(outcome) => outcome,
@@ -176,6 +226,7 @@ impl Agent {
             Outcome::Unchanged => return,
             Outcome::Applied { version, said } => {
                 self.refused.clear();
+                self.keep_pass(self.desk.pass());
                 tracing::info!(version, "settings are in force: {said}");
                 format!("settings {version} are in force: {said}")
             }
@@ -207,7 +258,8 @@ impl Agent {
 
     /// Looks at the gateway, and reports what changed, or after `every`.
     async fn watch(&mut self, every: Duration) {
-        let health = self.gateway.health();
+        let mut health = self.gateway.health();
+        self.look_at_ends(&mut health);
         let kept = self.desk.kept();
         let told = Told {
             settings: kept.settings,
@@ -230,6 +282,7 @@ impl Agent {
             failed: kept.failed,
             refused: cut(&self.refused, 1000),
             revoked: kept.revoked,
+            pass_ends: self.pass_ends().0,
             health: Health { what: cut(&health.what, 1000), ..health },
         };
         match report::seal(&report, self.desk.identity(), self.desk.authority()) {

@@ -188,6 +188,19 @@ impl State {
         write(&self.directory.join("member.json"), membership)
     }
 
+    /// Keeps a newer pass for NATS.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub(super) fn renew_pass(&self, pass: &str) -> Result<(), Fault> {
+        match self.membership()? {
+            Some(member) if !pass.is_empty() && member.pass != pass => {
+                self.set_membership(&Membership { pass: pass.to_owned(), ..member })
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// What was taken. A damaged file is no new beginning: old documents would count again.
     ///
     /// # Errors
@@ -233,6 +246,7 @@ impl State {
             servers: membership.servers.clone(),
             user: identity.public().id(),
             pass: membership.pass.clone(),
+            newer: Default::default(),
             secret: identity.login(),
             certificates: self.certificates(&membership.certificates)?,
         })

@@ -5,6 +5,7 @@ use antedate_fleet::authority::Signing;
 use antedate_fleet::document::{Body, Document, Settings};
 use antedate_fleet::engine::{Access, Engine, EngineError};
 use antedate_fleet::home::{Home, Invitation};
+use antedate_fleet::login;
 use antedate_fleet::now;
 use antedate_fleet::subjects::{DOCUMENTS, EVENTS, REQUESTS, STATUS, WELCOMES};
 use std::collections::BTreeMap;
@@ -28,7 +29,7 @@ pub(super) fn forged(home: &Home, id: &str, version: u64) -> Result<Vec<u8>, Str
         version,
         not_before: 0,
         expires: now() + 1000,
-        body: Body::Settings(Settings { files }),
+        body: Body::Settings(Settings { files, ..Settings::default() }),
     };
     document.seal(&Signing::generate().map_err(text)?, &keys).map_err(text)
 }
@@ -136,7 +137,8 @@ pub(super) fn permissions(
         "$JS.API.STREAM.NAMES".to_owned(),
         "$SYS.REQ.CLAIMS.UPDATE".to_owned(),
     ];
-    let invited = Invitation::load(invitation).map_err(text)?.access(None);
+    let certificates = home.access().map_err(text)?.certificates;
+    let invited = Invitation::load(invitation).map_err(text)?.access(certificates);
     let asked = [
         DOCUMENTS.subject(other),
         DOCUMENTS.last(other),
@@ -175,4 +177,27 @@ pub(super) fn is_admitted(device: &Path) -> Result<bool, String> {
             Err(error) => Err(error.to_string()),
         }
     })
+}
+
+/// Whether a pass of the device is admitted before its end and after it.
+pub(super) fn end_of_a_pass(home: &Home, device: &Path) -> Result<(bool, bool), String> {
+    let state = State::of(device);
+    let identity = state.identity(false).map_err(text)?;
+    let mut member = state.membership().map_err(text)?.ok_or("no member")?;
+    let keys = identity.public();
+    let signing = home.signing(None).map_err(text)?;
+    member.pass = login::device(&signing, &keys.id(), &keys.login, now(), now() + 2);
+    let access = state.access(&member, &identity).map_err(text)?;
+    let admitted = || {
+        block_on(async {
+            match Engine::connect(&access).await {
+                Ok(_) => Ok(true),
+                Err(EngineError::NotAdmitted(_)) => Ok(false),
+                Err(error) => Err(error.to_string()),
+            }
+        })
+    };
+    let before = admitted()?;
+    std::thread::sleep(std::time::Duration::from_secs(3));
+    Ok((before, admitted()?))
 }

@@ -1,5 +1,7 @@
-//! A cluster of three NATS servers on loopback, configured by `antedate fleet init`.
+//! A cluster of three NATS servers, configured by `antedate fleet init`. Each has a namespace and a
+//! line of its own, which can be cut.
 
+use crate::net;
 use serde_json::Value;
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -11,6 +13,64 @@ use xtask::shell::{Background, Run, antedate, program, until};
 const NODES: [(&str, u16, u16, u16); 3] =
     [("n1", 4231, 6231, 8231), ("n2", 4232, 6232, 8232), ("n3", 4233, 6233, 8233)];
 
+/// The network of the servers. This machine has the last address.
+const NETWORK: &str = "10.9.0";
+
+/// The address of a server.
+fn address(index: usize) -> String {
+    format!("{NETWORK}.{}", index + 1)
+}
+
+/// The namespaces of the servers, on a bridge of this machine.
+fn lines() -> Result<(), String> {
+    net::ip(&["link", "add", "nats", "type", "bridge", "stp_state", "0", "forward_delay", "0"])?;
+    net::ip(&["addr", "add", &format!("{NETWORK}.254/24"), "dev", "nats"])?;
+    net::ip(&["link", "set", "nats", "up"])?;
+    for (index, (name, ..)) in NODES.iter().enumerate() {
+        let line = format!("nats-{name}");
+        net::namespace(name)?;
+        net::ip(&["link", "add", "name", &line, "type", "veth", "peer", "name", "eth0", "netns", name])?;
+        net::ip(&["link", "set", &line, "master", "nats", "up"])?;
+        net::ip(&["-n", name, "addr", "add", &format!("{}/24", address(index)), "dev", "eth0"])?;
+        net::ip(&["-n", name, "link", "set", "eth0", "up"])?;
+    }
+    Ok(())
+}
+
+/// An authority, and a certificate of each server, in a new directory.
+fn certificates(tls: &Path) -> Result<(), String> {
+    std::fs::create_dir_all(tls).map_err(|e| e.to_string())?;
+    let openssl = |words: &[&str]| program("openssl").current_dir(tls).args(words).read(20);
+    let key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2"];
+    let ca = ["req", "-x509", "-keyout", "ca.key", "-out", "ca.pem", "-subj", "/CN=plant"];
+    openssl(&[&ca[..], &key[..]].concat())?;
+    for (index, (name, ..)) in NODES.iter().enumerate() {
+        let (subject, file) = (format!("/CN={name}"), |end: &str| format!("{name}.{end}"));
+        let (secret, out) = (file("key"), file("pem"));
+        let place = format!("subjectAltName=IP:{}", address(index));
+        let own = [
+            "req",
+            "-x509",
+            "-CA",
+            "ca.pem",
+            "-CAkey",
+            "ca.key",
+            "-keyout",
+            &secret,
+            "-out",
+            &out,
+            "-subj",
+            &subject,
+            "-addext",
+            &place,
+            "-addext",
+            "basicConstraints=critical,CA:FALSE",
+        ];
+        openssl(&[&own[..], &key[..]].concat())?;
+    }
+    Ok(())
+}
+
 /// The servers, of which some may be down.
 pub(super) struct Cluster {
     dir: PathBuf,
@@ -19,12 +79,17 @@ pub(super) struct Cluster {
 
 impl Cluster {
     /// Makes the fleet in `dir/fleet`, starts the servers, and sets them up.
-    pub(super) fn start(dir: &Path) -> Result<Self, String> {
+    pub(super) fn start(dir: &Path, secured: bool) -> Result<Self, String> {
         let mut init = program(antedate());
         init.args(["fleet", "init", "--name", "plant", "--directory"]).arg(dir.join("fleet"));
         init.arg("--data").arg(dir.join("data"));
-        for (name, client, cluster, _) in NODES {
-            init.args(["--node", &format!("{name}=127.0.0.1:{client}/{cluster}")]);
+        for (index, (name, client, cluster, _)) in NODES.iter().enumerate() {
+            init.args(["--node", &format!("{name}={}:{client}/{cluster}", address(index))]);
+        }
+        lines()?;
+        if secured {
+            certificates(&dir.join("tls"))?;
+            init.arg("--certificates").arg(dir.join("tls/ca.pem")).arg("--tls").arg(dir.join("tls"));
         }
         init.read(20)?;
         let mut cluster = Self { dir: dir.to_owned(), nodes: [None, None, None] };
@@ -38,7 +103,7 @@ impl Cluster {
     /// Starts a server that is down.
     pub(super) fn revive(&mut self, index: usize) -> Result<(), String> {
         let (name, _, _, monitor) = NODES[index];
-        let mut server = program("/usr/sbin/nats-server");
+        let mut server = net::inside(name, "/usr/sbin/nats-server");
         server.arg("--config").arg(self.dir.join(format!("fleet/nats/{name}.conf")));
         server.args(["--http_port", &monitor.to_string()]);
         self.nodes[index] = Some(server.background(&self.dir.join(format!("{name}.log")))?);
@@ -50,11 +115,12 @@ impl Cluster {
         self.nodes[index] = None;
     }
 
-    /// Holds a server, as a cut of its lines does for all others, or lets it go on.
-    pub(super) fn hold(&self, index: usize, held: bool) -> Result<(), String> {
-        let Some(node) = &self.nodes[index] else { return Ok(()) };
-        let signal = if held { "-STOP" } else { "-CONT" };
-        program("kill").args([signal, &node.pid().to_string()]).read(5).map(drop)
+    /// Cuts a server's line, or mends it. Nobody is told: datagrams vanish.
+    pub(super) fn cut(&self, index: usize, is_cut: bool) -> Result<(), String> {
+        let line = format!("nats-{}", NODES[index].0);
+        // The port leaves the bridge, and keeps its carrier.
+        let port = if is_cut { vec!["nomaster"] } else { vec!["master", "nats"] };
+        net::ip(&[vec!["link", "set", line.as_str()], port].concat())
     }
 
     /// Sums of a server's counters over all that run.
@@ -62,7 +128,7 @@ impl Cluster {
         let mut sum = 0.0;
         for (index, node) in self.nodes.iter().enumerate() {
             if node.is_some() {
-                sum += get(NODES[index].3, "/varz")?[key].as_f64().unwrap_or(0.0);
+                sum += get(index, "/varz")?[key].as_f64().unwrap_or(0.0);
             }
         }
         Ok(sum)
@@ -70,19 +136,19 @@ impl Cluster {
 
     /// Octets that each server stores.
     pub(super) fn stored(&self) -> Result<f64, String> {
-        get(NODES[0].3, "/jsz").map(|jsz| jsz["storage"].as_f64().unwrap_or(0.0))
+        get(0, "/jsz").map(|jsz| jsz["storage"].as_f64().unwrap_or(0.0))
     }
 }
 
-fn get(port: u16, path: &str) -> Result<Value, String> {
-    let body = document(port, path)?;
-    serde_json::from_str(&body).map_err(|e| format!("port {port}: {e}: {body}"))
+fn get(index: usize, path: &str) -> Result<Value, String> {
+    let body = document(&address(index), NODES[index].3, path)?;
+    serde_json::from_str(&body).map_err(|e| format!("{}: {e}: {body}", NODES[index].0))
 }
 
-/// A document of a server on this machine.
-pub(super) fn document(port: u16, path: &str) -> Result<String, String> {
+/// A document of a server.
+pub(super) fn document(host: &str, port: u16, path: &str) -> Result<String, String> {
     let ask = || -> std::io::Result<String> {
-        let mut stream = TcpStream::connect(("127.0.0.1", port))?;
+        let mut stream = TcpStream::connect((host, port))?;
         stream.set_read_timeout(Some(Duration::from_secs(5)))?;
         stream.write_all(format!("GET {path} HTTP/1.0\r\n\r\n").as_bytes())?;
         let mut text = String::new();

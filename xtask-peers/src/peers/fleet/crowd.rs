@@ -86,9 +86,11 @@ async fn device(
     let authority = invitation.authority().ok_or("the invitation has no keys")?;
     let token: Token = token.parse().map_err(|e| format!("{e}"))?;
     let stopped = || stop.load(Ordering::Acquire);
+    let certificates = state.certificates(&invitation.certificates).map_err(text)?;
+    let invited = invitation.access(certificates);
     let pass = {
         let engine = loop {
-            match Engine::connect(&invitation.access(None)).await {
+            match Engine::connect(&invited).await {
                 Ok(engine) => break engine,
                 Err(error) if stopped() => return Err(error.to_string()),
                 Err(_) => tokio::time::sleep(Duration::from_millis(500)).await,
@@ -109,7 +111,7 @@ async fn device(
         fleet: invitation.fleet.clone(),
         servers: invitation.servers.clone(),
         authority: invitation.authority_written(),
-        certificates: String::new(),
+        certificates: invitation.certificates.clone(),
         name: pass.name,
         role: pass.role,
         pass: pass.pass,

@@ -48,7 +48,7 @@ fn open(directory: &Path) -> Desk {
 
 fn sealed(version: u64, files: &[(&str, &str)], signing: &Signing) -> Vec<u8> {
     let files = files.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect();
-    of_body(version, Body::Settings(Settings { files }), signing)
+    of_body(version, Body::Settings(Settings { files, ..Settings::default() }), signing)
 }
 
 fn of_body(version: u64, body: Body, signing: &Signing) -> Vec<u8> {
@@ -119,7 +119,7 @@ fn device_away_for_a_year_takes_the_newest() {
     place.show(&sealed(1, &[("gateway.toml", "one")], &signing(9)));
     let keys = Identity::of(Seed::of([1; 32])).public();
     let files = BTreeMap::from([("gateway.toml".to_owned(), "two".to_owned())]);
-    let body = Body::Settings(Settings { files });
+    let body = Body::Settings(Settings { files, ..Settings::default() });
     let expires = NOW + crate::document::VALID;
     let second = Document { device: keys.id(), version: 2, not_before: NOW - 10, expires, body };
     let second = second.seal(&signing(9), &keys).unwrap();
@@ -244,4 +244,46 @@ fn settings_without_a_record_go_back() {
     let file = State::of(directory.path()).files().join("gateway.toml");
     assert_eq!(fs::read_to_string(file).unwrap(), "one");
     assert_eq!(desk.kept().settings, 1);
+}
+
+#[test]
+fn pass_is_renewed_by_settings() {
+    let mut place = place();
+    let authority = Authority::of(&signing(9), &Reading::of(Seed::of([8; 32])));
+    let member = crate::agent::state::Membership {
+        fleet: "plant".into(),
+        servers: Vec::new(),
+        authority: authority.into(),
+        certificates: String::new(),
+        name: "press".into(),
+        role: "gateway".into(),
+        pass: "old".into(),
+    };
+    place.desk.state.set_membership(&member).unwrap();
+    let settings = Settings { pass: "new".into(), ..Settings::default() };
+    place.show(&of_body(1, Body::Settings(settings), &signing(9)));
+    assert_eq!(place.desk.pass(), "new");
+    assert_eq!(place.desk.state.membership().unwrap().unwrap().pass, "new");
+    // A document without one leaves it.
+    place.show(&sealed(2, &[], &signing(9)));
+    assert_eq!(place.desk.state.membership().unwrap().unwrap().pass, "new");
+}
+
+#[test]
+fn keys_end_without_a_newer_document() {
+    let mut place = place();
+    let files = [("cak", "the key"), ("wg.key", "the key"), ("psk-x", "the key"), ("gateway.toml", "one")];
+    let files = files.map(|(name, text)| (name.to_owned(), text.to_owned())).into();
+    let settings = Settings { files, until: NOW + 100, ..Settings::default() };
+    place.show(&of_body(1, Body::Settings(settings), &signing(9)));
+    assert!(!place.desk.expire(NOW + 99, &mut place.gateway).unwrap() && !place.desk.has_ended());
+    assert!(place.desk.expire(NOW + 100, &mut place.gateway).unwrap() && place.desk.has_ended());
+    assert!(!place.desk.expire(NOW + 101, &mut place.gateway).unwrap(), "once");
+    assert_eq!((place.file("gateway.toml").as_deref(), place.file("wg.key")), (Some("one"), None));
+    for name in ["cak", "psk-x"] {
+        assert!(!place.file(name).unwrap().contains("the key"), "{name}");
+    }
+    // The next document brings keys again.
+    place.show(&sealed(2, &[("cak", "another key")], &signing(9)));
+    assert_eq!((place.file("cak").as_deref(), place.desk.has_ended()), (Some("another key"), false));
 }

@@ -1,4 +1,13 @@
 //! The way of documents to devices: in waves, with a return when health falls.
+//!
+//! - here: plans, and settings in waves
+//! - `change`: other keys for a group
+//! - `revoke`: a device that is lost
+//! - `admit`: a new device
+
+mod admit;
+mod change;
+mod revoke;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -8,16 +17,15 @@ use futures_util::{StreamExt, stream};
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::authority::{Reading, Signing};
-use crate::document::{Body, CLOCKS_DIFFER, Document, SealError, Settings, VALID, Welcome};
+use crate::bearer::Bearers;
+use crate::document::{Body, CLOCKS_DIFFER, Document, SealError, Settings, VALID};
 use crate::engine::{Engine, EngineError};
-use crate::enrol::Request;
 use crate::home::{Home, Member};
-use crate::identity::is_id;
 use crate::login;
 use crate::now;
 use crate::render::{Difference, differences};
 use crate::report::{self, Level, Report};
-use crate::subjects::{DOCUMENTS, REQUESTS, STATUS, WELCOMES};
+use crate::subjects::{DOCUMENTS, STATUS};
 
 /// Seconds without a report after which a device counts as silent. Agents report each minute.
 pub const SILENT: u64 = 150;
@@ -50,7 +58,7 @@ pub enum RolloutError {
         returned: usize,
     },
     /// Devices have not answered, so that the old key must stay.
-    #[error("the old key stays, because {} device(s) do not have the new one yet: {}; call this again when they are back, or revoke them", missing.len(), missing.join("; "))]
+    #[error("the old key stays for {} device(s), which do not have the new one yet: {}; call this again when they are back, or revoke them", missing.len(), missing.join("; "))]
     Waits {
         /// Names and reasons.
         missing: Vec<String>,
@@ -84,16 +92,40 @@ pub struct Planned {
 /// When templates cannot be filled.
 pub fn plan(home: &Home, all: bool) -> Result<Vec<Planned>, Fault> {
     let mut planned = Vec::new();
+    let mut bearers = Bearers::default();
     for (id, member) in home.members() {
-        let settings = home.wanted(id)?;
-        let before = home.published(id);
-        let differences = differences(before.as_ref().unwrap_or(&Settings::default()), &settings);
-        if all || !differences.is_empty() {
-            let first = before.is_none();
-            planned.push(Planned { id: id.clone(), name: member.name.clone(), settings, differences, first });
+        let one = planned_of(home, &mut bearers, id, member)?;
+        if all || !one.differences.is_empty() {
+            planned.push(one);
         }
     }
     Ok(planned)
+}
+
+fn planned_of(home: &Home, bearers: &mut Bearers, id: &str, member: &Member) -> Result<Planned, Fault> {
+    let settings = home.wanted(bearers, id)?;
+    let before = home.published(id);
+    let differences = differences(before.as_ref().unwrap_or(&Settings::default()), &settings);
+    let first = before.is_none();
+    Ok(Planned { id: id.to_owned(), name: member.name.clone(), settings, differences, first })
+}
+
+/// The members whose passes end within so many seconds, with the settings that they have. What was set
+/// since is not among them.
+#[must_use]
+pub fn renewals(home: &Home, within: u64) -> Vec<Planned> {
+    let due = home.members().filter(|(_, member)| member.pass_ends < now().saturating_add(within));
+    let planned = due.filter_map(|(id, member)| {
+        let settings = home.published(id)?;
+        Some(Planned {
+            id: id.clone(),
+            name: member.name.clone(),
+            settings,
+            differences: Vec::new(),
+            first: false,
+        })
+    });
+    planned.collect()
 }
 
 /// A believed report, and the time of its arrival at NATS.
@@ -187,12 +219,19 @@ impl Rollout<'_> {
         let mut versions = Versions::new();
         let mut sealed = Vec::new();
         let time = now();
-        for (id, body) in batch {
+        let days = |days: u64| time + days * 86_400;
+        let (pass_ends, keys_days) = (days(self.home.fleet.pass_days), self.home.fleet.keys_days);
+        for (id, mut body) in batch {
             let Some(member) = self.home.devices.get_mut(&id) else { continue };
             let Some(keys) = member.keys() else { continue };
             // After a restored backup, the device knows a newer version than this directory.
             let reported = known.get(&id).map_or(0, |known| known.report.settings.max(known.report.failed));
             member.version = member.version.max(reported) + 1;
+            if let Body::Settings(settings) = &mut body {
+                settings.pass = login::device(self.signing, &id, &keys.login, time, pass_ends);
+                settings.until = if keys_days == 0 { 0 } else { days(keys_days) };
+                member.pass_ends = pass_ends;
+            }
             let document = Document {
                 device: id.clone(),
                 version: member.version,
@@ -346,215 +385,6 @@ impl Rollout<'_> {
             }
         }
         Ok(self.send(batch, known).await?.len())
-    }
-
-    /// The members of a cell with what they shall have.
-    fn of_cell(&self, cell: &str) -> Result<Vec<Planned>, RolloutError> {
-        let mut planned = plan(self.home, true)?;
-        planned.retain(|one| self.home.devices.get(&one.id).is_some_and(|member| member.cell == cell));
-        Ok(planned)
-    }
-
-    /// Changes the CAK of a cell: first all have both, then the old one goes.
-    ///
-    /// # Errors
-    /// [`RolloutError::Waits`] if a member has not got the new one. Nothing is lost then, and the
-    /// next call goes on.
-    pub async fn rotate(&mut self, cell: &str, patience: Duration) -> Result<usize, RolloutError> {
-        let Some(mut keys) = self.home.cell(cell)? else { return Ok(0) };
-        keys.begin(now()).map_err(|error| {
-            Fault::of_file(self.home.directory(), error.to_string(), "no keys can be made on this system")
-        })?;
-        self.home.set_cell(cell, &keys)?;
-        let ckn = keys.preferred().map(|key| key.ckn.clone()).unwrap_or_default();
-        let members = self.step(cell, patience, &ckn).await?;
-        (self.say)(format!("{members} device(s) have the new CAK beside the old one"));
-        keys.complete();
-        self.home.set_cell(cell, &keys)?;
-        let members = self.step(cell, patience, &ckn).await?;
-        (self.say)(format!("{members} device(s) have the new CAK alone"));
-        Ok(members)
-    }
-
-    /// One step of a change: all members of the cell at once. Gateways must carry with the new key.
-    async fn step(&mut self, cell: &str, patience: Duration, ckn: &str) -> Result<usize, RolloutError> {
-        let known = reports(self.home, self.engine, self.reading).await?;
-        let planned = self.of_cell(cell)?;
-        let batch =
-            planned.iter().map(|one| (one.id.clone(), Body::Settings(one.settings.clone()))).collect();
-        let versions = self.send(batch, &known).await?;
-        let ids: BTreeSet<String> = versions.keys().cloned().collect();
-        let verdict = |id: &str, report: &Report| {
-            let version = versions.get(id).copied().unwrap_or_default();
-            // With gateways that run, the key must be in use. Others have it in their files.
-            match Verdict::of_settings(report, version, Level::Absent) {
-                Verdict::Good if !report.health.ckn.is_empty() && report.health.ckn != ckn => {
-                    Verdict::NotYet("has the new CAK, and another one carries".into())
-                }
-                other => other,
-            }
-        };
-        let missing = self.wait(&ids, patience, verdict).await?;
-        for one in &planned {
-            self.home.set_published(&one.id, &one.settings)?;
-        }
-        if missing.is_empty() {
-            Ok(ids.len())
-        } else {
-            Err(RolloutError::Waits { missing: self.names(&missing) })
-        }
-    }
-
-    /// Puts a device out: it is told to forget its keys, its pass becomes void, and its cell gets
-    /// another CAK at once.
-    ///
-    /// # Errors
-    /// [`RolloutError`].
-    pub async fn revoke(&mut self, id: &str, patience: Duration) -> Result<(), RolloutError> {
-        let begin = Instant::now();
-        let known = reports(self.home, self.engine, self.reading).await?;
-        let Some(member) = self.home.devices.get_mut(id) else { return Ok(()) };
-        let cell = member.cell.clone();
-        member.revoked = now();
-        self.home.save()?;
-        let versions = self.send(vec![(id.to_owned(), Body::Revocation)], &known).await?;
-        // First the cell: a stolen device obeys nobody.
-        if let Some(mut keys) = self.home.cell(&cell)? {
-            keys.replace(now()).map_err(|error| {
-                Fault::of_file(self.home.directory(), error.to_string(), "no keys can be made on this system")
-            })?;
-            self.home.set_cell(&cell, &keys)?;
-            let known = reports(self.home, self.engine, self.reading).await?;
-            let planned = self.of_cell(&cell)?;
-            let batch =
-                planned.iter().map(|one| (one.id.clone(), Body::Settings(one.settings.clone()))).collect();
-            let others = self.send(batch, &known).await?;
-            for one in &planned {
-                self.home.set_published(&one.id, &one.settings)?;
-            }
-            let ids: BTreeSet<String> = others.keys().cloned().collect();
-            let verdict = |id: &str, report: &Report| {
-                Verdict::of_settings(report, others.get(id).copied().unwrap_or_default(), Level::Absent)
-            };
-            let missing = self.wait(&ids, patience, verdict).await?;
-            (self.say)(format!(
-                "{} of {} other device(s) of the cell {cell} have another CAK, {:.1} s",
-                ids.len() - missing.len(),
-                ids.len(),
-                begin.elapsed().as_secs_f64()
-            ));
-            for name in self.names(&missing) {
-                (self.say)(format!("{name}, and gets it when it is back"));
-            }
-        }
-        let ids: BTreeSet<String> = versions.keys().cloned().collect();
-        let verdict = |_: &str, report: &Report| {
-            if report.revoked { Verdict::Good } else { Verdict::NotYet("has not confirmed".into()) }
-        };
-        let silent = self.wait(&ids, Duration::from_secs(2), verdict).await?;
-        let revoked: Vec<String> = self
-            .home
-            .devices
-            .values()
-            .filter(|member| member.revoked != 0)
-            .filter_map(|member| Some(member.keys()?.user()))
-            .collect();
-        let token = login::account(self.signing, &self.home.fleet.name, now(), &revoked);
-        Engine::connect(&self.home.system_access(self.signing)).await?.set_account(token).await?;
-        let confirmed = if silent.is_empty() { "confirmed that its keys are gone" } else { "did not answer" };
-        let name = self.name(id);
-        (self.say)(format!(
-            "{name} {confirmed}; NATS does not admit it any more, {:.1} s",
-            begin.elapsed().as_secs_f64()
-        ));
-        Ok(())
-    }
-
-    /// Requests that wait for an approval. Forged ones are left out.
-    ///
-    /// # Errors
-    /// When NATS does not answer.
-    pub async fn pending(home: &Home, engine: &Engine) -> Result<Vec<Request>, EngineError> {
-        let stored = engine.all(&REQUESTS, false).await?;
-        let requests = stored.iter().filter_map(|one| Request::read(&one.id, &one.payload).ok());
-        Ok(requests.filter(|request| !home.devices.contains_key(&request.keys.id())).collect())
-    }
-
-    /// Makes devices members: name, role and cell each. The answers are published.
-    ///
-    /// # Errors
-    /// [`RolloutError`].
-    pub async fn admit(
-        &mut self,
-        all: Vec<(Request, String, String, String)>,
-    ) -> Result<usize, RolloutError> {
-        let time = now();
-        let mut welcomes = Vec::new();
-        for (request, name, role, cell) in all {
-            let (keys, id) = (request.keys, request.keys.id());
-            debug_assert!(is_id(&id));
-            // The cell has its key before its first member.
-            self.home.cell(&cell)?;
-            let welcome = Welcome {
-                name: name.clone(),
-                role: role.clone(),
-                pass: login::device(self.signing, &id, &keys.login, time),
-            };
-            let document = Document {
-                device: id.clone(),
-                version: 1,
-                not_before: time.saturating_sub(CLOCKS_DIFFER),
-                expires: time + 90 * 86_400,
-                body: Body::Welcome(welcome),
-            };
-            let message = document.seal(self.signing, &keys);
-            let message = message.map_err(|error| RolloutError::Seal { device: name.clone(), error })?;
-            self.home.devices.insert(id.clone(), Member::new(&name, &role, &cell, keys));
-            welcomes.push((id, message));
-        }
-        self.home.save()?;
-        let engine = self.engine;
-        let count = welcomes.len();
-        let puts = welcomes.into_iter().map(|(id, message)| async move {
-            engine.put(&WELCOMES, &id, message).await?;
-            engine.forget(&REQUESTS, &id).await
-        });
-        let mut puts = stream::iter(puts).buffer_unordered(AT_ONCE);
-        while let Some(put) = puts.next().await {
-            put?;
-        }
-        Ok(count)
-    }
-
-    /// Makes those members whose requests prove a token. Each token is for one device.
-    ///
-    /// # Errors
-    /// [`RolloutError`].
-    pub async fn admit_by_token(&mut self) -> Result<usize, RolloutError> {
-        let mut all = Vec::new();
-        let mut names: BTreeSet<String> =
-            self.home.devices.values().map(|member| member.name.clone()).collect();
-        for request in Self::pending(self.home, self.engine).await? {
-            let Some(proof) = &request.proof else { continue };
-            let time = now();
-            let issued = self.home.tokens.iter_mut().find(|issued| {
-                issued.used.is_empty()
-                    && issued.expires > time
-                    && issued.token().is_some_and(|token| proof.is_of(&token, &request.keys))
-            });
-            let Some(issued) = issued else { continue };
-            issued.used = request.keys.id();
-            let proposed = request.name.clone();
-            let name = if proposed.is_empty() || names.contains(&proposed) {
-                format!("{}-{}", issued.role, request.keys.id())
-            } else {
-                proposed
-            };
-            names.insert(name.clone());
-            let (role, cell) = (issued.role.clone(), issued.cell.clone());
-            all.push((request, name, role, cell));
-        }
-        self.admit(all).await
     }
 }
 

@@ -1,0 +1,103 @@
+//! The operator's directory.
+
+use super::*;
+use antedate_host::private_file;
+
+use crate::bearer::Bearers;
+use crate::document::Settings;
+
+use crate::identity::{self, Identity, Seed};
+use std::os::unix::fs::MetadataExt;
+
+fn fleet() -> (tempfile::TempDir, Home) {
+    let directory = tempfile::tempdir().unwrap();
+    let servers = ["nats://127.0.0.1:4222".to_owned()];
+    let home = Home::create(&directory.path().join("fleet"), "plant", &servers, 1, "").unwrap();
+    (directory, home)
+}
+
+fn wanted(home: &Home, id: &str) -> Settings {
+    home.wanted(&mut Bearers::default(), id).unwrap()
+}
+
+fn join(home: &mut Home, name: &str, octet: u8) -> String {
+    let keys = Identity::of(Seed::of([octet; 32])).public();
+    home.devices.insert(keys.id(), Member::new(name, "gateway", "line4", keys));
+    home.save().unwrap();
+    keys.id()
+}
+
+#[test]
+fn secrets_are_for_their_owner() {
+    let (_directory, home) = fleet();
+    for name in [SIGNING, READING, OPERATOR, INVITATION, DEVICES, TOKENS] {
+        let about = fs::metadata(home.directory().join(name)).unwrap();
+        assert_eq!(about.mode() & 0o077, 0, "{name}");
+    }
+    let place = home.directory().to_owned();
+    assert!(Home::open(&place).unwrap_err().what.contains("at work"));
+    assert_eq!(Home::look(&place).unwrap().fleet, home.fleet);
+    drop(home);
+    let home = Home::open(&place).unwrap();
+    assert_eq!(home.access().unwrap().user, "operator");
+    drop(home);
+    assert!(Home::create(&place, "plant", &[], 1, "").unwrap_err().what.contains("already"));
+}
+
+#[test]
+fn signing_key_may_be_elsewhere() {
+    let (directory, home) = fleet();
+    let moved = directory.path().join("usb.key");
+    fs::rename(home.directory().join(SIGNING), &moved).unwrap();
+    assert!(home.signing(None).unwrap_err().what.contains("not on this machine"));
+    assert!(home.signing(Some(&moved)).is_ok());
+    let other = directory.path().join("other.key");
+    Signing::generate().unwrap().write_new(&other).unwrap();
+    assert!(home.signing(Some(&other)).unwrap_err().what.contains("another fleet"));
+}
+
+#[test]
+fn members_are_found_by_name_or_code() {
+    let (_directory, mut home) = fleet();
+    let id = join(&mut home, "press", 1);
+    for who in ["press", &id, &identity::code(&id)] {
+        assert_eq!(home.find(who).unwrap(), id);
+    }
+    assert!(home.find("hall").unwrap_err().what.contains("no device"));
+}
+
+#[test]
+fn members_of_a_cell_get_one_cak() {
+    let (_directory, mut home) = fleet();
+    home.set_role("gateway", "gateway.toml", "# ${name}\n").unwrap();
+    let (a, b) = (join(&mut home, "press", 1), join(&mut home, "hall", 2));
+    let (a, b) = (wanted(&home, &a), wanted(&home, &b));
+    assert_eq!(a.files["cak"], b.files["cak"]);
+    assert_eq!(
+        (a.files["gateway.toml"].as_str(), b.files["gateway.toml"].as_str()),
+        ("# press\n", "# hall\n")
+    );
+    assert!(home.set_role("../x", "a", "").is_err() && home.set_role("x", "a/b", "").is_err());
+}
+
+#[test]
+fn backup_brings_the_fleet_back() {
+    let (directory, mut home) = fleet();
+    home.set_role("gateway", "gateway.toml", "# ${name}\n").unwrap();
+    let id = join(&mut home, "press", 1);
+    let settings = wanted(&home, &id);
+    home.set_published(&id, &settings).unwrap();
+    let file = directory.path().join("backup.json");
+    private_file::create(&file, &home.pack(false).unwrap()).unwrap();
+    let restored = Home::unpack(&file, &directory.path().join("again")).unwrap();
+    assert_eq!((&restored.devices, wanted(&restored, &id)), (&home.devices, settings.clone()));
+    assert_eq!(restored.published(&id), Some(settings));
+    assert!(restored.signing(None).is_err(), "the signing key is not in it");
+    assert!(Home::unpack(&file, home.directory()).unwrap_err().what.contains("already"));
+    // A backup that somebody made up.
+    let evil = r#"{"backup_of": "x", "made": 1, "files": {"../evil": "AA==", "fleet.json": "AA=="}}"#;
+    private_file::create(&directory.path().join("evil"), evil).unwrap();
+    let place = directory.path().join("third");
+    assert!(Home::unpack(&directory.path().join("evil"), &place).unwrap_err().what.contains("damaged"));
+    assert!(!place.exists() && !directory.path().join("evil.json").exists());
+}

@@ -1,0 +1,230 @@
+//! What members shall have: templates of roles, keys of cells, and the settings made of both.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+
+use antedate_host::fault::Fault;
+use antedate_host::replace::replace;
+
+use super::files::{make_directory, read, write};
+use super::{Home, Member, no_random};
+use crate::bearer::overlay::Overlay;
+use crate::bearer::{Bearers, Given, GroupError, Side, dtls};
+use crate::cell::{self, Cell};
+use crate::document::Settings;
+use crate::enrol::is_name;
+use crate::now;
+use crate::render::{Device, RenderError, render};
+
+impl Home {
+    fn role_directory(&self, role: &str) -> PathBuf {
+        self.directory.join("roles").join(role)
+    }
+
+    /// The templates of a role. A role without files has none.
+    ///
+    /// # Errors
+    /// When a file cannot be read.
+    pub fn role(&self, role: &str) -> Result<BTreeMap<String, String>, Fault> {
+        let mut files = BTreeMap::new();
+        if !is_name(role) {
+            return Ok(files);
+        }
+        let Ok(entries) = fs::read_dir(self.role_directory(role)) else { return Ok(files) };
+        for entry in entries.flatten() {
+            let path = entry.path();
+            let text = fs::read_to_string(&path)
+                .map_err(|error| Fault::of_io(&path, "read the template", &error, "write text in UTF-8"))?;
+            files.insert(entry.file_name().to_string_lossy().into_owned(), text);
+        }
+        Ok(files)
+    }
+
+    /// Writes a template of a role.
+    ///
+    /// # Errors
+    /// When a name is illegal, or the file cannot be written.
+    pub fn set_role(&self, role: &str, file: &str, text: &str) -> Result<(), Fault> {
+        for name in [role, file] {
+            if !is_name(name) {
+                let what = format!("\"{name}\" is no name of a role or a file");
+                return Err(Fault::of_file(&self.directory, what, "use 1 to 64 letters, digits and - _ ."));
+            }
+        }
+        let directory = self.role_directory(role);
+        make_directory(&directory)?;
+        replace(&directory.join(file), text.as_bytes()).map(drop)
+    }
+
+    fn cell_file(&self, cell: &str) -> PathBuf {
+        self.directory.join("cells").join(format!("{cell}.json"))
+    }
+
+    /// A cell that has keys.
+    ///
+    /// # Errors
+    /// When its file is damaged.
+    pub fn cell_if_made(&self, cell: &str) -> Result<Option<Cell>, Fault> {
+        let file = self.cell_file(cell);
+        if is_name(cell) && file.exists() { read(&file).map(Some) } else { Ok(None) }
+    }
+
+    /// A cell. One that is new gets its first CAK.
+    ///
+    /// # Errors
+    /// When its file is damaged or cannot be written.
+    pub fn cell(&self, cell: &str) -> Result<Option<Cell>, Fault> {
+        if cell.is_empty() {
+            return Ok(None);
+        }
+        if !is_name(cell) {
+            let what = format!("\"{cell}\" is no name of a cell");
+            return Err(Fault::of_file(&self.directory, what, "use 1 to 64 letters, digits and - _ ."));
+        }
+        let file = self.cell_file(cell);
+        if file.exists() {
+            return read(&file).map(Some);
+        }
+        let new = Cell::generate(now()).map_err(no_random)?;
+        self.set_cell(cell, &new)?;
+        Ok(Some(new))
+    }
+
+    /// Writes a cell.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn set_cell(&self, cell: &str, keys: &Cell) -> Result<(), Fault> {
+        make_directory(&self.directory.join("cells"))?;
+        write(&self.cell_file(cell), keys)
+    }
+
+    fn group_file(&self, bearer: &str, name: &str) -> Result<PathBuf, Fault> {
+        if !is_name(name) {
+            let what = format!("\"{name}\" is no name of a group");
+            return Err(Fault::of_file(&self.directory, what, "use 1 to 64 letters, digits and - _ ."));
+        }
+        let directory = self.directory.join(bearer);
+        make_directory(&directory)?;
+        Ok(directory.join(format!("{name}.json")))
+    }
+
+    /// The members of a group, by the value that names it.
+    fn sides<'a>(&'a self, name: &str, of: impl Fn(&Member) -> &str) -> Vec<Side<'a>> {
+        self.members()
+            .filter(|(_, member)| of(member) == name)
+            .map(|(id, member)| Side { id, member })
+            .collect()
+    }
+
+    /// Writes an overlay.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn set_overlay(&self, name: &str, overlay: &Overlay) -> Result<(), Fault> {
+        write(&self.group_file("overlays", name)?, overlay)
+    }
+
+    /// Writes a DTLS group.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn set_dtls(&self, name: &str, group: &dtls::Group) -> Result<(), Fault> {
+        write(&self.group_file("dtls", name)?, group)
+    }
+
+    /// An overlay, which follows its members.
+    ///
+    /// # Errors
+    /// When its members make none, or its file is damaged or cannot be written.
+    pub fn overlay(&self, name: &str) -> Result<Overlay, Fault> {
+        let file = self.group_file("overlays", name)?;
+        let fault = |error: GroupError| Fault::of_file(&file, error.to_string(), "");
+        let mut overlay = if file.exists() { read(&file)? } else { Overlay::new().map_err(fault)? };
+        if overlay.follow(name, &self.sides(name, |member| &member.overlay), now()).map_err(fault)? {
+            write(&file, &overlay)?;
+        }
+        Ok(overlay)
+    }
+
+    /// A DTLS group, which follows its members.
+    ///
+    /// # Errors
+    /// When its members make none, or its file is damaged or cannot be written.
+    pub fn dtls(&self, name: &str) -> Result<dtls::Group, Fault> {
+        let file = self.group_file("dtls", name)?;
+        let fault = |error: GroupError| Fault::of_file(&file, error.to_string(), "");
+        let mut group = if file.exists() { read(&file)? } else { dtls::Group::default() };
+        if group.follow(name, &self.sides(name, |member| &member.dtls), now()).map_err(fault)? {
+            write(&file, &group)?;
+        }
+        Ok(group)
+    }
+
+    /// The groups of one member.
+    ///
+    /// # Errors
+    /// As [`Home::cell`], [`Home::overlay`] and [`Home::dtls`].
+    pub fn join(&self, bearers: &mut Bearers, member: &Member) -> Result<(), Fault> {
+        let Member { cell, overlay, dtls, .. } = member;
+        if !bearers.cells.contains_key(cell)
+            && let Some(keys) = self.cell(cell)?
+        {
+            bearers.cells.insert(cell.clone(), keys);
+        }
+        if !overlay.is_empty() && !bearers.overlays.contains_key(overlay) {
+            bearers.overlays.insert(overlay.clone(), self.overlay(overlay)?);
+        }
+        if !dtls.is_empty() && !bearers.dtls.contains_key(dtls) {
+            bearers.dtls.insert(dtls.clone(), self.dtls(dtls)?);
+        }
+        Ok(())
+    }
+
+    /// The files that a member shall have. `bearers` keeps the groups for the next member.
+    ///
+    /// # Errors
+    /// When its templates cannot be filled, or its groups have no keys for it.
+    pub fn wanted(&self, bearers: &mut Bearers, id: &str) -> Result<Settings, Fault> {
+        let Some(member) = self.devices.get(id) else { return Ok(Settings::default()) };
+        let templates = self.role(&member.role)?;
+        self.join(bearers, member)?;
+        let Member { name, role, cell, values, overlay, dtls, .. } = member;
+        let mut given = Given::default();
+        if let Some(keys) = bearers.cells.get(cell) {
+            given.files.insert(cell::FILE.to_owned(), keys.text());
+        }
+        if let Some(keys) = bearers.overlays.get(overlay) {
+            let sides = self.sides(overlay, |member| &member.overlay);
+            let more = keys.given(id, overlay, &sides);
+            let more = more.map_err(|error| Fault::of_file(&self.directory, error.to_string(), ""))?;
+            given.files.extend(more.files);
+            given.values.extend(more.values);
+        }
+        if let Some(keys) = bearers.dtls.get(dtls) {
+            given.files.extend(keys.given(id).files);
+        }
+        let device = Device { name, id, role, cell, values };
+        render(device, &templates, given).map_err(|error: RenderError| {
+            let place = self.role_directory(&member.role);
+            Fault::of_file(&place, error.to_string(), "")
+        })
+    }
+
+    /// The settings that a member was told last.
+    #[must_use]
+    pub fn published(&self, id: &str) -> Option<Settings> {
+        read(&self.directory.join("published").join(format!("{id}.json"))).ok()
+    }
+
+    /// Remembers the settings that a member was told.
+    ///
+    /// # Errors
+    /// When they cannot be written.
+    pub fn set_published(&self, id: &str, settings: &Settings) -> Result<(), Fault> {
+        let directory = self.directory.join("published");
+        make_directory(&directory)?;
+        write(&directory.join(format!("{id}.json")), settings)
+    }
+}
