@@ -36,7 +36,8 @@ pub(crate) enum Verb {
     List(list::List),
     /// Publish values, prepared before they change
     ///
-    /// Authenticated with AES-GMAC, or HMAC-SHA256 if the key is one of it; a subscriber without the security extension can read them too.
+    /// Authenticated with AES-GMAC, or with HMAC-SHA256 if the key is one of it; a subscriber without
+    /// the security extension can read them too.
     ///
     /// With an SCL file, each line of standard input is a JSON object with values by the names of data
     /// attributes. A line that changes a value is an event; it is repeated after MinTime, then after

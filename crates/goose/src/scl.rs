@@ -1,5 +1,6 @@
-//! SCL files (IEC 61850-6): ICD, CID and SCD. Read are the control blocks of GOOSE and of
-//! sampled values, their addresses in the `Communication` section, and their data sets with the types of `DataTypeTemplates`.
+//! SCL files (IEC 61850-6): ICD, CID and SCD. Read are the control blocks of GOOSE and of sampled
+//! values, their addresses in the `Communication` section, and their data sets with the types of
+//! `DataTypeTemplates`.
 //!
 //! A control block that cannot be used does not hinder the others: its fault is told when it is
 //! asked for.
@@ -236,7 +237,8 @@ struct Scl<'a, 'input> {
     templates: Templates<'a, 'input>,
     /// The name of elements with addresses.
     address_element: &'static str,
-    /// `GSE` or `SMV` elements by IED, logical device and control block. A second one of a name is ignored.
+    /// `GSE` or `SMV` elements by IED, logical device and control block. A second one of a name is
+    /// ignored.
     addresses: HashMap<[&'a str; 3], Node<'a, 'input>>,
 }
 

@@ -178,7 +178,7 @@ fn shown(of: &Type, octets: &[u8]) -> Json {
 /// the validity, which is a number of two bits.
 fn quality(bits: u32) -> String {
     let flags = (bits & QUALITY & !3).reverse_bits() >> 16;
-    let text = crate::types::words((bits & 3) as u16 * 0x4000 | flags as u16);
+    let text = crate::types::words(((bits & 3) << 14 | flags) as u16);
     // 9-2LE has a bit behind the thirteen.
     if bits & 0x2000 == 0 { text } else { format!("{text} derived") }
 }

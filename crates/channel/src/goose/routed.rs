@@ -21,8 +21,8 @@ use super::subscriber::{Counters, Dropped, counted};
 pub enum Freshness {
     /// the IV: six octets of sender and six of a counter, as [`Publisher`](super::Publisher) has it
     Counter,
-    /// the SPDU number, which must rise in each control block or stream: of publishers with random IVs. It ends
-    /// at 2^32, so the key must be changed before, and when a publisher starts over
+    /// the SPDU number, which must rise in each control block or stream: of publishers with random
+    /// IVs. It ends at 2^32, so the key must be changed before, and when a publisher starts over
     Number,
 }
 

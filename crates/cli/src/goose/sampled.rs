@@ -129,8 +129,8 @@ pub(crate) struct Publish {
     /// Without an SCL file: frames in a second
     #[arg(long, value_name = "N", default_value_t = 4000, conflicts_with = "scl", value_parser = clap::value_parser!(u32).range(1..=20_000))]
     rate: u32,
-    /// Without an SCL file: sets of samples in a frame: 1 in 9-2LE, 2 in IEC 61869-9 with 4800 samples in a
-    /// second
+    /// Without an SCL file: sets of samples in a frame: 1 in 9-2LE, 2 in IEC 61869-9 with 4800 samples
+    /// in a second
     #[arg(long, value_name = "N", default_value_t = 1, conflicts_with = "scl", value_parser = clap::value_parser!(u8).range(1..=8))]
     asdus: u8,
     /// Without an SCL file: the stream's identifier

@@ -35,7 +35,7 @@ const GOOSE: Kind = Kind {
     appid: "1000",
     addresses: "take one from 01-0C-CD-01-00-00 to 01-0C-CD-01-01-FF",
     appids: "write up to four hexadecimal digits, 0000 to 3FFF, or 8000 and above for trips",
-    is_appid: |appid| appid < 0x4000 || appid >= 0x8000,
+    is_appid: |appid| !(0x4000..0x8000).contains(&appid),
 };
 
 pub(super) const SAMPLED: Kind = Kind {
@@ -44,7 +44,7 @@ pub(super) const SAMPLED: Kind = Kind {
     appid: "4000",
     addresses: "take one from 01-0C-CD-04-00-00 to 01-0C-CD-04-01-FF",
     appids: "write four hexadecimal digits, 4000 to 7FFF",
-    is_appid: |appid| appid >= 0x4000 && appid < 0x8000,
+    is_appid: |appid| (0x4000..0x8000).contains(&appid),
 };
 
 /// Where messages go.
