@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use antedate_goose::scl::parse;
+use antedate_goose::scl::{parse, parse_streams};
 use antedate_goose::values::{Board, show};
 use antedate_wire::goose::Message;
 
@@ -14,6 +14,7 @@ pub fn scl(data: &[u8]) {
         Ok(all) => all,
         Err(fault) => return assert!(!fault.remedy.is_empty(), "{fault}"),
     };
+    streams(text);
     for one in all {
         let control = match one.control {
             Ok(control) => control,
@@ -34,5 +35,25 @@ pub fn scl(data: &[u8]) {
             // A data set may name a data attribute twice.
             assert!(shown.len() <= control.leaves().len());
         });
+    }
+}
+
+/// A stream that can be used has samples of one length, which are shown by their names.
+fn streams(text: &str) {
+    let all = parse_streams(Path::new("fuzz.scd"), text).expect("an SCL file, as before");
+    for one in all {
+        let stream = match one.control {
+            Ok(stream) => stream,
+            Err(fault) => {
+                assert!(fault.line.is_some() && !fault.remedy.is_empty(), "{fault}");
+                continue;
+            }
+        };
+        let mut sample = Vec::new();
+        stream.signal([0; 8], |place| place as f64, &mut sample);
+        assert_eq!(sample.len(), stream.sample_len());
+        let shown = stream.show(&sample).expect("of its length");
+        assert!(shown.len() <= stream.leaves().len());
+        assert!(stream.rate.per_second(60) > 0 && stream.asdus > 0);
     }
 }

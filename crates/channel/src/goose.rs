@@ -23,6 +23,10 @@
 //! a [`Publisher`] does one multiplication in GF(2^128) for each block that they touch. If no event
 //! occurs, the retransmission uses the same preparation. A number is spent once either way.
 //!
+//! A key of a group may be one of HMAC-SHA256-128 instead ([`GroupKey`]): the same extension, whose MAC
+//! is the first 16 octets of HMAC-SHA256 over the octets that GMAC covers and the IV behind them. It
+//! is a serial hash, so only what is before the first late octet is done before an event.
+//!
 //! A [`Subscriber`] delivers authentic messages, each number once, and counts everything else. In
 //! the GMAC form the PDU is in the clear and `Length` ends with it, so a subscriber without this
 //! extension can read it. An [`AgeBound`] refuses events that were held back on the way.
@@ -42,6 +46,7 @@
 mod age;
 mod counter;
 mod extension;
+mod mac;
 mod pace;
 mod publisher;
 mod ring;
@@ -56,6 +61,7 @@ pub use crate::sequence::NumberError;
 pub use age::{AgeBound, Ages, Untimely};
 pub use counter::{Counter, END};
 pub use extension::{EXTENSION_LEN, KeyPeriod};
+pub use mac::{GroupKey, HMAC_KEY_LEN, HmacKey};
 pub use pace::Pace;
 pub use publisher::{BLOCKS, CAPACITY, Last, Layout, LayoutError, PublishError, Publisher};
 pub use ring::MAX_KEYS;
@@ -67,7 +73,7 @@ pub use supervision::{Expected, Supervision, Trouble};
 /// The protection of the PDU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
-    /// AES-GMAC: readable by all, changeable by none
+    /// AES-GMAC or HMAC: readable by all, changeable by none
     Authenticated,
     /// AES-GCM: readable only with the key
     Encrypted,

@@ -30,6 +30,7 @@ extern crate std;
 pub mod dot15d4;
 pub mod dtls;
 pub mod fragment;
+#[cfg(feature = "goose")]
 pub mod goose;
 mod lengths;
 pub mod macsec;

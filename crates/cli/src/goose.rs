@@ -4,11 +4,12 @@ use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use antedate_aead::{Aes128Gcm, Key};
+use antedate_channel::goose::{GroupKey, HmacKey};
 use antedate_hardening::confine::Needs;
 use antedate_lab::sys::packet::{Options, PacketSocket};
 use clap::Subcommand;
 pub(crate) use keeping::Secret;
-use keeping::State;
+use keeping::{Algorithm, State};
 
 use crate::failure::{Done, Failure};
 use crate::hardened;
@@ -22,6 +23,7 @@ mod lines;
 mod list;
 mod publish;
 pub(crate) mod sampled;
+mod socket;
 mod subscribe;
 mod timely;
 mod watch;
@@ -34,7 +36,8 @@ pub(crate) enum Verb {
     List(list::List),
     /// Publish values, prepared before they change
     ///
-    /// Authenticated with AES-GMAC; a subscriber without the security extension can read them too.
+    /// Authenticated with AES-GMAC, or with HMAC-SHA256 if the key is one of it; a subscriber without
+    /// the security extension can read them too.
     ///
     /// With an SCL file, each line of standard input is a JSON object with values by the names of data
     /// attributes. A line that changes a value is an event; it is repeated after MinTime, then after
@@ -71,9 +74,28 @@ impl Verb {
 
 const ETHERTYPE: u16 = 0x88b8;
 
-pub(crate) fn key(secret: &Secret) -> Result<Key<Aes128Gcm>, Failure> {
-    Key::new(secret.as_bytes())
-        .map_err(|error| Failure::usage(format!("goose: {error}"), "this is a fault of the program"))
+fn broken(error: &dyn std::fmt::Display) -> Failure {
+    Failure::usage(format!("goose: {error}"), "this is a fault of the program")
+}
+
+/// The key of messages on Ethernet.
+pub(crate) fn key(secret: &Secret) -> Result<GroupKey<Aes128Gcm>, Failure> {
+    Ok(match secret.algorithm() {
+        Algorithm::Gmac => GroupKey::Gcm(Key::new(secret.as_bytes()).map_err(|error| broken(&error))?),
+        Algorithm::Hmac => {
+            let octets = secret.as_bytes().try_into().map_err(|error| broken(&error))?;
+            GroupKey::Hmac(HmacKey::new(octets))
+        }
+    })
+}
+
+/// The key of messages that are encrypted, which one of HMAC cannot do.
+fn encrypting(secret: &Secret) -> Result<Key<Aes128Gcm>, Failure> {
+    match key(secret)? {
+        GroupKey::Gcm(key) => Ok(key),
+        // The file of the keys was refused.
+        GroupKey::Hmac(_) => Err(broken(&"a key of HMAC does not encrypt")),
+    }
 }
 
 fn open(interface: &str) -> Result<PacketSocket, Failure> {

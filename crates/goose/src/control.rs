@@ -61,9 +61,7 @@ impl Control {
     /// The data attributes of the data set, from the first to the last.
     #[must_use]
     pub fn leaves(&self) -> Vec<(&str, &Type)> {
-        let mut out = Vec::new();
-        collect(&self.entries, &mut out);
-        out
+        leaves(&self.entries)
     }
 
     /// A message of this control block before its first event.
@@ -86,6 +84,13 @@ impl Control {
             all_data: Values::Given(values),
         }
     }
+}
+
+/// The data attributes of entries, from the first to the last.
+pub(crate) fn leaves(entries: &[Entry]) -> Vec<(&str, &Type)> {
+    let mut out = Vec::new();
+    collect(entries, &mut out);
+    out
 }
 
 fn collect<'a>(entries: &'a [Entry], out: &mut Vec<(&'a str, &'a Type)>) {

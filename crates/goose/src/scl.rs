@@ -1,10 +1,12 @@
-//! SCL files (IEC 61850-6): ICD, CID and SCD. Read are the GOOSE control blocks, their addresses in
-//! the `Communication` section, and their data sets with the types of `DataTypeTemplates`.
+//! SCL files (IEC 61850-6): ICD, CID and SCD. Read are the control blocks of GOOSE and of sampled
+//! values, their addresses in the `Communication` section, and their data sets with the types of
+//! `DataTypeTemplates`.
 //!
 //! A control block that cannot be used does not hinder the others: its fault is told when it is
 //! asked for.
 
 mod address;
+mod streams;
 mod templates;
 #[cfg(test)]
 mod tests;
@@ -18,6 +20,7 @@ use antedate_host::fault::{Fault, nearest};
 use roxmltree::{Document, Node, ParsingOptions};
 
 use crate::control::{Control, Entry};
+use crate::stream::Stream;
 use templates::Templates;
 
 /// The longest file in octets.
@@ -31,45 +34,98 @@ const MAX_DEPTH: usize = 64;
 /// The longest name or path of names.
 const MAX_NAME: usize = 255;
 
+/// A kind of control blocks.
+pub trait Block: Sized {
+    /// What a file without one has none of, and the element that it needs.
+    const MISSING: (&'static str, &'static str);
+}
+
+impl Block for Control {
+    const MISSING: (&'static str, &'static str) = ("GOOSE control block", "GSEControl");
+}
+
+impl Block for Stream {
+    const MISSING: (&'static str, &'static str) = ("control block of sampled values", "SampledValueControl");
+}
+
 /// A control block of a file.
 #[derive(Debug)]
-pub struct Listed {
+pub struct Listed<T = Control> {
     /// the IED that publishes it
     pub ied: String,
     /// its name in the IED
     pub name: String,
-    /// its reference, `LDName/LLN0$GO$NAME`
+    /// its reference, `LDName/LLN0$GO$NAME` or `LDName/LLN0$MS$NAME`
     pub reference: String,
     /// the line of its element
     pub line: usize,
     /// the control block, or why it cannot be used
-    pub control: Result<Control, Fault>,
+    pub control: Result<T, Fault>,
 }
 
-/// The control blocks of a file on disk.
+/// The control blocks of GOOSE of a file on disk.
 ///
 /// # Errors
 /// When the file cannot be read, is too long, or is no SCL.
 pub fn read(path: &Path) -> Result<Vec<Listed>, Fault> {
+    parse(path, &text(path)?)
+}
+
+/// The control blocks of sampled values of a file on disk.
+///
+/// # Errors
+/// When the file cannot be read, is too long, or is no SCL.
+pub fn read_streams(path: &Path) -> Result<Vec<Listed<Stream>>, Fault> {
+    parse_streams(path, &text(path)?)
+}
+
+fn text(path: &Path) -> Result<String, Fault> {
     let failed = |error: &std::io::Error| Fault::of_io(path, "read", error, "name an ICD, CID or SCD file");
     let mut text = Vec::new();
     let file = File::open(path).map_err(|error| failed(&error))?;
     file.take(MAX_LEN as u64 + 1).read_to_end(&mut text).map_err(|error| failed(&error))?;
-    let text = String::from_utf8(text).map_err(|_| {
+    String::from_utf8(text).map_err(|_| {
         Fault::of_file(
             path,
             "is not UTF-8",
             "export it as UTF-8: iconv -f utf-16 -t utf-8 converts other forms",
         )
-    })?;
-    parse(path, &text)
+    })
 }
 
-/// The control blocks of a text. `path` is named in faults.
+/// The control blocks of GOOSE of a text. `path` is named in faults.
 ///
 /// # Errors
 /// When the text is too long, or is no SCL.
 pub fn parse(path: &Path, text: &str) -> Result<Vec<Listed>, Fault> {
+    blocks(path, text, ("GSEControl", "GSE", "GO"), |file, found| file.control(found))
+}
+
+/// The control blocks of sampled values of a text. `path` is named in faults.
+///
+/// # Errors
+/// When the text is too long, or is no SCL.
+pub fn parse_streams(path: &Path, text: &str) -> Result<Vec<Listed<Stream>>, Fault> {
+    blocks(path, text, ("SampledValueControl", "SMV", "MS"), |file, found| file.stream(found))
+}
+
+/// A control block with what is around it.
+struct Found<'a, 'input> {
+    ied: Node<'a, 'input>,
+    device: Node<'a, 'input>,
+    control: Node<'a, 'input>,
+    domain: String,
+    reference: String,
+}
+
+/// The control blocks of a text: elements of a name, with addresses of another, and the letters of
+/// their references.
+fn blocks<T>(
+    path: &Path,
+    text: &str,
+    (element, address, letters): (&str, &'static str, &str),
+    make: impl for<'a, 'input> Fn(&Scl<'a, 'input>, &Found<'a, 'input>) -> Result<T, Fault>,
+) -> Result<Vec<Listed<T>>, Fault> {
     let whole = |what: String, remedy: &str| Fault::of_file(path, what, remedy);
     if text.len() > MAX_LEN {
         return Err(whole(
@@ -96,7 +152,8 @@ pub fn parse(path: &Path, text: &str) -> Result<Vec<Listed>, Fault> {
         path,
         lines: text.bytes().enumerate().filter(|(_, octet)| *octet == b'\n').map(|(at, _)| at).collect(),
         templates: Templates::of(root),
-        addresses: addresses(root),
+        address_element: address,
+        addresses: addresses(root, address),
     };
     let mut out = Vec::new();
     for ied in children(root, "IED") {
@@ -104,7 +161,7 @@ pub fn parse(path: &Path, text: &str) -> Result<Vec<Listed>, Fault> {
             .flat_map(|at| children(at, "Server"))
             .flat_map(|at| children(at, "LDevice"))
         {
-            for control in children(device, "LN0").flat_map(|node| children(node, "GSEControl")) {
+            for control in children(device, "LN0").flat_map(|node| children(node, element)) {
                 if control.attribute("type") == Some("GSSE") {
                     continue;
                 }
@@ -114,7 +171,7 @@ pub fn parse(path: &Path, text: &str) -> Result<Vec<Listed>, Fault> {
                         "export the CID file of the IED instead of the whole SCD",
                     ));
                 }
-                out.push(file.listed(ied, device, control));
+                out.push(file.listed((ied, device, control), letters, &make));
             }
         }
     }
@@ -125,8 +182,8 @@ pub fn parse(path: &Path, text: &str) -> Result<Vec<Listed>, Fault> {
 ///
 /// # Errors
 /// When there is none, there are several, or it cannot be used.
-pub fn select(path: &Path, all: Vec<Listed>, wanted: Option<&str>) -> Result<Control, Fault> {
-    let is_wanted = |one: &Listed| match wanted {
+pub fn select<T: Block>(path: &Path, all: Vec<Listed<T>>, wanted: Option<&str>) -> Result<T, Fault> {
+    let is_wanted = |one: &Listed<T>| match wanted {
         None => true,
         Some(wanted) => {
             one.reference == wanted
@@ -135,7 +192,7 @@ pub fn select(path: &Path, all: Vec<Listed>, wanted: Option<&str>) -> Result<Con
         }
     };
     let names: Vec<String> = all.iter().map(|one| format!("{}/{}", one.ied, one.name)).collect();
-    let mut found: Vec<Listed> = all.into_iter().filter(is_wanted).collect();
+    let mut found: Vec<Listed<T>> = all.into_iter().filter(is_wanted).collect();
     match (found.pop(), found.is_empty()) {
         (Some(only), true) => only.control,
         (None, _) => Err(match wanted {
@@ -146,8 +203,8 @@ pub fn select(path: &Path, all: Vec<Listed>, wanted: Option<&str>) -> Result<Con
             ),
             _ => Fault::of_file(
                 path,
-                "has no GOOSE control block",
-                "name a file with a GSEControl element in an LN0 of an IED",
+                format!("has no {}", T::MISSING.0),
+                format!("name a file with a {} element in an LN0 of an IED", T::MISSING.1),
             ),
         }),
         (Some(last), false) => {
@@ -162,13 +219,26 @@ pub fn select(path: &Path, all: Vec<Listed>, wanted: Option<&str>) -> Result<Con
     }
 }
 
+/// What control blocks of all kinds have.
+struct Common<'a, 'input> {
+    conf_rev: u32,
+    /// The reference of the data set.
+    dat_set: String,
+    entries: Vec<Entry>,
+    /// The element with its address.
+    address: Node<'a, 'input>,
+}
+
 /// What is known of a whole file.
 struct Scl<'a, 'input> {
     path: &'a Path,
     /// The places of the ends of lines.
     lines: Vec<usize>,
     templates: Templates<'a, 'input>,
-    /// `GSE` elements by IED, logical device and control block. A second one of a name is ignored.
+    /// The name of elements with addresses.
+    address_element: &'static str,
+    /// `GSE` or `SMV` elements by IED, logical device and control block. A second one of a name is
+    /// ignored.
     addresses: HashMap<[&'a str; 3], Node<'a, 'input>>,
 }
 
@@ -195,35 +265,49 @@ impl<'a, 'input> Scl<'a, 'input> {
         Ok(value)
     }
 
-    fn listed(&self, ied: Node<'a, 'input>, device: Node<'a, 'input>, control: Node<'a, 'input>) -> Listed {
+    fn listed<T>(
+        &self,
+        (ied, device, control): (Node<'a, 'input>, Node<'a, 'input>, Node<'a, 'input>),
+        letters: &str,
+        make: impl Fn(&Self, &Found<'a, 'input>) -> Result<T, Fault>,
+    ) -> Listed<T> {
         let text = |node: Node<'a, 'input>, name| node.attribute(name).unwrap_or_default();
         let (owner, name) = (text(ied, "name"), text(control, "name"));
         let domain = match device.attribute("ldName") {
             Some(name) if !name.is_empty() => name.to_owned(),
             _ => format!("{owner}{}", text(device, "inst")),
         };
-        let reference = format!("{domain}/LLN0$GO${name}");
-        let made = self.control(ied, device, control, &domain, &reference);
+        let reference = format!("{domain}/LLN0${letters}${name}");
+        let found = Found { ied, device, control, domain, reference };
+        let made = make(self, &found);
         Listed {
             ied: owner.to_owned(),
             name: name.to_owned(),
             line: self.line(control),
             control: made,
-            reference,
+            reference: found.reference,
         }
     }
 
-    fn control(
-        &self,
-        ied: Node<'a, 'input>,
-        device: Node<'a, 'input>,
-        control: Node<'a, 'input>,
-        domain: &str,
-        reference: &str,
-    ) -> Result<Control, Fault> {
-        let (owner, inst) = (self.attribute(ied, "name")?, self.attribute(device, "inst")?);
-        let name = self.attribute(control, "name")?;
-        let go_id = self.attribute(control, "appID")?;
+    /// A control block of GOOSE.
+    fn control(&self, found: &Found<'a, 'input>) -> Result<Control, Fault> {
+        let go_id = self.attribute(found.control, "appID")?;
+        let Common { conf_rev, dat_set, entries, address } = self.common(found)?;
+        Ok(Control {
+            reference: found.reference.clone(),
+            go_id: go_id.to_owned(),
+            dat_set,
+            conf_rev,
+            address: self.address(address)?,
+            entries,
+        })
+    }
+
+    /// What control blocks of all kinds have.
+    fn common(&self, found: &Found<'a, 'input>) -> Result<Common<'a, 'input>, Fault> {
+        let Found { ied, device, control, domain, reference } = found;
+        let (owner, inst) = (self.attribute(*ied, "name")?, self.attribute(*device, "inst")?);
+        let (name, control) = (self.attribute(*control, "name")?, *control);
         let conf_rev = match control.attribute("confRev") {
             None => 0,
             Some(text) => text.parse().map_err(|_| {
@@ -256,22 +340,18 @@ impl<'a, 'input> Scl<'a, 'input> {
                     near(set, known.iter().copied(), remedy),
                 )
             })?;
-        let entries = self.entries(ied, data_set, owner)?;
-        let gse = self.addresses.get(&[owner, inst, name]).copied().ok_or_else(|| {
+        let entries = self.entries(*ied, data_set, owner)?;
+        let address = self.addresses.get(&[owner, inst, name]).copied().ok_or_else(|| {
+            let element = self.address_element;
             self.fault(
                 control,
                 "it has no address",
-                format!("add <GSE ldInst=\"{inst}\" cbName=\"{name}\"> to the ConnectedAP of {owner} in Communication"),
+                format!(
+                    "add <{element} ldInst=\"{inst}\" cbName=\"{name}\"> to the ConnectedAP of {owner} in Communication"
+                ),
             )
         })?;
-        Ok(Control {
-            reference: reference.to_owned(),
-            go_id: go_id.to_owned(),
-            dat_set: format!("{domain}/LLN0${set}"),
-            conf_rev,
-            address: self.address(gse)?,
-            entries,
-        })
+        Ok(Common { conf_rev, dat_set: format!("{domain}/LLN0${set}"), entries, address })
     }
 
     /// The entries of a data set.
@@ -318,14 +398,17 @@ fn children<'a, 'input: 'a>(
     node.children().filter(move |child| child.is_element() && child.tag_name().name() == name)
 }
 
-/// `GSE` elements by IED, logical device and control block.
-fn addresses<'a, 'input: 'a>(root: Node<'a, 'input>) -> HashMap<[&'a str; 3], Node<'a, 'input>> {
+/// Elements with addresses, by IED, logical device and control block.
+fn addresses<'a, 'input: 'a>(
+    root: Node<'a, 'input>,
+    element: &'static str,
+) -> HashMap<[&'a str; 3], Node<'a, 'input>> {
     let mut out = HashMap::new();
     for point in children(root, "Communication")
         .flat_map(|at| children(at, "SubNetwork"))
         .flat_map(|at| children(at, "ConnectedAP"))
     {
-        for gse in children(point, "GSE") {
+        for gse in children(point, element) {
             let names = [point.attribute("iedName"), gse.attribute("ldInst"), gse.attribute("cbName")];
             out.entry(names.map(Option::unwrap_or_default)).or_insert(gse);
         }

@@ -232,7 +232,7 @@ impl Type {
 }
 
 /// The words of a quality.
-fn words(bits: u16) -> String {
+pub(crate) fn words(bits: u16) -> String {
     let flags = FLAGS.iter().enumerate().filter(|(at, _)| bits >> (13 - at) & 1 == 1).map(|(_, name)| *name);
     let all: Vec<&str> = core::iter::once(VALIDITY[usize::from(bits >> 14)]).chain(flags).collect();
     all.join(" ")

@@ -92,6 +92,20 @@ impl Socket {
         Ok(Self { listener, name })
     }
 
+    /// Opens the socket to the members of its group too (mode 0660).
+    ///
+    /// # Errors
+    /// When the mode cannot be set.
+    pub fn share(&self) -> io::Result<()> {
+        fs::set_permissions(&self.name.path, Permissions::from_mode(0o660))
+    }
+
+    /// The listener, of a daemon whose clients make no requests.
+    #[must_use]
+    pub const fn listener(&self) -> &UnixListener {
+        &self.listener
+    }
+
     /// Serves the socket.
     ///
     /// # Errors

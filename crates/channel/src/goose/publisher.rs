@@ -4,7 +4,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use antedate_aead::{Hole, Key, NonceSequence, Sparse, Template, TemplateError, TemplatePool};
+use antedate_aead::{Hole, NonceSequence, Sparse, Template, TemplateError, TemplatePool};
 use antedate_wire::ethernet::HEADER_LEN as ETHERNET_LEN;
 use antedate_wire::goose::{HEADER_LEN, Message, Value, Values};
 use antedate_wire::routed::{self, Kind};
@@ -15,12 +15,15 @@ use antedate_wire::{EtherType, EthernetAddress, sampled};
 use super::Form;
 use super::counter::{Counter, nonce};
 use super::extension::{self, EXTENSION_LEN, KEY_LEN, KeyPeriod};
+use super::mac::{GroupKey, Signer};
 use crate::sequence::NumberError;
 
 /// The longest PDU.
 pub const CAPACITY: usize = 1536;
 /// Octets of both addresses.
 const ADDRESSES_LEN: usize = 12;
+/// The header of Ethernet in a routed message before its element takes the place.
+const SLOT: usize = routed::HEADER_LEN + routed::ELEMENT_LEN - HEADER_LEN;
 /// The most 16-octet blocks that `timeAllowedToLive`, `t`, `stNum`, `sqNum` and the values may touch,
 /// with a block counted for each value.
 pub const BLOCKS: usize = 96;
@@ -33,6 +36,8 @@ pub enum LayoutError {
     Message(antedate_wire::Error),
     /// the engine refuses it: too long, or too many blocks touched
     Template(TemplateError),
+    /// it is encrypted, and the key is one of HMAC
+    Encrypted,
 }
 
 impl core::fmt::Display for LayoutError {
@@ -40,6 +45,7 @@ impl core::fmt::Display for LayoutError {
         match self {
             Self::Message(why) => write!(f, "the message cannot be written: {why}"),
             Self::Template(why) => write!(f, "the message cannot be prepared: {why}"),
+            Self::Encrypted => f.write_str("HMAC does not encrypt"),
         }
     }
 }
@@ -162,32 +168,52 @@ impl Layout {
     /// The layout of routed messages ([`routed`]), which are encrypted. The IV and the number of the
     /// datagram are late octets of the header, since each message has its own.
     pub fn routed(message: &Message<'_>, period: KeyPeriod) -> Result<Self, LayoutError> {
-        // The message is written with its header of Ethernet, of which the element takes the place.
-        let slot = routed::HEADER_LEN + routed::ELEMENT_LEN - HEADER_LEN;
-        let mut frame = vec![0; slot + message.buffer_len()];
-        let mut places = Vec::new();
+        let (mut frame, mut places) = (vec![0; SLOT + message.buffer_len()], Vec::new());
         let mark =
-            &mut |hole: antedate_wire::template::Hole| places.push((hole.what, moved(&hole.range, slot)));
-        message.emit(&mut frame[slot..], mark).map_err(LayoutError::Message)?;
-        places.retain(|(_, range)| !range.is_empty());
-        let pdu = frame.len() - slot - HEADER_LEN;
+            &mut |hole: antedate_wire::template::Hole| places.push((hole.what, moved(&hole.range, SLOT)));
+        message.emit(&mut frame[SLOT..], mark).map_err(LayoutError::Message)?;
         let element =
             routed::Element { kind: Kind::Goose, simulation: message.simulation, appid: message.appid };
+        Self::session(frame, element, moved(&message.lifetime_place(), SLOT), places, period)
+    }
+
+    /// The same for a stream of sampled values.
+    pub fn routed_sampled(message: &sampled::Message<'_>, period: KeyPeriod) -> Result<Self, LayoutError> {
+        let (mut frame, mut places) = (vec![0; SLOT + message.buffer_len()], Vec::new());
+        let mark =
+            &mut |hole: antedate_wire::template::Hole| places.push((hole.what, moved(&hole.range, SLOT)));
+        message.emit(&mut frame[SLOT..], mark).map_err(LayoutError::Message)?;
+        let element =
+            routed::Element { kind: Kind::Sampled, simulation: message.simulation, appid: message.appid };
+        Self::session(frame, element, 0..0, places, period)
+    }
+
+    /// The layout of a message that was written with its header of Ethernet, of which the element takes
+    /// the place.
+    fn session(
+        mut frame: Vec<u8>,
+        element: routed::Element,
+        lifetime: Range<usize>,
+        mut places: Vec<(What, Range<usize>)>,
+        period: KeyPeriod,
+    ) -> Result<Self, LayoutError> {
+        places.retain(|(_, range)| !range.is_empty());
+        let pdu = frame.len() - SLOT - HEADER_LEN;
         let (head, payload) = frame.split_at_mut(routed::HEADER_LEN);
         element.emit(pdu, payload).map_err(LayoutError::Message)?;
         let KeyPeriod { key, since, minutes_left } = period;
-        let header = routed::Header { kind: Kind::Goose, number: 0, since, minutes_left, key, iv: [0; 12] };
+        let header = routed::Header { kind: element.kind, number: 0, since, minutes_left, key, iv: [0; 12] };
         header.emit(payload.len(), head).map_err(LayoutError::Message)?;
 
         let (aad, payload) = (head.to_vec(), payload.to_vec());
-        let lifetime = moved(&message.lifetime_place(), slot);
         let late = core::iter::once(&lifetime).chain(places.iter().map(|(_, range)| range));
-        let late =
-            late.map(|range| Hole::Payload(range.start - routed::HEADER_LEN..range.end - routed::HEADER_LEN));
+        let late = late
+            .filter(|range| !range.is_empty())
+            .map(|range| Hole::Payload(range.start - routed::HEADER_LEN..range.end - routed::HEADER_LEN));
         let holes = [routed::NUMBER, routed::IV].map(Hole::Aad).into_iter().chain(late).collect();
         let (form, envelope, period) = (Form::Encrypted, Envelope::Session, period.emit());
-        let layout =
-            Self { form, envelope, slot, tag: None, period, frame, aad, payload, holes, lifetime, places };
+        let (slot, tag) = (SLOT, None);
+        let layout = Self { form, envelope, slot, tag, period, frame, aad, payload, holes, lifetime, places };
         layout.template().map_err(LayoutError::Template)?;
         Ok(layout)
     }
@@ -202,6 +228,32 @@ impl Layout {
 
     fn template(&self) -> Result<Template<'_>, TemplateError> {
         Template::new(&self.aad, &self.payload, &self.holes)
+    }
+
+    /// Writes the frame of a message with its VLAN tag, the ciphertext in place of the PDU if it is
+    /// encrypted, and the extension. Returns its length.
+    fn ethernet_frame(
+        &self,
+        message: &[u8],
+        ciphertext: &[u8],
+        nonce: &[u8; 12],
+        mac: &[u8; 16],
+        out: &mut [u8],
+    ) -> usize {
+        let (addresses, rest) = message.split_at(ADDRESSES_LEN);
+        out[..ADDRESSES_LEN].copy_from_slice(addresses);
+        let mut at = ADDRESSES_LEN;
+        if let Some(tag) = &self.tag {
+            out[at..at + TAG_LEN].copy_from_slice(tag);
+            at += TAG_LEN;
+        }
+        out[at..at + rest.len()].copy_from_slice(rest);
+        let len = at + rest.len();
+        if self.form == Form::Encrypted {
+            out[len - ciphertext.len()..len].copy_from_slice(ciphertext);
+        }
+        out[len..len + EXTENSION_LEN].copy_from_slice(&extension::emit(&self.period, nonce, mac));
+        len + EXTENSION_LEN
     }
 
     /// Octets of a frame, the extension included.
@@ -280,7 +332,7 @@ impl core::error::Error for PublishError {}
 
 /// Publishes the messages of one control block.
 pub struct Publisher<'t, S: Sparse<NonceBytes = [u8; 12], TagBytes = [u8; 16]>> {
-    pool: TemplatePool<'t, S, Numbers, 2, CAPACITY, BLOCKS>,
+    protection: Protection<'t, S>,
     pub(super) layout: &'t Layout,
     /// The last message, before protection.
     pub(super) frame: Vec<u8>,
@@ -292,6 +344,14 @@ pub struct Publisher<'t, S: Sparse<NonceBytes = [u8; 12], TagBytes = [u8; 16]>> 
     pub(super) st_num: u32,
     pub(super) sq_num: u32,
     happened: bool,
+}
+
+/// What makes the MACs.
+#[allow(clippy::large_enum_variant, reason = "a publisher has one")]
+enum Protection<'t, S: Sparse<NonceBytes = [u8; 12], TagBytes = [u8; 16]>> {
+    Gcm(TemplatePool<'t, S, Numbers, 2, CAPACITY, BLOCKS>),
+    /// With the place in the frame up to which it has hashed.
+    Hmac(Signer, usize),
 }
 
 /// The states of a publisher, for its [successor](Publisher::continued) with another key.
@@ -317,14 +377,33 @@ impl NonceSequence for Numbers {
 
 impl<'t, S: Sparse<NonceBytes = [u8; 12], TagBytes = [u8; 16]>> Publisher<'t, S> {
     /// A publisher before its first event, which has `stNum` 1.
-    pub fn new(key: Key<S>, counter: Counter, layout: &'t Layout) -> Result<Self, LayoutError> {
-        let template = layout.template().map_err(LayoutError::Template)?;
-        let pool = TemplatePool::new(key, Numbers(counter), template).map_err(LayoutError::Template)?;
+    ///
+    /// # Errors
+    /// When the layout is encrypted and the key one of HMAC.
+    pub fn new(
+        key: impl Into<GroupKey<S>>,
+        counter: Counter,
+        layout: &'t Layout,
+    ) -> Result<Self, LayoutError> {
+        let protection = match key.into() {
+            GroupKey::Gcm(key) => {
+                let template = layout.template().map_err(LayoutError::Template)?;
+                let pool = TemplatePool::new(key, Numbers(counter), template);
+                Protection::Gcm(pool.map_err(LayoutError::Template)?)
+            }
+            GroupKey::Hmac(_) if layout.form == Form::Encrypted => return Err(LayoutError::Encrypted),
+            GroupKey::Hmac(key) => {
+                let late = core::iter::once(&layout.lifetime).chain(layout.places.iter().map(|(_, at)| at));
+                let late = late.filter(|range| !range.is_empty()).map(|range| range.start).min();
+                let known = late.unwrap_or(layout.frame.len());
+                Protection::Hmac(Signer::new(key, counter, &layout.aad[..known + KEY_LEN]), known)
+            }
+        };
         let values: usize = layout.places.iter().map(|(_, range)| range.len()).sum();
         let values =
             layout.envelope.late().map(|range| range.len()).sum::<usize>() + layout.lifetime.len() + values;
         Ok(Self {
-            pool,
+            protection,
             layout,
             frame: layout.frame.clone(),
             next: layout.frame.clone(),
@@ -367,17 +446,26 @@ impl<'t, S: Sparse<NonceBytes = [u8; 12], TagBytes = [u8; 16]>> Publisher<'t, S>
     /// Prepares the next frames for at most `budget` units, fewer if everything is prepared.
     /// Returns the units done.
     pub fn idle(&mut self, budget: u32) -> u32 {
-        self.pool.idle(budget)
+        match &mut self.protection {
+            Protection::Gcm(pool) => pool.idle(budget),
+            Protection::Hmac(..) => 0,
+        }
     }
 
-    /// Prepared frames.
+    /// Prepared frames: none with a key of HMAC.
     pub const fn prepared(&self) -> usize {
-        self.pool.prepared()
+        match &self.protection {
+            Protection::Gcm(pool) => pool.prepared(),
+            Protection::Hmac(..) => 0,
+        }
     }
 
     /// The counter, to reserve more numbers.
     pub fn counter_mut(&mut self) -> &mut Counter {
-        &mut self.pool.sequence_mut().0
+        match &mut self.protection {
+            Protection::Gcm(pool) => &mut pool.sequence_mut().0,
+            Protection::Hmac(signer, _) => &mut signer.counter,
+        }
     }
 
     /// Publishes an event: writes its frame to the start of `out` and returns its length. The next
@@ -464,9 +552,18 @@ impl<'t, S: Sparse<NonceBytes = [u8; 12], TagBytes = [u8; 16]>> Publisher<'t, S>
 
     /// Spends a number on the message.
     pub(super) fn seal(&mut self, out: &mut [u8]) -> Result<usize, PublishError> {
-        let Layout { form, envelope, tag, period, places, lifetime, .. } = self.layout;
-        let sender = self.pool.sequence().0.sender();
-        let prepared = self.pool.next().map_err(PublishError::Number)?;
+        let Layout { envelope, places, lifetime, .. } = self.layout;
+        let sender = self.counter_mut().sender();
+        let pool = match &mut self.protection {
+            Protection::Gcm(pool) => pool,
+            Protection::Hmac(signer, known) => {
+                let (number, _) = signer.counter.next().map_err(PublishError::Number)?;
+                let nonce = nonce(sender, number);
+                let mac = signer.sign(&self.frame[*known..], &nonce);
+                return Ok(self.layout.ethernet_frame(&self.frame, &[], &nonce, &mac, out));
+            }
+        };
+        let prepared = pool.next().map_err(PublishError::Number)?;
         let number = prepared.number();
         let nonce = nonce(sender, number);
         if *envelope == Envelope::Session {
@@ -488,21 +585,7 @@ impl<'t, S: Sparse<NonceBytes = [u8; 12], TagBytes = [u8; 16]>> Publisher<'t, S>
             routed::sign(&mut rest[ciphertext.len()..], sealed.tag().as_bytes());
             return Ok(self.layout.frame_len());
         }
-        let (addresses, rest) = self.frame.split_at(ADDRESSES_LEN);
-        out[..ADDRESSES_LEN].copy_from_slice(addresses);
-        let mut at = ADDRESSES_LEN;
-        if let Some(tag) = tag {
-            out[at..at + TAG_LEN].copy_from_slice(tag);
-            at += TAG_LEN;
-        }
-        out[at..at + rest.len()].copy_from_slice(rest);
-        let len = at + rest.len();
-        if *form == Form::Encrypted {
-            let ciphertext = sealed.ciphertext();
-            out[len - ciphertext.len()..len].copy_from_slice(ciphertext);
-        }
-        let tag = sealed.tag();
-        out[len..len + EXTENSION_LEN].copy_from_slice(&extension::emit(period, &nonce, tag.as_bytes()));
-        Ok(len + EXTENSION_LEN)
+        let ciphertext = sealed.ciphertext();
+        Ok(self.layout.ethernet_frame(&self.frame, ciphertext, &nonce, sealed.tag().as_bytes(), out))
     }
 }

@@ -8,9 +8,10 @@ use alloc::collections::BTreeMap;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use antedate_aead::{Key, Suite};
+use antedate_aead::Suite;
 
 use super::counter::END;
+use super::mac::GroupKey;
 use super::subscriber::{Dropped, MAX_PUBLISHERS};
 use crate::replay::{ReplayError, ReplayWindow};
 
@@ -20,7 +21,7 @@ pub const MAX_KEYS: usize = 8;
 /// A key in use.
 struct Accepted<S: Suite> {
     number: u32,
-    key: Key<S>,
+    key: GroupKey<S>,
     publishers: BTreeMap<[u8; 6], ReplayWindow>,
     /// The last SPDU number of each control block, of routed publishers with random IVs.
     blocks: BTreeMap<Vec<u8>, u32>,
@@ -37,14 +38,14 @@ pub(super) struct Ring<S: Suite> {
 pub(super) struct Place(usize);
 
 impl<S: Suite> Ring<S> {
-    pub(super) fn new(key: Key<S>, number: u32, window: u32) -> Self {
+    pub(super) fn new(key: GroupKey<S>, number: u32, window: u32) -> Self {
         let mut this = Self { keys: vec![], window };
         this.accept(key, number);
         this
     }
 
     /// Accepts a key that comes after all others. False if its number is accepted, or the ring is full.
-    pub(super) fn accept(&mut self, key: Key<S>, number: u32) -> bool {
+    pub(super) fn accept(&mut self, key: GroupKey<S>, number: u32) -> bool {
         let is_new = self.keys.len() < MAX_KEYS && self.keys.iter().all(|key| key.number != number);
         if is_new {
             let (publishers, blocks) = (BTreeMap::new(), BTreeMap::new());
@@ -67,7 +68,7 @@ impl<S: Suite> Ring<S> {
         self.keys.iter().position(|key| key.number == number).map(Place).ok_or(Dropped::UnknownKey)
     }
 
-    pub(super) fn key(&self, Place(at): Place) -> &Key<S> {
+    pub(super) fn key(&self, Place(at): Place) -> &GroupKey<S> {
         &self.keys[at].key
     }
 

@@ -1,9 +1,10 @@
 //! The publisher of a stream of sampled values.
 
-use antedate_aead::{Key, Sparse};
+use antedate_aead::Sparse;
 use antedate_wire::template::What;
 
 use super::counter::Counter;
+use super::mac::GroupKey;
 use super::publisher::{Layout, LayoutError, PublishError, Publisher};
 
 /// What is new in an ASDU.
@@ -19,12 +20,20 @@ pub struct Sample<'a> {
     pub octets: &'a [u8],
 }
 
-/// Publishes the frames of a stream, of a layout of [`Layout::sampled`].
+/// Publishes the frames of a stream, of a layout of [`Layout::sampled`] or
+/// [`Layout::routed_sampled`].
 pub struct Sampler<'t, S: Sparse<NonceBytes = [u8; 12], TagBytes = [u8; 16]>>(Publisher<'t, S>);
 
 impl<'t, S: Sparse<NonceBytes = [u8; 12], TagBytes = [u8; 16]>> Sampler<'t, S> {
     /// A sampler before its first frame.
-    pub fn new(key: Key<S>, counter: Counter, layout: &'t Layout) -> Result<Self, LayoutError> {
+    ///
+    /// # Errors
+    /// As [`Publisher::new`].
+    pub fn new(
+        key: impl Into<GroupKey<S>>,
+        counter: Counter,
+        layout: &'t Layout,
+    ) -> Result<Self, LayoutError> {
         Publisher::new(key, counter, layout).map(Self)
     }
 

@@ -3,13 +3,14 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use antedate_aead::{Key, Suite};
+use antedate_aead::Suite;
 use antedate_wire::goose::{HEADER_LEN, Message, Repr};
 use antedate_wire::{EtherType, VlanTagStack, sampled};
 
 use super::Form;
 use super::counter::nonce;
 use super::extension::{self, EXTENSION_LEN, Extension};
+use super::mac::GroupKey;
 use super::publisher::{CAPACITY, associated};
 use super::ring::Ring;
 
@@ -80,7 +81,7 @@ impl Counters {
 }
 
 /// Counts a result.
-fn counted<T>(counters: &mut Counters, read: Result<T, Dropped>) -> Result<T, Dropped> {
+pub(super) fn counted<T>(counters: &mut Counters, read: Result<T, Dropped>) -> Result<T, Dropped> {
     match &read {
         Ok(_) => counters.delivered += 1,
         Err(why) => counters.dropped(*why),
@@ -108,9 +109,9 @@ impl<S: Suite<NonceBytes = [u8; 12], TagBytes = [u8; 16]>> Subscriber<S> {
     ///
     /// With a `window` of 0 an overtaken message is dropped, which is right for states. With a
     /// wider window it is delivered, once.
-    pub fn new(key: Key<S>, key_number: u32, form: Form, window: u32) -> Self {
+    pub fn new(key: impl Into<GroupKey<S>>, key_number: u32, form: Form, window: u32) -> Self {
         Self {
-            ring: Ring::new(key, key_number, window),
+            ring: Ring::new(key.into(), key_number, window),
             form,
             counters: Counters::default(),
             pdu: vec![0; CAPACITY],
@@ -126,8 +127,8 @@ impl<S: Suite<NonceBytes = [u8; 12], TagBytes = [u8; 16]>> Subscriber<S> {
     /// Accepts a key beside the others, after which it comes: a publisher that was heard with it is
     /// late with an earlier one. False if the number is accepted, or [`MAX_KEYS`](super::MAX_KEYS)
     /// keys are.
-    pub fn accept(&mut self, key: Key<S>, number: u32) -> bool {
-        self.ring.accept(key, number)
+    pub fn accept(&mut self, key: impl Into<GroupKey<S>>, number: u32) -> bool {
+        self.ring.accept(key.into(), number)
     }
 
     /// Refuses a key from now on, and forgets its publishers.
@@ -204,8 +205,15 @@ impl<S: Suite<NonceBytes = [u8; 12], TagBytes = [u8; 16]>> Subscriber<S> {
             Form::Authenticated => (&[], &mut self.pdu[..0]),
         };
         let nonce = nonce(extension.sender, extension.number);
-        let key = self.ring.key(place);
-        key.open(nonce, &self.aad, src, dst, extension.mac).map_err(|_| Dropped::Unauthentic)?;
+        let is_authentic = match self.ring.key(place) {
+            GroupKey::Gcm(key) => key.open(nonce, &self.aad, src, dst, extension.mac).is_ok(),
+            GroupKey::Hmac(key) => {
+                self.form == Form::Authenticated && key.verify(&self.aad, &nonce, extension.mac)
+            }
+        };
+        if !is_authentic {
+            return Err(Dropped::Unauthentic);
+        }
         if self.form == Form::Authenticated {
             self.pdu.get_mut(..pdu.len()).ok_or(Dropped::Malformed)?.copy_from_slice(pdu);
         }

@@ -1,6 +1,7 @@
 //! A publisher and a subscriber, with a faulty network between them.
 
 mod age;
+mod hmac;
 mod keys;
 mod routed;
 mod rules;

@@ -5,7 +5,7 @@ pub(super) mod mark;
 
 use std::path::Path;
 
-use antedate_channel::goose::END;
+use antedate_channel::goose::{END, HMAC_KEY_LEN};
 use antedate_host::fault::Fault;
 use antedate_host::hex::parse_hex;
 use antedate_host::numbers::{
@@ -18,21 +18,54 @@ use zeroize::Zeroizing;
 
 use crate::output;
 
-/// Octets of a key.
+/// Octets of a key of AES.
 const KEY_LEN: usize = 16;
 /// Remedy for a missing key: `antedate keygen` has no GOOSE keys.
 const REMEDY: &str = "make one: (umask 077; openssl rand -hex 16 > FILE)";
 /// Numbers per reservation.
 const AHEAD: u64 = 1 << 16;
 
+/// What a single key's file must have.
+pub(super) const FORM: &str = "write 32 hexadecimal digits, or 64 and hmac-sha256-128 behind them";
+
+/// What a key is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Algorithm {
+    /// AES-GMAC, and AES-GCM to encrypt as well
+    Gmac,
+    /// HMAC-SHA256-128
+    Hmac,
+}
+
+impl Algorithm {
+    /// The algorithm of a word in a key file.
+    fn of(word: &str) -> Option<Self> {
+        match word {
+            "aes-gmac-128" => Some(Self::Gmac),
+            "hmac-sha256-128" => Some(Self::Hmac),
+            _ => None,
+        }
+    }
+
+    const fn key_len(self) -> usize {
+        match self {
+            Self::Gmac => KEY_LEN,
+            Self::Hmac => HMAC_KEY_LEN,
+        }
+    }
+}
+
 /// The key of a file.
-pub(crate) struct Secret(Zeroizing<Vec<u8>>);
+pub(crate) struct Secret(Zeroizing<Vec<u8>>, Algorithm);
 
 impl Secret {
     /// Reads a file with one key, which only its owner may read.
     pub(crate) fn load(file: &Path) -> Result<Self, Fault> {
         let text = Self::text(file)?;
-        Self::parse(text.trim()).ok_or_else(|| Fault::of_file(file, "not 32 hexadecimal digits", REMEDY))
+        let mut words = text.split_whitespace();
+        Self::parse(&mut words)
+            .filter(|_| words.next().is_none())
+            .ok_or_else(|| Fault::of_file(file, "is no key", FORM))
     }
 
     /// The text of a file that only its owner may read.
@@ -46,10 +79,17 @@ impl Secret {
         Ok(Zeroizing::new(text.to_owned()))
     }
 
-    /// A key of hexadecimal digits.
-    pub(super) fn parse(digits: &str) -> Option<Self> {
-        let mut key = Zeroizing::new(vec![0; KEY_LEN]);
-        (digits.len() == 2 * KEY_LEN && parse_hex(digits, &mut key)).then_some(Self(key))
+    /// A key of hexadecimal digits, and its algorithm behind it: AES-GMAC unless given.
+    pub(super) fn parse<'w>(words: &mut impl Iterator<Item = &'w str>) -> Option<Self> {
+        let digits = words.next()?;
+        let algorithm = words.next().map_or(Some(Algorithm::Gmac), Algorithm::of)?;
+        let mut key = Zeroizing::new(vec![0; algorithm.key_len()]);
+        let fits = digits.len() == 2 * key.len() && parse_hex(digits, &mut key);
+        fits.then_some(Self(key, algorithm))
+    }
+
+    pub(super) const fn algorithm(&self) -> Algorithm {
+        self.1
     }
 
     pub(super) fn as_bytes(&self) -> &[u8] {
@@ -58,7 +98,7 @@ impl Secret {
 
     #[cfg(test)]
     fn of(octets: &[u8; KEY_LEN]) -> Self {
-        Self(Zeroizing::new(octets.to_vec()))
+        Self(Zeroizing::new(octets.to_vec()), Algorithm::Gmac)
     }
 
     /// A publisher with the key in state files.
@@ -314,7 +354,7 @@ mod tests {
     #[test]
     fn state_belongs_to_an_address() {
         let desk = tempfile::tempdir().expect("a directory");
-        let key = secret(desk.path(), "000102030405060708090a0b0c0d0e0f");
+        let key = secret(desk.path(), "300102030405060708090a0b0c0d0e0f");
         let (state, second) = (desk.path().join("state"), desk.path().join("second"));
         let done = |numbers: Numbers| {
             let left = numbers.limit() - numbers.first();

@@ -11,7 +11,7 @@ use antedate_host::clock::Moment;
 use antedate_host::fault::Fault;
 use serde_json::Value as Json;
 
-use super::keeping::Secret;
+use super::keeping::{Algorithm, Secret};
 use super::timely::Cause;
 
 /// The pause between two looks at the file.
@@ -19,8 +19,8 @@ const LOOK: std::time::Duration = std::time::Duration::from_secs(1);
 /// The number of a single key.
 const NUMBER: u32 = 1;
 /// Remedy for a line.
-const REMEDY: &str = "write 32 hexadecimal digits alone, or for each key a line: NUMBER BEGIN KEY, as 2 2026-12-01T00:00:00Z \
-                      000102030405060708090a0b0c0d0e0f";
+const REMEDY: &str = "write a key alone (32 hexadecimal digits, or 64 and hmac-sha256-128 behind them), or for each key a line \
+                      NUMBER BEGIN KEY, as 2 2026-12-01T00:00:00Z 000102030405060708090a0b0c0d0e0f";
 
 /// A key with its number and the begin of its use, in seconds since 1970.
 pub(super) struct Dated {
@@ -45,6 +45,8 @@ pub(super) struct Keys {
     keys: Vec<Dated>,
     /// Several keys, or one with a number and a begin.
     is_group: bool,
+    /// Messages are encrypted, which keys of HMAC cannot do.
+    is_encrypted: bool,
     stamp: Stamp,
     looked: Moment,
     faulty: Cause,
@@ -57,12 +59,14 @@ pub(super) fn today() -> u64 {
 
 impl Keys {
     /// Reads a file that only its owner may read. `number` is that of a single key.
-    pub(super) fn load(file: &Path, number: Option<u32>) -> Result<Self, Fault> {
+    pub(super) fn load(file: &Path, number: Option<u32>, is_encrypted: bool) -> Result<Self, Fault> {
         let stamp = stamp(file);
         let text = Secret::text(file)?;
         let text = text.as_str();
-        let single = text.trim();
-        let is_group = single.contains(char::is_whitespace) || single.starts_with('#');
+        // A number is shorter than a key.
+        let first = text.split_whitespace().next().unwrap_or_default();
+        let is_group =
+            first.starts_with('#') || (first.len() < 32 && text.split_whitespace().nth(1).is_some());
         if is_group && number.is_some() {
             let what = "has the numbers of its keys, and --key-number is given";
             return Err(Fault::of_file(file, what, "leave --key-number away"));
@@ -70,13 +74,19 @@ impl Keys {
         let keys = match is_group {
             true => group(file, text)?,
             false => {
-                let secret = Secret::parse(single)
-                    .ok_or_else(|| Fault::of_file(file, "not 32 hexadecimal digits", REMEDY))?;
+                let mut words = text.split_whitespace();
+                let secret = Secret::parse(&mut words).filter(|_| words.next().is_none());
+                let secret = secret.ok_or_else(|| Fault::of_file(file, "is no key", REMEDY))?;
                 vec![Dated { number: number.unwrap_or(NUMBER), begin: 0, secret }]
             }
         };
+        if is_encrypted && keys.iter().any(|key| key.secret.algorithm() == Algorithm::Hmac) {
+            let what = "has a key of hmac-sha256-128, which does not encrypt";
+            let remedy = "give keys of AES (32 hexadecimal digits), or leave --encrypt away; routed messages are encrypted";
+            return Err(Fault::of_file(file, what, remedy));
+        }
         let (looked, faulty) = (Moment::now(), Cause::default());
-        Ok(Self { file: file.to_owned(), keys, is_group, stamp, looked, faulty })
+        Ok(Self { file: file.to_owned(), keys, is_group, is_encrypted, stamp, looked, faulty })
     }
 
     pub(super) fn file(&self) -> &Path {
@@ -133,7 +143,7 @@ impl Keys {
         self.looked = Moment::now();
         let stamp = stamp(&self.file);
         if self.is_group && stamp != self.stamp {
-            match Self::load(&self.file, None).and_then(|new| self.follow(new)) {
+            match Self::load(&self.file, None, self.is_encrypted).and_then(|new| self.follow(new)) {
                 Ok(()) => self.stamp = stamp,
                 // The file may be under way.
                 Err(fault) => self.faulty.warn(format_args!("the keys of before stay: {fault}")),
@@ -151,7 +161,10 @@ impl Keys {
         let last = self.keys.last().map_or(0, |key| key.number);
         for key in &new.keys {
             match self.keys.iter().find(|known| known.number == key.number) {
-                Some(known) if known.secret.as_bytes() != key.secret.as_bytes() => {
+                Some(known)
+                    if known.secret.as_bytes() != key.secret.as_bytes()
+                        || known.secret.algorithm() != key.secret.algorithm() =>
+                {
                     let what = format!("has another key under the number {}", key.number);
                     return refuse(what, "give each key a number of its own");
                 }
@@ -183,14 +196,16 @@ fn group(file: &Path, text: &str) -> Result<Vec<Dated>, Fault> {
         let fault =
             |what: &str, remedy: &str| Fault { line: Some(at + 1), ..Fault::of_file(file, what, remedy) };
         let mut words = line.split_whitespace();
-        let (number, begin, key) = (words.next(), words.next(), words.next());
-        let number = number.and_then(|word| word.parse().ok()).filter(|_| words.next().is_none());
-        let number: u32 = number.ok_or_else(|| fault("is no key with a number and a begin", REMEDY))?;
+        let (number, begin) = (words.next(), words.next());
+        let number: u32 = number
+            .and_then(|word| word.parse().ok())
+            .ok_or_else(|| fault("is no key with a number and a begin", REMEDY))?;
         let begin = begin.and_then(|word| clock::read(&Json::String(word.to_owned())));
         let begin = begin.ok_or_else(|| fault("has no begin as in RFC 3339, from 1970 to 2106", REMEDY))?;
         let begin = u64::from_be_bytes(begin) >> 32;
+        let secret = Secret::parse(&mut words).filter(|_| words.next().is_none());
         let secret =
-            key.and_then(Secret::parse).ok_or_else(|| fault("has no 32 hexadecimal digits", REMEDY))?;
+            secret.ok_or_else(|| fault("has no key behind its begin, or another algorithm", REMEDY))?;
         if keys.last().is_some_and(|last| last.number >= number || last.begin >= begin) {
             return Err(fault("is not after the key before", "let numbers and begins rise"));
         }
@@ -231,7 +246,7 @@ mod tests {
         let desk = tempfile::tempdir().expect("a directory");
         let file = desk.path().join("key");
         write(&file, text);
-        Keys::load(&file, number)
+        Keys::load(&file, number, false)
     }
 
     fn keys(text: &str, number: Option<u32>) -> Keys {
@@ -271,6 +286,26 @@ mod tests {
     }
 
     #[test]
+    fn algorithm_stands_behind_its_key() {
+        let of =
+            |text: &str| keys(text, None).all().iter().map(|key| key.secret.algorithm()).collect::<Vec<_>>();
+        assert_eq!(of(&format!("{A}{B} hmac-sha256-128\n")), [Algorithm::Hmac]);
+        assert_eq!(of(&format!("{A} aes-gmac-128")), [Algorithm::Gmac]);
+        let encrypted = |text: &str| {
+            let desk = tempfile::tempdir().expect("a directory");
+            let file = desk.path().join("key");
+            write(&file, text);
+            Keys::load(&file, None, true).err().map(|fault| fault.to_string()).unwrap_or_default()
+        };
+        assert!(encrypted(&format!("{A}{B} hmac-sha256-128")).contains("does not encrypt"));
+        assert_eq!(encrypted(A), "");
+        let (one, two) = ("2026-12-01T00:00:00Z", "2026-12-02T00:00:00Z");
+        let group = format!("1 {one} {A}\n2 {two} {B}{C} hmac-sha256-128");
+        assert_eq!(of(&group), [Algorithm::Gmac, Algorithm::Hmac]);
+        assert_eq!(numbers(keys(&format!("{A}{B} hmac-sha256-128"), Some(7)).accepted(0, 0)), [7]);
+    }
+
+    #[test]
     fn what_is_no_group_is_refused() {
         let time = "2026-12-01T00:00:00Z";
         let next = "2026-12-02T00:00:00Z";
@@ -280,10 +315,15 @@ mod tests {
             (format!("1 {next} {A}\n2 {time} {B}"), None, ":2: is not after"),
             (format!("1 {time} {A}\n2 {next} {A}"), None, ":2: has the key of another"),
             (format!("1 tomorrow {A}"), None, ":1: has no begin"),
-            (format!("1 {time} {A} now"), None, ":1: is no key"),
-            (format!("1 {time} 00"), None, ":1: has no 32"),
+            (format!("1 {time} {A} now"), None, ":1: has no key behind"),
+            (format!("1 {time} {A} hmac-sha256-128"), None, ":1: has no key behind"),
+            (format!("1 {time} {A}{B} aes-gmac-128"), None, ":1: has no key behind"),
+            (format!("1 {time} {A} aes-gmac-128 now"), None, ":1: has no key behind"),
+            (format!("1 {time} 00"), None, ":1: has no key behind"),
             ("# none".into(), None, "has no key"),
-            ("00".into(), None, "not 32"),
+            ("00".into(), None, "is no key"),
+            (format!("{A}{B}"), None, "is no key"),
+            (format!("{A} md5"), None, "is no key"),
         ] {
             let refused = refused(&text, number);
             assert!(refused.contains(says), "{text}: {refused}");
@@ -299,7 +339,7 @@ mod tests {
         let file = desk.path().join("key");
         let (one, two) = (format!("1 2026-01-01T00:00:00Z {A}\n"), format!("3 2026-02-01T00:00:00Z {B}\n"));
         write(&file, &one);
-        let mut keys = Keys::load(&file, None).map_err(|fault| fault.to_string()).expect("a key");
+        let mut keys = Keys::load(&file, None, false).map_err(|fault| fault.to_string()).expect("a key");
         let mut look = |text: &str| {
             write(&file, text);
             keys.looked = Moment::now() - LOOK;

@@ -8,6 +8,7 @@ use antedate_channel::goose::{Counter, Form, KeyPeriod, Last, Layout, Pace, Publ
 use antedate_goose::clock::{ACCURACY, NOT_SYNCHRONIZED};
 use antedate_goose::control::Control;
 use antedate_goose::values::Board;
+use antedate_host::control::Socket;
 use antedate_lab::sys::clock::is_synchronized;
 use antedate_lab::sys::signal;
 use antedate_wire::EthernetAddress;
@@ -22,7 +23,7 @@ use super::keeping::Numbers;
 use super::keeping::mark::Mark;
 use super::keys::{Dated, Keys, today};
 use super::timely::Cause;
-use super::{confine, key, now, open, state};
+use super::{confine, key, now, open, socket, state};
 use crate::failure::{Done, Failure};
 use crate::output;
 
@@ -34,7 +35,14 @@ pub(crate) struct Publish {
     interface: String,
     #[command(flatten)]
     block: Block,
-    /// A file with 32 hexadecimal digits, or with a line NUMBER BEGIN KEY for each key of a group;
+    /// Takes the lines of values from writers at this Unix socket, for the user and the group (0660)
+    #[arg(long, value_name = "PATH", requires = "scl")]
+    socket: Option<PathBuf>,
+    /// Repeats the last values when no writer is at the socket, too
+    #[arg(long, requires = "socket")]
+    keep_repeating: bool,
+    /// A file with a key (32 hexadecimal digits; 64 and hmac-sha256-128), or with a line
+    /// NUMBER BEGIN KEY for each key of a group;
     /// readable by its owner only
     #[arg(long, value_name = "FILE")]
     key: PathBuf,
@@ -97,7 +105,7 @@ impl Publish {
         })?;
         let socket = open(&self.interface)?;
         let source = socket.address();
-        let keys = Keys::load(&self.key, self.key_number)?;
+        let keys = Keys::load(&self.key, self.key_number, self.encrypt || self.to.is_some())?;
         let dated = keys.current(today())?;
         let period = keys.period(dated, today());
         // A control block that cannot be published spends no number.
@@ -116,10 +124,15 @@ impl Publish {
             self.volatile_state,
         )?;
         let number = dated.number;
+        let writers = match &self.socket {
+            Some(path) => Some(socket::bind(path)?),
+            None => None,
+        };
         let synchronized = self.trust_clock || is_synchronized();
         signal::install();
         let locks = antedate_host::numbers::KeyLock::directories();
-        let writes = [self.state.clone(), Mark::file(&self.key)].into_iter().chain(locks);
+        let places = socket::directory(self.socket.as_deref()).into_iter().chain(locks);
+        let writes = [self.state.clone(), Mark::file(&self.key)].into_iter().chain(places);
         confine(writes.collect(), keys.reads());
         let frame = vec![0; layout.frame_len()];
         let quality = if synchronized { ACCURACY } else { ACCURACY | NOT_SYNCHRONIZED };
@@ -137,7 +150,7 @@ impl Publish {
             unchanged: Cause::default(),
         };
         let mut job = match of_file.is_some() {
-            true => Job::Values(Box::new(Values::start(control, board)?)),
+            true => Job::Values(Box::new(Values::start(control, board, writers)?)),
             false => Job::Demonstration(board, 1, 0),
         };
         let mut last: Option<Last> = None;
@@ -228,18 +241,24 @@ struct Values<'c> {
     input: Input,
     begun: Instant,
     unsent: Cause,
+    /// No writer is at the socket.
+    orphan: Cause,
+    /// Nothing is repeated before the next line.
+    silent: bool,
     refused: u64,
     waits: bool,
 }
 
 impl<'c> Values<'c> {
-    fn start(control: &Control, board: Board<'c>) -> Result<Self, Failure> {
+    fn start(control: &Control, board: Board<'c>, writers: Option<Socket>) -> Result<Self, Failure> {
         Ok(Self {
             board,
             pace: Pace::new(control.address.min_time, control.address.max_time),
-            input: Input::start().map_err(|error| failed(&error))?,
+            input: Input::start(writers).map_err(|error| failed(&error))?,
             begun: Instant::now(),
             unsent: Cause::default(),
+            orphan: Cause::default(),
+            silent: false,
             refused: 0,
             waits: false,
         })
@@ -333,7 +352,7 @@ impl Sender<'_> {
         self.numbers.close(left, &verb.state)?;
         match job {
             Job::Values(values) if values.refused > 0 => {
-                let (refused, lines) = (values.refused, values.input.line());
+                let (refused, lines) = (values.refused, values.input.count());
                 Err(Failure::Verdict(format!("{refused} of {lines} lines were refused")))
             }
             Job::Values(_) => Ok(()),
@@ -386,7 +405,14 @@ impl Sender<'_> {
             if self.prepare(publisher)? {
                 return Ok(Turn::Key);
             }
-            let until = on.pace.due().unwrap_or(u64::MAX);
+            let is_orphan = !self.verb.keep_repeating && on.pace.due().is_some() && on.input.is_orphan();
+            if is_orphan && !std::mem::replace(&mut on.silent, true) {
+                on.orphan.warn(
+                    "no writer is at the socket: nothing is repeated until one gives values; \
+                     --keep-repeating goes on",
+                );
+            }
+            let until = on.pace.due().filter(|_| !on.silent).unwrap_or(u64::MAX);
             let len = match on.input.next(Duration::from_millis(until.saturating_sub(on.clock()))) {
                 Next::End => return Ok(Turn::End),
                 Next::Line(line) => match on.board.take(&line, now(self.quality)) {
@@ -398,23 +424,28 @@ impl Sender<'_> {
                             }
                             continue;
                         }
-                        if !changed && on.pace.due().is_some() {
+                        let was_silent = std::mem::take(&mut on.silent);
+                        if changed || on.pace.due().is_none() {
+                            let lifetime = on.pace.event(on.clock());
+                            on.board.with(now(self.quality), |values| {
+                                self.message(publisher, lifetime, Some(values))
+                            })?
+                        } else if was_silent {
+                            let lifetime = on.pace.repeat(on.clock());
+                            self.message(publisher, lifetime, None)?
+                        } else {
                             continue;
                         }
-                        let lifetime = on.pace.event(on.clock());
-                        on.board.with(now(self.quality), |values| {
-                            self.message(publisher, lifetime, Some(values))
-                        })?
                     }
                     Err(error) => {
                         on.refused += 1;
-                        output::tell(format_args!("antedate: line {}: {error}", on.input.line()));
+                        on.input.refuse(&error.to_string());
                         continue;
                     }
                 },
                 Next::TooLong => {
                     on.refused += 1;
-                    output::tell(format_args!("antedate: line {} is too long", on.input.line()));
+                    on.input.refuse("is longer than 64 KiB, or no UTF-8");
                     continue;
                 }
                 Next::Nothing if on.clock() >= until => {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use antedate_aead::{Aes128Gcm, Key};
+use antedate_aead::Aes128Gcm;
 use antedate_channel::goose::{Counters, Dropped, Form, Freshness, RoutedSubscriber, Subscriber};
 use antedate_goose::clock::ACCURACY;
 use antedate_lab::sys::signal;
@@ -17,9 +17,10 @@ use super::carrier::{Incoming, Peer};
 use super::keeping::Secret;
 use super::keeping::heard::Heard;
 use super::keys::{Keys, today};
+use super::socket::Sink;
 use super::timely::{Cause, Timely};
 use super::watch::Watch;
-use super::{confine, key, lines, now, open, state};
+use super::{confine, encrypting, key, lines, now, open, socket, state};
 use crate::failure::{Done, Failure};
 use crate::output;
 
@@ -36,7 +37,12 @@ pub(crate) struct Subscribe {
     random_iv: bool,
     #[command(flatten)]
     block: Block,
-    /// A file with 32 hexadecimal digits, or with a line NUMBER BEGIN KEY for each key of a group;
+    /// Gives the lines to all readers at this Unix socket, for the user and the group (0660), instead of
+    /// standard output
+    #[arg(long, value_name = "PATH")]
+    socket: Option<PathBuf>,
+    /// A file with a key (32 hexadecimal digits; 64 and hmac-sha256-128), or with a line
+    /// NUMBER BEGIN KEY for each key of a group;
     /// readable by its owner only
     #[arg(long, value_name = "FILE", required_unless_present = "plain")]
     key: Option<PathBuf>,
@@ -119,12 +125,12 @@ impl Opener {
         }
     }
 
-    fn accept(&mut self, key: Key<Aes128Gcm>, number: u32) -> bool {
-        match self {
+    fn accept(&mut self, secret: &Secret, number: u32) -> Result<bool, Failure> {
+        Ok(match self {
             Self::Plain => false,
-            Self::Ethernet(subscriber) => subscriber.accept(key, number),
-            Self::Routed(subscriber) => subscriber.accept(key, number),
-        }
+            Self::Ethernet(subscriber) => subscriber.accept(key(secret)?, number),
+            Self::Routed(subscriber) => subscriber.accept(encrypting(secret)?, number),
+        })
     }
 
     fn forget(&mut self, number: u32) {
@@ -142,7 +148,7 @@ impl Opener {
         // The keys follow each other, so one before the known ones is over.
         let last = known.last().copied().unwrap_or_default();
         for dated in accepted.iter().filter(|dated| known.is_empty() || dated.number > last) {
-            if !self.accept(key(&dated.secret)?, dated.number) {
+            if !self.accept(&dated.secret, dated.number)? {
                 continue;
             }
             for (sender, lowest) in heard.map(|heard| heard.publishers(&dated.secret)).unwrap_or_default() {
@@ -268,16 +274,16 @@ impl Subscribe {
         };
         let (mut opener, mut heard, mut keys) = (Opener::Plain, None, None);
         if let Some(file) = &self.key {
-            let keys = keys.insert(Keys::load(file, self.key_number)?);
+            let keys = keys.insert(Keys::load(file, self.key_number, self.encrypt || self.routed.is_some())?);
             let accepted = keys.accepted(today(), self.overlap).next();
             let Some(first) = accepted else {
                 return Err(keys.current(today()).err().map_or_else(unknown, Into::into));
             };
-            let (number, secret) = (first.number, key(&first.secret)?);
+            let (number, secret) = (first.number, &first.secret);
             let freshness = if self.random_iv { Freshness::Number } else { Freshness::Counter };
             opener = match self.routed {
-                Some(_) => Opener::Routed(RoutedSubscriber::new(secret, number, freshness)),
-                None => Opener::Ethernet(Subscriber::new(secret, number, form, 0)),
+                Some(_) => Opener::Routed(RoutedSubscriber::new(encrypting(secret)?, number, freshness)),
+                None => Opener::Ethernet(Subscriber::new(key(secret)?, number, form, 0)),
             };
             if let Some(directory) = &self.state {
                 let word = state(self.first, self.state_moved);
@@ -293,7 +299,9 @@ impl Subscribe {
         let mut judges = Judges { opener, watch, timely, dropped, random_iv };
         let place = self.routed.map_or(self.interface.clone().unwrap_or_default(), |at| at.to_string());
         signal::install();
-        confine(self.state.iter().cloned().collect(), keys.as_ref().map(Keys::reads).unwrap_or_default());
+        let mut sink = Sink::new(self.socket.as_deref())?;
+        let writes = self.state.iter().cloned().chain(socket::directory(self.socket.as_deref()));
+        confine(writes.collect(), keys.as_ref().map(Keys::reads).unwrap_or_default());
         output::print("{\"listening\":true}\n")?;
         let mut frame = vec![0; 2048];
         let (mut delivered, mut last, mut read, mut known) = (0, Instant::now(), true, None);
@@ -303,10 +311,11 @@ impl Subscribe {
                 break;
             }
             if let Some(watch) = &mut judges.watch
-                && !watch.tell()?
+                && !watch.tell(&mut sink)?
             {
                 break;
             }
+            sink.turn();
             judges.dropped.look("messages are accepted again");
             if let Some(keys) = &mut keys
                 && keys.look()
@@ -331,9 +340,9 @@ impl Subscribe {
             let Some(message) = judges.line(&frame[..len]) else { continue };
             (delivered, last) = (delivered + 1, Instant::now());
             if let Some(watch) = &mut judges.watch {
-                read = watch.tell()?;
+                read = watch.tell(&mut sink)?;
             }
-            read = read && output::print_while_read(&message.line)?;
+            read = read && sink.print(&message.line)?;
             // Delivered first, because a disk may take longer than a trip has.
             if let Some(heard) = &mut heard {
                 let is_event = known.replace((message.source, message.st_num)) != known;

@@ -9,6 +9,7 @@ use antedate_wire::EthernetAddress;
 use antedate_wire::goose::Message;
 use serde_json::{Value as Json, json};
 
+use super::socket::Sink;
 use crate::failure::Failure;
 use crate::output;
 
@@ -88,7 +89,7 @@ impl Watch {
     }
 
     /// Tells what began and what ended. False if nobody reads any longer.
-    pub(super) fn tell(&mut self) -> Result<bool, Failure> {
+    pub(super) fn tell(&mut self, sink: &mut Sink) -> Result<bool, Failure> {
         self.supervision.look(self.clock());
         while let Some((trouble, begins)) = self.supervision.next_change() {
             let at = trouble as usize;
@@ -112,7 +113,7 @@ impl Watch {
             } else if !begins && std::mem::take(open) {
                 output::tell(format_args!("INFO {reference}: {ended}"));
             }
-            if !output::print_while_read(&format!("{line}\n"))? {
+            if !sink.print(&format!("{line}\n"))? {
                 return Ok(false);
             }
         }

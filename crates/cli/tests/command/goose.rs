@@ -136,3 +136,104 @@ fn group_changes_its_key() {
     }
     assert!(read("published").contains("before it was key 1"), "{}", read("published"));
 }
+
+/// Values by sockets, with a key of HMAC: a refused line, two writers, a reader that goes, and the end.
+const SOCKETS: &str = r#"
+ip link add eth0 type veth peer name eth1 && ip link set eth0 up && ip link set eth1 up
+(umask 077; echo 000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f hmac-sha256-128 > key)
+(umask 077; echo 000102030405060708090a0b0c0d0e0f > other)
+of="--scl SCL --control-block gcbTrip --key key"
+until_in() { for i in $(seq 300); do grep -q "$1" $2 && return; sleep 0.05; done; echo "no $1 in $2"; }
+"$A" goose subscribe eth1 $of --wait --socket heard > out 2> said & S=$!
+"$A" goose subscribe eth1 --scl SCL --control-block gcbTrip --key other --wait > none 2> refused & O=$!
+until_in listening out; until_in listening none
+"$A" goose publish eth0 $of --state numbers --first --trust-clock --socket values 2> published & P=$!
+for i in $(seq 100); do [ -S values ] && break; sleep 0.05; done
+stat -c '%a' heard values
+python3 - <<'END'
+import json, socket, time
+def connect(name):
+    one = socket.socket(socket.AF_UNIX); one.settimeout(20); one.connect(name); return one
+reader, gone = connect("heard"), connect("heard")
+gone.close()
+lines = reader.makefile()
+assert json.loads(lines.readline()) == {"listening": True}
+def event(state):
+    for line in lines:
+        line = json.loads(line)
+        if line.get("state") == state and line.get("sequence") == 0:
+            return line["values"]["antedateLD0/GGIO1.IntIn1.stVal"]
+one, two = connect("values"), connect("values")
+one.sendall(b'{"GGIO1.Ind1.stVal": true, "GGIO1.IntIn1.stVal": 1}\n')
+print("first", event(1))
+two.sendall(b'{"GGIO1.IntIn1.stVal": 2}\n{"GGIO1.IntIn1.stVal": "x"}\n')
+print("second", event(2), two.makefile().readline().strip())
+END
+until_in 'no writer is at the socket' published
+kill $P; wait $P; echo "publisher: $?"
+kill $S $O; wait $S; echo "subscriber: $?"; wait $O
+ls heard values 2>&1 | wc -l
+"$A" goose publish eth0 $of --encrypt --state numbers < /dev/null 2> encrypted; echo "encrypted: $?"
+"#;
+
+#[test]
+fn sockets_carry_values() {
+    let folder = Folder::new();
+    let Some(called) = folder.in_namespaces(&SOCKETS.replace("SCL", SCL)) else { return };
+    let read = |name| fs::read_to_string(folder.path(name)).expect(name);
+    assert_eq!(
+        called.out(),
+        "660\n660\nfirst 1\nsecond 2 {\"error\":\"`GGIO1.IntIn1.stVal` is \\\"x\\\"; it must be a whole number of 32 bits\",\"refused\":2}\n\
+         publisher: 1\nsubscriber: 0\n2\nencrypted: 2\n",
+        "{} {} {}",
+        called.err(),
+        read("published"),
+        read("said")
+    );
+    assert!(
+        read("published").contains("line 2 of writer 2: `GGIO1.IntIn1.stVal` is"),
+        "{}",
+        read("published")
+    );
+    assert!(!read("none").contains("\"sequence\""), "{}", read("none"));
+    assert!(read("encrypted").contains("hmac-sha256-128, which does not encrypt"), "{}", read("encrypted"));
+}
+
+/// The second stream of the example, authenticated and routed.
+const STREAMS: &str = r#"
+ip link add eth0 type veth peer name eth1 && ip link set eth0 up && ip link set eth1 up && ip link set lo up
+(umask 077; echo 000102030405060708090a0b0c0d0e0f > key)
+of="--scl SCL --control-block MSVCB02 --key key"
+until_in() { for i in $(seq 300); do grep -q "$1" $2 && return; sleep 0.05; done; echo "no $1 in $2"; }
+"$A" sampled subscribe eth1 $of --seconds 3 > ethernet 2> said & S=$!
+"$A" sampled subscribe --routed 127.0.0.1:10200 $of --seconds 4 > routed 2> told & R=$!
+until_in listening ethernet; until_in listening routed
+"$A" sampled publish eth0 $of --state numbers --first --seconds 1 > published
+"$A" sampled publish eth0 $of --state numbers --to 127.0.0.1:10200 --seconds 1 > sent
+wait $S; echo "ethernet: $?"; wait $R; echo "routed: $?"
+"#;
+
+#[test]
+fn streams_of_an_scl_file_arrive() {
+    let folder = Folder::new();
+    let scl = SCL.replace("antedate.scd", "merging-unit.scd");
+    let listed = folder.antedate(&["goose", "list", &scl]);
+    assert_eq!(listed.status(), 0, "{}", listed.err());
+    assert!(listed.out().contains("4800 samples in a second, 2 in a frame; svID antedateMU0102, confRev 2"));
+    let Some(called) = folder.in_namespaces(&STREAMS.replace("SCL", &scl)) else { return };
+    assert_eq!(called.out(), "ethernet: 0\nrouted: 0\n", "{}", called.err());
+    for name in ["ethernet", "routed"] {
+        let text = fs::read_to_string(folder.path(name)).expect(name);
+        let lines: Vec<serde_json::Value> =
+            text.lines().skip(1).map(|line| serde_json::from_str(line).expect("JSON")).collect();
+        let sum = |what: &str| lines.iter().filter_map(|line| line[what].as_u64()).sum::<u64>();
+        // A busy machine may lose some.
+        assert!(sum("frames") > 2000 && sum("samples") == 2 * sum("frames"), "{name}: {text}");
+        assert_eq!((sum("refused"), sum("other")), (0, 0), "{name}: {text}");
+        let shown =
+            lines.iter().filter_map(|line| line["values"].as_object()).find(|values| !values.is_empty());
+        let shown = shown.expect("values");
+        assert_eq!(shown.len(), 16);
+        assert_eq!(shown["antedateMUMU01/TCTR1.AmpSv.q"], "good");
+    }
+}

@@ -47,7 +47,10 @@ impl<'a, 'input> Scl<'a, 'input> {
     ) -> Result<Entry, Fault> {
         let text = |name| fcda.attribute(name).unwrap_or_default();
         if fcda.has_attribute("ix") {
-            return Err(self.fault(fcda, "FCDA with ix, an element of an array", "arrays are not supported"));
+            let what =
+                format!("FCDA with ix, an element of the array `{}.{}`", text("doName"), text("daName"));
+            let remedy = "arrays are not supported: leave it out of the data set";
+            return Err(self.fault(fcda, what, remedy));
         }
         let (inst, class) = (self.attribute(fcda, "ldInst")?, self.attribute(fcda, "lnClass")?);
         let (object, fc) = (self.attribute(fcda, "doName")?, self.attribute(fcda, "fc")?);
@@ -84,6 +87,7 @@ impl<'a, 'input> Scl<'a, 'input> {
             let next = self.child(fcda, at, element, part)?;
             at = self.named(next, "type", &self.templates.objects, "DOType")?;
             name = format!("{name}.{part}");
+            self.single(next, &name)?;
         }
         let Some(path) = fcda.attribute("daName").filter(|path| !path.is_empty()) else {
             let parts = self.constrained(at, fc, &name, room, 0)?;
@@ -105,6 +109,7 @@ impl<'a, 'input> Scl<'a, 'input> {
         }
         name = format!("{name}.{first}");
         for part in parts {
+            self.single(attribute, &name)?;
             let of = self.named(attribute, "type", &self.templates.attributes, "DAType")?;
             attribute = self.child(fcda, of, "BDA", part)?;
             name = format!("{name}.{part}");
@@ -129,7 +134,7 @@ impl<'a, 'input> Scl<'a, 'input> {
                 "SDO" => {
                     self.take(child, room)?;
                     let name = name()?;
-                    self.single(child)?;
+                    self.single(child, &name)?;
                     let of = self.named(child, "type", &self.templates.objects, "DOType")?;
                     let parts = self.constrained(of, fc, &name, room, depth + 1)?;
                     if !parts.is_empty() {
@@ -154,7 +159,7 @@ impl<'a, 'input> Scl<'a, 'input> {
         depth: usize,
     ) -> Result<Entry, Fault> {
         self.take(node, room)?;
-        self.single(node)?;
+        self.single(node, &name)?;
         let basic = self.attribute(node, "bType")?;
         let content = match basic {
             "Struct" => {
@@ -185,14 +190,14 @@ impl<'a, 'input> Scl<'a, 'input> {
         Ok(Entry { name, content })
     }
 
-    /// Refuses arrays.
-    fn single(&self, node: Node<'a, 'input>) -> Result<(), Fault> {
+    /// Refuses arrays. `count` is a number, or the name of a data attribute with one.
+    fn single(&self, node: Node<'a, 'input>, name: &str) -> Result<(), Fault> {
         match node.attribute("count") {
             None | Some("" | "0") => Ok(()),
             Some(count) => Err(self.fault(
                 node,
-                format!("an array of {count} elements in a data set"),
-                "arrays are not supported: leave it out of the data set",
+                format!("`{name}` is an array (count=\"{count}\")"),
+                "arrays are not supported: leave it out of the data set; name the data attributes beside it one by one",
             )),
         }
     }

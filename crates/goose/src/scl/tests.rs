@@ -104,7 +104,7 @@ const FAULTS: &[(&str, &str, usize, &str)] = &[
         "doName=\"Ind1\" daName=\"stVal\" fc=\"ST\"",
         "doName=\"Ind1\" daName=\"stVal\" fc=\"ST\" ix=\"1\"",
         39,
-        "FCDA with ix",
+        "FCDA with ix, an element of the array `Ind1.stVal`",
     ),
     (
         "<FCDA ldInst=\"LD0\" lnClass=\"GGIO\"",
@@ -129,7 +129,7 @@ const FAULTS: &[(&str, &str, usize, &str)] = &[
     ("bType=\"BOOLEAN\"", "bType=\"INT128\"", 81, "the type INT128, which is not supported"),
     ("bType=\"BOOLEAN\"", "bType=\"Struct\" type=\"None\"", 81, "there is no DAType `None`"),
     ("bType=\"BOOLEAN\"", "bType=\"Enum\" type=\"None\"", 81, "there is no EnumType `None`"),
-    ("bType=\"BOOLEAN\"", "bType=\"BOOLEAN\" count=\"4\"", 81, "an array of 4 elements"),
+    ("bType=\"BOOLEAN\"", "bType=\"BOOLEAN\" count=\"4\"", 81, "GGIO1.Ind1.stVal` is an array (count=\"4\")"),
 ];
 
 #[test]
@@ -143,6 +143,15 @@ fn each_fault_has_line_and_remedy() {
         assert_eq!(fault.line, Some(*line), "{to}: {fault}");
         assert!(!fault.remedy.is_empty(), "{fault}");
     }
+}
+
+#[test]
+fn array_on_the_way_is_refused() {
+    // The second control block names `mag.f`; `count` may name a data attribute with the number.
+    let text = EXAMPLE.replacen("<DA name=\"mag\"", "<DA count=\"numHar\" name=\"mag\"", 1);
+    let fault = read(&text).expect("an SCL file").remove(1).control.expect_err("an array");
+    assert!(fault.what.contains("MMXU1.TotW.mag` is an array (count=\"numHar\")"), "{fault}");
+    assert!(fault.remedy.contains("leave it out"), "{fault}");
 }
 
 #[test]

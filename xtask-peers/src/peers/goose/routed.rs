@@ -105,5 +105,32 @@ pub(super) fn run(interpreter: &Path) -> Result<String, String> {
     let subscriber = listening(subscriber, "goose-routed-2.log")?;
     theirs(&["publish".into(), PORT.into(), EVENTS.to_string(), REPEATS.to_string()]).read(30)?;
     let heard = compare("libiec61850", &subscriber.finish(20)?, REPEATS)?;
-    Ok(format!("routed: {read} of ours read by libiec61850 and tshark, {heard} of its by ours"))
+    let stream = stream(interpreter, &key, &state)?;
+    Ok(format!("routed: {read} of ours read by libiec61850 and tshark, {heard} of its by ours; {stream}"))
+}
+
+/// ASDUs of our routed stream that libiec61850 reads. Its call-back is slower than the stream.
+const ASDUS: u64 = 200;
+
+/// libiec61850 reads our routed sampled values, of the book's SCL file.
+fn stream(interpreter: &Path, key: &Path, state: &Path) -> Result<String, String> {
+    let mut subscriber = net::inside(SPACE, interpreter);
+    subscriber.arg(python::script("goose/stream.py")).args([PORT, &ASDUS.to_string()]);
+    let subscriber = listening(subscriber, "sampled-routed.log")?;
+    let scl = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/examples/goose/merging-unit.scd");
+    let mut publisher = net::inside(SPACE, antedate());
+    publisher.args(["sampled", "publish", "eth0", "--to", &format!("127.0.0.1:{PORT}"), "--seconds", "1"]);
+    publisher.arg("--scl").arg(scl).args(["--control-block", "MSVCB02", "--key"]).arg(key);
+    publisher.arg("--state").arg(state).read(30)?;
+    let output = subscriber.finish(20)?;
+    let asdus: Vec<Value> = output.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    for asdu in &asdus {
+        if asdu["sv_id"] != "antedateMU0102" || asdu["revision"] != 2 || asdu["octets"] != 64 {
+            return Err(format!("libiec61850 read of our routed stream {asdu}"));
+        }
+    }
+    if (asdus.len() as u64) < ASDUS {
+        return Err(format!("libiec61850 read {} of {ASDUS} ASDUs of our routed stream", asdus.len()));
+    }
+    Ok(format!("{} ASDUs of our routed stream read by libiec61850", asdus.len()))
 }

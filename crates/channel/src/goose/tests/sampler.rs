@@ -114,3 +114,49 @@ fn samples_of_other_lengths_spend_no_number() {
     assert_eq!(sampler.counter_mut().left(), 9_999);
     assert!(sampler.publish(&good, &mut frame).is_ok());
 }
+
+#[test]
+fn routed_stream_arrives_once() {
+    let asdus = [asdu(0, &[0; 64]), asdu(1, &[0; 64])];
+    let message = sampled::Message { appid: 0x4000, simulation: true, asdus: Asdus::Given(&asdus) };
+    let layout = Layout::routed_sampled(&message, PERIOD).unwrap();
+    for freshness in [Freshness::Counter, Freshness::Number] {
+        let (mut sampler, mut frame) = (sampler(&layout), vec![0; 512]);
+        let mut receiver = RoutedSubscriber::new(key(), PERIOD.key, freshness);
+        for number in 1..20 {
+            sampler.idle(if number % 3 == 0 { 2 } else { u32::MAX });
+            let octets = [[number as u8; 64], [number as u8 + 1; 64]];
+            let len = sampler.publish(&samples(number, &octets), &mut frame).unwrap();
+            assert_eq!(len, layout.frame_len());
+            let datagram = &frame[..len];
+            // It is no GOOSE, and no changed octet passes.
+            assert_eq!(receiver.receive(datagram), Err(Dropped::Malformed));
+            for at in (0..len).step_by(7) {
+                let mut changed = datagram.to_vec();
+                changed[at] ^= 1;
+                assert!(receiver.receive_sampled(&changed).is_err(), "{at}");
+            }
+            let got = receiver.receive_sampled(datagram).unwrap();
+            let read: Vec<Asdu<'_>> = got.asdus.iter().collect();
+            assert_eq!((got.appid, got.simulation, read.len()), (0x4000, true, 2));
+            for (at, asdu) in read.iter().enumerate() {
+                assert_eq!((asdu.smp_cnt, asdu.sample), (2 * number + at as u16, &octets[at][..]));
+            }
+            let again = receiver.receive_sampled(datagram).map(|_| ());
+            assert!(matches!(again, Err(Dropped::Late | Dropped::Duplicate)), "{again:?}");
+        }
+        assert_eq!(receiver.counters().delivered, 19);
+    }
+}
+
+#[test]
+fn signed_stream_is_read() {
+    let layout = stream(Form::Authenticated);
+    let group = || HmacKey::new(&[7; HMAC_KEY_LEN]);
+    let mut sampler = Sampler::<Aes128Gcm>::new(group(), Counter::new(SENDER, 1, 10_000), &layout).unwrap();
+    let mut subscriber = Subscriber::<Aes128Gcm>::new(group(), PERIOD.key, Form::Authenticated, 0);
+    let (mut frame, octets) = (vec![0; 512], [[3; 64], [4; 64]]);
+    let len = sampler.publish(&samples(7, &octets), &mut frame).unwrap();
+    let got = subscriber.receive_sampled(&frame[..len]).unwrap();
+    assert_eq!(got.asdus.iter().map(|asdu| asdu.sample[0]).collect::<Vec<_>>(), [3, 4]);
+}
