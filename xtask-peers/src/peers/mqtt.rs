@@ -17,8 +17,8 @@ use xtask::shell::{Run, antedate, cache, cargo, profile, program, root};
 const KILLS: &str = "200";
 
 /// Seconds for the long queues together, and for each.
-pub(crate) const LONG: u64 = 7200;
-const LONG_EACH: u64 = 3600;
+pub(crate) const LONG: u64 = 9000;
+const LONG_EACH: u64 = 5400;
 const PLUGIN: &str = "antedate-mosquitto-plugin";
 
 /// Makes the Python environment and the broker's plugin.
