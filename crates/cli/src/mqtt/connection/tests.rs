@@ -32,9 +32,9 @@ fn queue_before_the_answer_is_awaited() {
     let broker = thread::spawn(move || {
         let (mut client, _) = listener.accept().expect("a client");
         let mut packet = [0; 256];
-        client.read(&mut packet).expect("CONNECT");
+        assert!(client.read(&mut packet).expect("CONNECT") > 0);
         client.write_all(&[0x20, 2, 0, 0]).expect("CONNACK");
-        client.read(&mut packet).expect("SUBSCRIBE");
+        assert!(client.read(&mut packet).expect("SUBSCRIBE") > 0);
         // For longer than the patience.
         for _ in 0..60 {
             client.write_all(&[0x30, 4, 0, 1, b'a', b'x']).expect("PUBLISH");
