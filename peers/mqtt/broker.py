@@ -1,16 +1,35 @@
 """Mosquitto as in production: with persistent sessions, in the working directory."""
 
 import os
+import random
 import signal
 import socket
 import subprocess
 import time
 
 
+# Names of the ports given out, for as long as this process lives.
+TAKEN = []
+
+
 def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
+    """A port that nobody else takes before its server listens, nor while that is away: below those that
+    the kernel gives to connections, and of no other part that runs now."""
+    with open("/proc/sys/net/ipv4/ip_local_port_range") as limits:
+        above = int(limits.read().split()[0])
+    while True:
+        port = random.randrange(10_000, above)
+        name = socket.socket(socket.AF_UNIX)
+        with socket.socket() as s:
+            s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                name.bind(f"\0antedate-port-{port}")
+                s.bind(("127.0.0.1", port))
+            except OSError:
+                name.close()
+                continue
+        TAKEN.append(name)
+        return port
 
 
 def until_open(port, seconds=6):
@@ -34,14 +53,29 @@ class Broker:
             conf.write(
                 f"listener {self.port} 127.0.0.1\nallow_anonymous true\npersistence true\n"
                 f"persistence_location {os.getcwd()}/{name}.db/\nautosave_interval {save}\nmax_queued_messages 0\n"
-                f"max_inflight_messages 100\nuser root\n{extra}"
+                f"max_inflight_messages 100\nuser root\nlog_dest stderr\n"
+                f"log_type error\nlog_type warning\nlog_type notice\nlog_type information\nlog_type subscribe\n{extra}"
             )
         self.start()
 
     def start(self):
-        self.process = subprocess.Popen(["/usr/sbin/mosquitto", "-c", self.conf], stderr=subprocess.DEVNULL)
-        if not until_open(self.port):
+        with open(f"{self.conf}.log", "ab") as log:
+            self.process = subprocess.Popen(["/usr/sbin/mosquitto", "-c", self.conf], stderr=log)
+        if not until_open(self.port, 20):
             raise SystemExit("mosquitto does not start")
+
+    def subscriptions(self, filter):
+        """How often a client has subscribed to a filter."""
+        with open(f"{self.conf}.log", "rb") as log:
+            return sum(line.rstrip().endswith(f" {filter}".encode()) for line in log)
+
+    def subscribed(self, filter, count=1, seconds=40):
+        """Waits until clients have subscribed to a filter so often. What is published then reaches them."""
+        end = time.time() + seconds
+        while self.subscriptions(filter) < count:
+            if time.time() > end:
+                raise SystemExit(f"{self.subscriptions(filter)} of {count} subscriptions to {filter}")
+            time.sleep(0.02)
 
     def save(self):
         """Writes the queue now."""

@@ -185,18 +185,23 @@ def clearing():
     sub = ["mqtt", "sub", *at, "--keys", "clear.toml", "-t", "plant/#"]
     good(*pub, "-m", "kept")
     assert good(*sub, "-C", "1", "-W", "5") == "kept\n"
-    live = subprocess.Popen([ANTEDATE, *sub, "-v", "-C", "2", "-W", "20"], stdout=subprocess.PIPE)
-    time.sleep(1)
+    live = subprocess.Popen([ANTEDATE, *sub, "-v", "-C", "2", "-W", "60"], stdout=subprocess.PIPE)
+    broker.subscribed("plant/#", 2)
     good(*pub, "-n")
-    assert live.communicate(timeout=30)[0] == b"plant/a kept\nplant/a (null)\n"
+    assert live.communicate(timeout=70)[0] == b"plant/a kept\nplant/a (null)\n"
     late = antedate(*sub, "-v", "-W", "1")
     assert (late.stdout, late.stderr) == (b"", b""), late
     good(*pub, "-m", "again")
-    live = subprocess.Popen([ANTEDATE, *sub, "-W", "4"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    time.sleep(1)
+    live = subprocess.Popen([ANTEDATE, *sub], stdout=subprocess.PIPE, stderr=open("live.err", "wb"))
+    # The retained message shows that it listens.
+    out = live.stdout.readline()
     stranger = client(broker, "stranger")
-    stranger.publish("plant/a", b"", 1, retain=True).wait_for_publish(5)
-    out, err = live.communicate(timeout=20)
+    stranger.publish("plant/a", b"", 1, retain=True).wait_for_publish(20)
+    end = time.time() + 20
+    while not os.path.getsize("live.err") and time.time() < end:
+        time.sleep(0.02)
+    live.terminate()
+    out, err = out + live.communicate(timeout=20)[0], open("live.err", "rb").read()
     assert out == b"again\n" and b"nobody of the group signed" in err, (out, err)
     stranger.loop_stop()
     broker.kill()
@@ -215,15 +220,18 @@ def bridge():
     good("mqtt", "rotate", "-p", str(home.port), "--group", "bridged.toml")
     for name in public:
         good("mqtt", "init", f"{name}.state")
-    time.sleep(2)
+    home.subscribed("#")
+    end = time.time() + 30
+    while len(retained(far, "site2/antedate/keys/#", 0.3)) < 1:
+        assert time.time() < end, "the bridge brings no key"
 
     def both(sender, to, topic_to, reader, at, topic_at):
-        words = ["mqtt", "sub", "-p", str(at.port), "--keys", f"{reader}.toml", "--device", f"{reader}.device", "-t", topic_at, "-C", "1", "-W", "20", "-v"]
+        words = ["mqtt", "sub", "-p", str(at.port), "--keys", f"{reader}.toml", "--device", f"{reader}.device", "-t", topic_at, "-C", "1", "-W", "60", "-v"]
         sub = subprocess.Popen([ANTEDATE, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        time.sleep(2)
+        at.subscribed(topic_at)
         good("mqtt", "pub", "-p", str(to.port), "--keys", f"{sender}.toml", "--device", f"{sender}.device", "--state", f"{sender}.state", "-q", "1",
              "-t", topic_to, "-m", "over the bridge")
-        out, err = sub.communicate(timeout=30)
+        out, err = sub.communicate(timeout=70)
         assert out == f"{topic_at} over the bridge\n".encode(), (out, err)
 
     both("near", home, "plant/a", "away", far, "site2/plant/a")

@@ -60,7 +60,7 @@ def main():
     words = [PROGRAM, "mqtt", "sub", "-p", str(broker.port), "--keys", "g.toml", "--state", "sub", "-i", "reader", "-c", "-q", "1", "-t", "plant/#", "--origin"]
     out, errors = open("sub.out", "ab"), open("sub.err", "ab")
     sub = subprocess.Popen(words, stdout=out, stderr=errors)
-    time.sleep(1)
+    broker.subscribed("plant/#")
     client = paho.Client(paho.CallbackAPIVersion.VERSION2, "writer")
     client.max_queued_messages_set(0)
     client.max_inflight_messages_set(100)

@@ -105,18 +105,18 @@ class App:
             more = {}
         self.client.connect("127.0.0.1" if isinstance(port, int) else port, port if isinstance(port, int) else 1, **more)
         self.client.loop_start()
-        assert self.ready.wait(10), f"no connection over {port}"
+        assert self.ready.wait(40), f"no connection over {port}"
 
     def publish(self, topic, payload, qos=0, retain=False, properties=None):
         sent = self.client.publish(topic, payload, qos, retain, properties)
-        sent.wait_for_publish(10)
+        sent.wait_for_publish(40)
         assert sent.is_published(), (topic, payload)
         return sent.mid
 
     def payloads(self, topic):
         return [payload for at, payload, *_ in self.got if at == topic]
 
-    def wait(self, topic, payloads, seconds=10):
+    def wait(self, topic, payloads, seconds=40):
         """Waits for exactly these payloads on a topic."""
         end = time.time() + seconds
         while self.payloads(topic) != payloads and time.time() < end:
@@ -191,7 +191,7 @@ def retained(proxies, broker):
     hub.wait(topic, [config, b""])
     # The device dies: its sealed will comes.
     device.die()
-    hub.wait("plant/press7/availability", [b"online", b"offline"], 20)
+    hub.wait("plant/press7/availability", [b"online", b"offline"])
     hub.stop()
     late = App(right.port, name="late", filters=[("homeassistant/#", 1), ("plant/press7/#", 1)])
     late.wait("plant/press7/availability", [b"offline"])
@@ -211,7 +211,7 @@ def sessions(proxies, version):
         writer.publish(topic, b"%d" % number, 1)
     # Takes some without an acknowledgement: they come again.
     app = App(right.port, version, name, (), clean=False, auto=False)
-    end = time.time() + 10
+    end = time.time() + 40
     while not app.got and time.time() < end:
         time.sleep(0.01)
     assert app.got and app.session, "the session's queue does not come"
@@ -219,7 +219,7 @@ def sessions(proxies, version):
     right.kill()
     right.start()
     app = App(right.port, version, name, (), clean=False)
-    app.wait(topic, [b"%d" % number for number in range(300)], 20)
+    app.wait(topic, [b"%d" % number for number in range(300)])
     app.stop()
     writer.stop()
     # The acknowledged ones do not come again.
@@ -288,7 +288,7 @@ def fifth(proxies):
     pair = [App(right.port, "5", filters=[("$share/pair/plant/shared", 1)]) for _ in range(2)]
     for number in range(50):
         writer.publish("plant/shared", b"%d" % number, 1)
-    end = time.time() + 10
+    end = time.time() + 40
     while sum(len(one.got) for one in pair) < 50 and time.time() < end:
         time.sleep(0.01)
     got = sorted(int(payload) for one in pair for payload in one.payloads("plant/shared"))
@@ -303,12 +303,12 @@ def outage(proxies, broker):
     app = App(right.port, name="patient", filters=[("plant/back", 1)])
     app.client.reconnect_delay_set(0.2, 1)
     broker.kill()
-    assert app.gone.wait(5), "the application does not see the outage"
+    assert app.gone.wait(30), "the application does not see the outage"
     app.connected.clear()
-    assert app.connected.wait(5) and app.reason.is_failure, "no answer during the outage"
+    assert app.connected.wait(30) and app.reason.is_failure, "no answer during the outage"
     app.ready.clear()
     broker.start()
-    assert app.ready.wait(10), "the application does not come back"
+    assert app.ready.wait(40), "the application does not come back"
     writer = App(left.port)
     writer.publish("plant/back", b"again", 1)
     app.wait("plant/back", [b"again"])
@@ -329,7 +329,10 @@ def managed(broker):
     rotate = ["mqtt", "rotate", "--group", "manager.toml", "-h", "127.0.0.1", "-p", str(broker.port)]
     gate, hall = (Proxy(name, broker.port, "--keys", "dock.toml", "--device", f"{name}.device") for name in devices)
     run(*rotate)
-    time.sleep(1)
+    end = time.time() + 40
+    while not all("begins" in one.said() for one in (gate, hall)):
+        assert time.time() < end, (gate.said(), hall.said())
+        time.sleep(0.02)
     reader = App(hall.port, "5", name="reader", filters=[("dock/#", 1)])
     writer = App(gate.port, name="writer")
     mortal = App(gate.port, "5", name="mortal", will=("dock/gone", b"gone", 1, False))
@@ -343,10 +346,10 @@ def managed(broker):
         run(*rotate, "--grace", "5")
     reader.wait("dock/count", sent)
     # The will is of the newest epoch: its client was sent away, and came back.
-    assert mortal.ready.wait(10), gate.said()
+    assert mortal.ready.wait(40), gate.said()
     time.sleep(6)
     mortal.die()
-    reader.wait("dock/gone", [b"gone"], 20)
+    reader.wait("dock/gone", [b"gone"])
     for one in (reader, writer):
         one.stop()
     for one in (gate, hall):

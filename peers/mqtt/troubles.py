@@ -53,7 +53,7 @@ class Service:
     def said(self):
         return open(self.log).read()
 
-    def until(self, text, seconds=15):
+    def until(self, text, seconds=40):
         end = time.time() + seconds
         while text not in self.said() + open(self.out).read():
             assert time.time() < end and self.process.poll() is None, (text, self.process.poll(), self.said())
@@ -137,7 +137,7 @@ def keys_and_names():
     wrong(1, ["has no key here yet", "antedate mqtt rotate"], "mqtt", "sub", *here, "--keys", "members.toml", "--device", "d.device", "-t", "man/#", "-W", "2")
     # Two clients of one identifier: the first is told.
     first = Service("first", *SUB, *here, "-i", "same", "-c", "-q", "1", "-V", "5", "--keep-trying")
-    time.sleep(1)
+    broker.subscribed("plant/#")
     second = Service("second", *SUB, *here, "-i", "same", "-c", "-q", "1", "-V", "5", "--keep-trying")
     first.until("identifier")
     for one in (first, second):
@@ -150,7 +150,7 @@ def keys_and_names():
     good(*words, input=b"CLOSE")
     time.sleep(2.1)
     late = Service("away", "mqtt", "sub", "--keys", "valve.toml", "-t", "valve/#", *here, "-v")
-    time.sleep(1)
+    broker.subscribed("valve/#")
     import paho.mqtt.client as paho
 
     client = paho.Client(paho.CallbackAPIVersion.VERSION2)
@@ -209,7 +209,7 @@ def main():
     if sys.argv[3:] == ["medium"]:
         return medium()
     for group, topics in (("g", "plant/#"), ("free", "free/#")):
-        good("keygen", "mqtt", "--group", group, "--topic", topics, "--out", f"{group}.toml")
+        good("keygen", "mqtt", "--group", group, "--topic", topics, "--max-age", f"{topics[:-1]}command=5", "--out", f"{group}.toml")
     for state in ("state", "other"):
         good("mqtt", "init", state)
     logins()

@@ -539,6 +539,44 @@ fn unconfirmed_rotation_can_be_ended() {
 }
 
 #[test]
+fn enrolment_code_needs_a_broker() {
+    let folder = Folder::new();
+    let words = ["mqtt", "enrol", "--group", "g", "--name", "press7", "--device", "d", "--keys", "k"];
+    let (status, out, err) = folder.antedate(&[&words[..], &NOBODY].concat());
+    assert!(status == 1 && out.is_empty() && err.contains("port 1"), "{status}: {out}{err}");
+}
+
+#[test]
+fn group_without_a_most_age_is_told() {
+    let folder = Folder::new();
+    let keygen = |out: &str, more: &[&str]| {
+        let words = ["keygen", "mqtt", "--group", "g", "--topic", "a/#", "--out", out];
+        folder.antedate(&[&words[..], more].concat()).2
+    };
+    assert!(keygen("bare", &[]).contains("no topic has a most age"));
+    assert_eq!(keygen("aged", &["--max-age", "a/valve=5"]), "");
+    // A service says so at each start; a command that ends does not.
+    for (file, more, told) in [("bare", "--keep-trying", true), ("bare", "-N", false), ("aged", "-N", false)]
+    {
+        let words = ["mqtt", "sub", "--keys", file, "-t", "a/#", "-W", "1", more];
+        let said = folder.antedate(&[&words[..], &NOBODY].concat()).2;
+        assert_eq!(said.contains("no topic has a most age"), told, "{said}");
+    }
+}
+
+#[test]
+fn file_of_another_kind_has_one_fault() {
+    let folder = Folder::new();
+    let list = "root:x:0:0:root:/root:/bin/bash\n".repeat(30);
+    fs::write(folder.path("k"), &list).expect("a file");
+    fs::set_permissions(folder.path("k"), Permissions::from_mode(0o600)).expect("a file");
+    for verb in [&["mqtt", "sub", "--keys", "k", "-t", "a"][..], &["mqtt", "acl", "--acl", "a", "k"]] {
+        let said = folder.bad(2, verb);
+        assert!(said.matches("remedy:").count() == 1 && said.contains("k:1: the file is not TOML"), "{said}");
+    }
+}
+
+#[test]
 fn option_faults_come_before_a_new_key() {
     let folder = Folder::new();
     folder.managed();

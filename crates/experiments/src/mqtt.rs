@@ -11,6 +11,7 @@
 
 mod air;
 pub(crate) mod broker;
+mod link_layer;
 mod motes;
 pub(crate) mod proxy;
 pub(crate) mod roundtrip;

@@ -1,4 +1,5 @@
-//! Reads a TOML file and collects all faults instead of stopping at the first.
+//! Reads a TOML file and collects all faults instead of stopping at the first. A file of another kind
+//! has one fault, not one for each of its lines.
 //!
 //! There is no list of known keys: a key is known if the code that reads the section asks for it.
 
@@ -10,6 +11,9 @@ use toml::de::{DeTable, DeValue};
 
 use crate::fault::{Fault, nearest, suggest};
 
+/// The most syntax faults of a file that was meant to be TOML.
+const SYNTAX_MAX: usize = 5;
+
 /// A parsed file and its faults so far.
 pub struct Document<'t> {
     file: &'t Path,
@@ -17,14 +21,25 @@ pub struct Document<'t> {
     faults: RefCell<Vec<Fault>>,
     /// The ends of the lines: counting them for each value would take the square of the file's length.
     ends: Vec<usize>,
+    /// The only fault, if the file is of another kind: all others follow from it.
+    no_toml: bool,
 }
 
 impl<'t> Document<'t> {
-    /// Parses the text. Syntax faults are collected with the others.
+    /// Parses the text. Syntax faults are collected with the others. A text without any key, or with
+    /// more syntax faults than a writer makes, is no TOML, which is its only fault.
     pub fn parse(file: &'t Path, text: &'t str) -> Self {
         let (root, errors) = DeTable::parse_recoverable(text);
         let ends = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at).collect();
-        let document = Self { file, root: root.into_inner(), faults: RefCell::default(), ends };
+        let root = root.into_inner();
+        let no_toml = errors.len() > SYNTAX_MAX || (root.is_empty() && !errors.is_empty());
+        let document = Self { file, root, faults: RefCell::default(), ends, no_toml };
+        if no_toml {
+            let first = errors.first().and_then(toml::de::Error::span).map(|span| document.line(span.start));
+            let remedy = "look whether this is the file that was meant; if it is, correct its syntax, see https://toml.io";
+            document.fault(first, "", "the file is not TOML from here on", remedy);
+            return document;
+        }
         for error in errors {
             // Not the error's own text: it quotes the line, which may hold a key.
             let line = error.span().map(|span| document.line(span.start));
@@ -63,7 +78,11 @@ impl<'t> Document<'t> {
 
     /// The faults, in the order of their discovery.
     pub fn into_faults(self) -> Vec<Fault> {
-        self.faults.into_inner()
+        let mut faults = self.faults.into_inner();
+        if self.no_toml {
+            faults.truncate(1);
+        }
+        faults
     }
 
     fn line(&self, offset: usize) -> usize {
@@ -328,6 +347,17 @@ mod tests {
         let found = faults("a = 1\nb = \n", |root| drop((root.get("a"), root.get("b"))));
         assert_eq!(found.len(), 1, "{found:?}");
         assert!(found[0].starts_with("x.toml:2: not TOML: "), "{found:?}");
+    }
+
+    #[test]
+    fn file_of_another_kind_has_one_fault() {
+        let list = "root:x:0:0\n".repeat(30);
+        let table = format!("a = 1\n{list}");
+        for (text, line) in [("# A letter.\nhello world\n", 2), (list.as_str(), 1), (table.as_str(), 2)] {
+            let found = faults(text, |root| drop(root.required("b", "write it")));
+            let told = format!("x.toml:{line}: the file is not TOML from here on\n    remedy: look whether");
+            assert!(found.len() == 1 && found[0].starts_with(&told), "{found:?}");
+        }
     }
 
     #[test]

@@ -341,6 +341,13 @@ impl Guard {
         one.file.max_age(&one.file.sealed_name(topic))
     }
 
+    /// The groups in whose files no topic has a most age: a recorded message of any topic is new to a
+    /// reader that was away.
+    pub fn ageless(&self) -> impl Iterator<Item = &str> {
+        let ageless = self.groups.iter().filter(|one| one.file.max_ages.is_empty());
+        ageless.map(|one| one.file.group.as_str())
+    }
+
     /// The name of the group that demands signatures on a topic.
     fn signed(&mut self, topic: &str) -> Option<String> {
         let one = self.groups.iter_mut().find_map(|one| one.covers(topic).then_some(one))?;

@@ -242,7 +242,7 @@ pub(crate) const PEERS: [Peer; 27] = [
     },
     Peer {
         name: "mqtt-backlog",
-        about: "100,000 messages that Mosquitto has queued, through kills of our subscriber and of Mosquitto",
+        about: "100,000 messages that Mosquitto has queued, through kills of both sides, and at NATS, mochi, aedes and HiveMQ; a million pairs of publisher and topic",
         limit: mqtt::LONG,
         prepare: mqtt::prepare,
         run: mqtt::run_long,

@@ -148,14 +148,28 @@ pub fn main(arguments: &Arguments, motes: Option<&Path>) -> Result<bool, String>
 /// Makes a Debian package of the tests' build with this version in a folder, without compression,
 /// and returns its path.
 pub fn of_tests(version: &str, folder: &Path) -> Result<PathBuf, String> {
-    let own = |machine: &&Machine| machine.target.starts_with(ARCH);
-    let machine = MACHINES.iter().find(own).ok_or_else(|| format!("no package for {ARCH}"))?;
-    // It runs here, without an emulator.
-    let tree = Machine { cross: None, ..*machine }.tree(&antedate_of(TESTS), folder, None)?;
+    let machine = Machine::own()?;
+    let tree = machine.tree(&antedate_of(TESTS), folder, None)?;
     deb::pack(&tree, version, machine.debian, "none", folder)
 }
 
+/// Packs a build as `package --lab` does, unpacks the tarball in an empty folder, and returns the
+/// program's path there.
+pub fn unpacked(profile: &str, motes: &Path, folder: &Path) -> Result<PathBuf, String> {
+    let (name, tarball) = ("antedate-lab", folder.join("lab.tar.gz"));
+    let tree = Machine::own()?.tree(&antedate_of(profile), folder, Some(motes))?;
+    tree.tar(name, &tarball)?;
+    program("tar").arg("--extract").arg("--file").arg(&tarball).current_dir(folder).read(60)?;
+    Ok(folder.join(name).join(PROGRAM))
+}
+
 impl Machine {
+    /// The one that this is, whose programs run here without an emulator.
+    fn own() -> Result<Self, String> {
+        let own = MACHINES.into_iter().find(|machine| machine.target.starts_with(ARCH));
+        own.map(|machine| Self { cross: None, ..machine }).ok_or_else(|| format!("no package for {ARCH}"))
+    }
+
     /// Builds the program, beside other builds: with other verbs than theirs.
     fn build(&self, profile: &str, lab: bool) -> Result<PathBuf, String> {
         self.ready()?;

@@ -52,6 +52,8 @@ pub(super) struct Link {
     longest: u32,
     /// Start of the connection.
     since: Option<Instant>,
+    /// The last event of the connection.
+    heard: Option<Instant>,
     outage: Outage,
     /// Answered subscriptions, and since when all are.
     answers: usize,
@@ -132,6 +134,7 @@ impl Link {
             connected: false,
             longest: MAX_PACKET,
             since: None,
+            heard: None,
             outage: Outage::new(keep_trying),
             answers: 0,
             answered: None,
@@ -268,6 +271,7 @@ impl Link {
             Err(_) => return Ok(Arrival::Nothing),
             Ok(event) => event,
         };
+        self.heard = Some(Instant::now());
         match event {
             Ok(Event::Connected { session, longest }) => {
                 self.longest = longest;
@@ -308,10 +312,11 @@ impl Link {
         Ok(self.leave_will(&will)?)
     }
 
-    /// Whether the connected broker has left a subscription unanswered too long.
+    /// Whether the connected broker has left a subscription unanswered too long. One that sends a
+    /// session's queue first may take long, and is not silent.
     fn unanswered(&self) -> bool {
         let waits = self.connected && !self.is_subscribed();
-        waits && self.since.is_some_and(|since| since.elapsed() > self.patience)
+        waits && self.heard.is_some_and(|heard| heard.elapsed() > self.patience)
     }
 
     /// Whether the broker's retained keys have come.

@@ -102,8 +102,8 @@ impl Enrol {
                 device.name
             ));
         }
-        output::print(&format!("{shown}at the manager: antedate mqtt admit --group FILE {}\n", device.name))?;
-        let answer = self.ask(&device.name, &request, &code)?;
+        let shown = format!("{shown}at the manager: antedate mqtt admit --group FILE {}\n", device.name);
+        let answer = self.ask(&device.name, &request, &code, &shown)?;
         self.answered(&request, &answer, &code)
     }
 
@@ -128,8 +128,9 @@ impl Enrol {
         Ok(device)
     }
 
-    /// Publishes the request until it is answered.
-    fn ask(&self, name: &str, request: &[u8], code: &Code) -> Result<Vec<u8>, Failure> {
+    /// Publishes the request until it is answered. Shows the code once the broker is there: nobody
+    /// shall carry one to the manager for nothing.
+    fn ask(&self, name: &str, request: &[u8], code: &Code, shown: &str) -> Result<Vec<u8>, Failure> {
         let settings = self.broker.settings()?;
         let (asks, answers) = (request_topic(&self.group, name), answer_topic(&self.group, name));
         let end = Instant::now().checked_add(Duration::from_secs(self.timeout));
@@ -142,8 +143,11 @@ impl Enrol {
                 self.patience.keeps_trying(),
             )?;
             link.send(&asks, request.to_vec(), Qos::AtLeastOnce, true)?;
-            let (mut sent, mut told) = (Instant::now(), None);
+            let (mut sent, mut told, mut unseen) = (Instant::now(), None, true);
             let answer = loop {
+                if link.is_connected() && link.is_subscribed() && std::mem::take(&mut unseen) {
+                    output::print(shown)?;
+                }
                 if end.is_some_and(|end| Instant::now() >= end) || link.stop.load(Ordering::Relaxed) {
                     let why = format!("the manager of {} has not answered", self.group);
                     return Err(Failure::Verdict(format!(

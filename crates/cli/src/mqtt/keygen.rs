@@ -104,6 +104,9 @@ impl Keygen {
                 return Err(Failure::usage(what, "give --member NAME=PUBLIC, or --managed without members"));
             }
             let group = GroupFile { max_ages, signed, past_epochs, ..group };
+            if group.max_ages.is_empty() {
+                output::tell(format_args!("antedate: {}", ageless(&group.group)));
+            }
             (
                 group.to_checked_text(false)?,
                 format!("group {} with {count} members, {algorithm}", group.group),
@@ -117,6 +120,13 @@ impl Keygen {
             None => output::print(&text),
         }
     }
+}
+
+/// What an operator must know about a group whose messages do not age.
+pub(super) fn ageless(group: &str) -> String {
+    format!(
+        "group {group}: no topic has a most age, so a recorded command is new to a subscriber that was away (remedy: name the topics of commands under [[fresh]] in the group file, or with --max-age when it is made)"
+    )
 }
 
 /// Reads `PUBLIC[:VERIFY]`.

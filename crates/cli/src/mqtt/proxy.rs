@@ -85,6 +85,9 @@ impl Proxy {
                 "name it with --publisher, or a device file with --device",
             ));
         }
+        for group in guard.ageless() {
+            tracing::info!("{}", super::keygen::ageless(group));
+        }
         let settings = self.broker.settings()?;
         let sockets = self.listen.iter().filter_map(|place| match place {
             Listen::Unix(path) => Some(path),

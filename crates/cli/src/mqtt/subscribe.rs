@@ -107,6 +107,12 @@ impl Sub {
         settings.clean = !self.disable_clean_session;
         self.protection.confine(Some(&settings));
         let keep_trying = self.patience.keeps_trying();
+        if keep_trying {
+            // A service, whose log an operator reads.
+            for group in guard.ageless() {
+                output::tell(format_args!("antedate: {}", super::keygen::ageless(group)));
+            }
+        }
         let (mut seen, mut refused) = (0, Refused::default());
         let done = block_on(async {
             // Before the broker answers, for which a service waits.
