@@ -105,6 +105,20 @@ fn announce(group: &GroupFile, recipients: &[Recipient<'_>]) -> Result<Vec<u8>, 
     sealed.map_err(|error| fault(error.to_string(), "correct the [[member]] entries"))
 }
 
+/// The name of a recipient in a message for nobody: no member may have it.
+const NOBODY: &[u8] = b"#";
+
+/// The rotation message with the newest key for all members at once. One without recipients would say
+/// that each member has a message of its own, so that a device which was the last member would keep its
+/// key: such a message is for nobody.
+fn announce_to_all(group: &GroupFile) -> Result<Vec<u8>, Fault> {
+    let mut recipients = group.recipients();
+    if recipients.is_empty() {
+        recipients.push(Recipient { name: NOBODY, public: *random()? });
+    }
+    announce(group, &recipients)
+}
+
 /// The keys before the newest one that rotations bring. The file has none from before a revocation, so
 /// nobody who was revoked has one of them.
 fn past(group: &GroupFile) -> Vec<Secret> {
@@ -235,7 +249,7 @@ impl Manager {
     /// # Errors
     /// When there is no manager, or a member's public key is invalid.
     pub fn announce(&self) -> Result<Vec<u8>, Fault> {
-        announce(&self.group, &self.group.recipients())
+        announce_to_all(&self.group)
     }
 
     /// What the broker must retain so that all members get the newest key: one message, or one for each
@@ -246,9 +260,8 @@ impl Manager {
     pub fn announcements(&self) -> impl Iterator<Item = Result<Announcement, Fault>> {
         let group = &self.group;
         let each = is_per_member(group);
-        let of = move |member: Option<&str>, recipients: &[Recipient<'_>]| {
-            let message = announce(group, recipients)?;
-            Ok(Announcement { topic: group.rotation_topic_here(member), message })
+        let on = move |member: Option<&str>, message: Result<Vec<u8>, Fault>| {
+            Ok(Announcement { topic: group.rotation_topic_here(member), message: message? })
         };
         let members = group.members.iter().filter(move |_| each).filter_map(|member| {
             let one = Recipient { name: member.name.as_bytes(), public: member.public? };
@@ -256,12 +269,12 @@ impl Manager {
         });
         let without = group.keys.last().filter(|_| each).into_iter().flat_map(|key| &key.without);
         let all = std::iter::once_with(move || match each {
-            true => of(None, &[]),
-            false => of(None, &group.recipients()),
+            true => on(None, announce(group, &[])),
+            false => on(None, announce_to_all(group)),
         });
         members
-            .map(move |(name, one)| of(Some(name), &[one]))
-            .chain(without.map(move |name| of(Some(name), &[])))
+            .map(move |(name, one)| on(Some(name), announce(group, &[one])))
+            .chain(without.map(move |name| on(Some(name), announce(group, &[]))))
             .chain(all)
     }
 

@@ -450,6 +450,34 @@ fn member_follows_its_own_topic() {
 }
 
 #[test]
+fn last_member_that_was_removed_publishes_nothing() {
+    let (directory, place) = state();
+    let press7 = device();
+    let mut managed = manager(directory.path(), &press7);
+    let member = |managed: &Manager| {
+        let again = Device { name: press7.name.clone(), secret: press7.secret.clone() };
+        let store = Store::open(&place).expect("opened");
+        Guard::new(vec![of(managed, true)], Some(again), Some(store), None)
+    };
+    let mut guard = member(&managed);
+    let topic = guard.rotation_topics().remove(0);
+    let retained =
+        |managed: &Manager| managed.announcements().last().expect("one").expect("announced").message;
+    let first = retained(&managed);
+    assert!(matches!(guard.open(&topic, &first, &mut Vec::new()), Verdict::Rotated { epoch: 1, .. }));
+    assert!(guard.seal(TOPIC, b"x", &mut Vec::new()).is_ok());
+    guard.close().expect("closed");
+    managed.rotate(std::slice::from_ref(&press7.name), 0).expect("removed");
+    for message in [retained(&managed), managed.announce().expect("announced")] {
+        let mut guard = member(&managed);
+        let out = guard.open(&topic, &message, &mut Vec::new());
+        assert!(matches!(out, Verdict::NoRotation(RotationError::NotMember)), "{out:?}");
+        assert!(matches!(guard.seal(TOPIC, b"x", &mut Vec::new()), Err(SealError::NoKey(_))));
+        guard.close().expect("closed");
+    }
+}
+
+#[test]
 fn newcomer_reads_retained_payloads_of_past_epochs() {
     let (directory, place) = state();
     let press7 = device();
