@@ -25,6 +25,7 @@ mod error;
 pub mod figure;
 mod formulas;
 mod fragmentation;
+mod goose;
 mod link;
 mod motes;
 mod mqtt;
@@ -201,6 +202,12 @@ pub const ALL: &[Experiment] = &[
         paper: "",
         shows: "attacks on the wire, at a machine's port and at the control socket: refused, counted, nothing comes out",
         run: attack::run,
+    },
+    Experiment {
+        name: "goose",
+        paper: "",
+        shows: "sampled values at 4,800 frames a second and trips: protected against plain, and against one block",
+        run: goose::run,
     },
     Experiment {
         name: "soak",
