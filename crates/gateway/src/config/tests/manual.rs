@@ -24,7 +24,8 @@ fn manual_examples_are_legal() {
     let texts: Vec<String> = texts.collect();
     let blocks = texts.iter().flat_map(|text| text.split("```toml\n").skip(1));
     let blocks = blocks.filter_map(|rest| rest.split("```").next());
-    let blocks = blocks.filter(|block| block.contains("[field]"));
+    // A template of a fleet has values to fill in.
+    let blocks = blocks.filter(|block| block.contains("[field]") && !block.contains("${"));
     let packaged = [
         include_str!("../../../../../packaging/etc/antedate/gateway.toml"),
         include_str!("../../../../../packaging/etc/antedate/overlay.toml"),
