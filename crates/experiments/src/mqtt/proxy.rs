@@ -24,7 +24,7 @@ use antedate_mqtt_proxy::{Listen, Options as ProxyOptions};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::broker::Broker;
-use super::roundtrip::Station;
+use super::roundtrip::{Station, all_ready};
 use crate::{ExperimentError, Options, Report, Row, failed};
 
 /// Payloads in bytes.
@@ -165,12 +165,14 @@ fn measure(
         port: place.port(),
         ..to.clone()
     };
+    let (ready, readiness) = mpsc::channel();
     let answers: Vec<_> = far
         .iter()
         .enumerate()
         .map(|(way, place)| {
             let (settings, stop) = (settings("far", *place), Arc::clone(&stop));
-            thread::spawn(move || answer(&settings, way, &stop))
+            let ready = ready.clone();
+            thread::spawn(move || answer(&settings, way, &ready, &stop))
         })
         .collect();
     let measured = (|| {
@@ -179,8 +181,7 @@ fn measure(
             stations.push(Station::connect(&settings("near", *place), &format!("plant/ack/{way}"))?);
         }
         let mut times = [Times::default(), Times::default()];
-        // The other end subscribes meanwhile.
-        thread::sleep(Duration::from_millis(300));
+        all_ready(&readiness, far.len())?;
         for round in 0..rounds + WARM_UP {
             for way in [round % 2, 1 - round % 2] {
                 let Some(station) = stations.get_mut(way) else { continue };
@@ -211,8 +212,15 @@ fn measure(
 }
 
 /// The subscriber: sends each payload back.
-fn answer(settings: &Settings, way: usize, stop: &AtomicBool) -> Result<(), ExperimentError> {
+fn answer(
+    settings: &Settings,
+    way: usize,
+    ready: &mpsc::Sender<()>,
+    stop: &AtomicBool,
+) -> Result<(), ExperimentError> {
     let mut station = Station::connect(settings, &format!("plant/to/{way}"))?;
+    // The receiver may have given up.
+    let _ = ready.send(());
     let place = format!("plant/ack/{way}");
     while !stop.load(Ordering::Relaxed) {
         if let Some(Event::Message(message)) = station.next(Duration::from_millis(100))? {

@@ -4,6 +4,7 @@ use crate::{ExperimentError, failed};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::{Duration, Instant};
 
 use antedate_channel::mqtt::{Algorithm, PayloadTemplate};
@@ -126,6 +127,14 @@ impl Station {
     }
 }
 
+/// Waits until so many other ends have subscribed: what is published before is lost.
+pub(super) fn all_ready(readiness: &Receiver<()>, ends: usize) -> Result<(), ExperimentError> {
+    for _ in 0..ends {
+        readiness.recv_timeout(PATIENCE).map_err(|_| "the other end does not subscribe")?;
+    }
+    Ok(())
+}
+
 /// Results of a way.
 pub(super) struct Found {
     pub(super) way: Way,
@@ -162,15 +171,18 @@ pub(super) fn measure(broker: &Broker, size: usize, rounds: usize) -> Result<Vec
         each.into_iter().map(|[seals, opens]| (seals, opens)).unzip();
     let stop = Arc::new(AtomicBool::new(false));
     let count = ways.len();
+    let (ready, readiness) = mpsc::channel();
     let answers = |tls: bool, mut guards: Vec<Guard>| {
         let (settings, stop) = (broker.settings(if tls { "far-tls" } else { "far" }, tls), Arc::clone(&stop));
-        std::thread::spawn(move || answer(&settings, if tls { "tls/" } else { "" }, &mut guards, &stop))
+        let (prefix, ready) = (if tls { "tls/" } else { "" }, ready.clone());
+        std::thread::spawn(move || answer((&settings, prefix), &mut guards, &ready, &stop))
     };
     let far = answers(false, opens);
     let far_tls = answers(true, Vec::new());
     let result: Result<Vec<Found>, ExperimentError> = (|| {
         let mut near = Station::connect(&broker.settings("near", false), "ack/#")?;
         let mut near_tls = Station::connect(&broker.settings("near-tls", true), "tls/ack/#")?;
+        all_ready(&readiness, 2)?;
         let envelope = envelope_len(&ways, &mut seals, size)?;
         let mut text = vec![b'@'; size];
         text[..size - VALUE].fill(b'x');
@@ -301,12 +313,14 @@ fn envelope_len(ways: &[Way], seals: &mut [Guard], size: usize) -> Result<usize,
 /// The subscriber: opens each message and acknowledges it with the payload's last bytes. Returns
 /// the opening times of each topic.
 fn answer(
-    settings: &Settings,
-    prefix: &str,
+    (settings, prefix): (&Settings, &str),
     guards: &mut [Guard],
+    ready: &Sender<()>,
     stop: &AtomicBool,
 ) -> Result<Vec<Times>, ExperimentError> {
     let mut station = Station::connect(settings, &format!("{prefix}plant/line4/+"))?;
+    // The receiver may have given up.
+    let _ = ready.send(());
     let topics: Vec<String> = (0..guards.len()).map(topic).collect();
     let mut opening: Vec<Times> = (0..guards.len()).map(|_| Times::default()).collect();
     let (mut payload, mut last) = (Vec::new(), None);
