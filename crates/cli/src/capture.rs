@@ -3,7 +3,7 @@
 //! memory does not grow with them.
 
 mod input;
-mod source;
+pub(crate) mod source;
 
 use std::fmt;
 use std::io::Read;
@@ -60,6 +60,8 @@ pub(crate) enum End {
     Cut,
     /// A block cannot be read, and is left out; what is behind one of a wrong length, too.
     Damaged,
+    /// Reading failed behind the first frame, or its packing is damaged there.
+    Failed,
     /// The reader of its frames has enough.
     Stopped,
 }
@@ -125,7 +127,12 @@ fn read(
                     reader.grow(room);
                 }
                 if reader.refill().is_err() {
-                    return Err(told(CaptureError::Format));
+                    let error = told(CaptureError::Format);
+                    if frames.seen == 0 {
+                        return Err(error);
+                    }
+                    // What came before counts.
+                    break End::Failed;
                 }
             }
         }
@@ -366,6 +373,9 @@ mod tests {
         assert!(!frames.is_empty() && end == End::Cut && plain.expect("frames").0.starts_with(&frames));
         let mut damaged = packed.clone();
         damaged[packed.len() / 2] ^= 0xff;
+        let (frames, end) = found_in(&damaged, 1).expect("what was before the damage");
+        assert!(!frames.is_empty() && end == End::Failed, "{end:?}");
+        damaged.splice(2.., [0xff; 9]);
         assert_eq!(found(&damaged), Err(CaptureError::Packing));
     }
 

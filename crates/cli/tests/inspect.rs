@@ -12,7 +12,7 @@ mod mqtt;
 mod recorded;
 
 use std::fs;
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
 
@@ -134,6 +134,34 @@ fn capture_comes_by_a_pipe_and_is_counted() {
     let output = folder.call(&["inspect", "--interface", "none0"]);
     let told = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.code() == Some(2) && told.contains("cannot listen at none0"), "{told}");
+}
+
+#[test]
+fn pipe_without_reader_or_with_a_signal_ends() {
+    let start = || {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_antedate"));
+        let command = command.args(["inspect", "-"]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        command.stderr(Stdio::null()).spawn().expect("the command")
+    };
+    let file = capture(&[protected(1)]);
+    // Nobody reads its lines: it takes no more frames.
+    let mut child = start();
+    drop(child.stdout.take());
+    let mut input = child.stdin.take().expect("its input");
+    input.write_all(&file).expect("taken");
+    let is_refused = (0..1_000_000).any(|_| input.write_all(&file[24..]).is_err());
+    assert!(is_refused, "it goes on");
+    child.wait().expect("it ends");
+    // A signal ends a quiet one, with the summary of what came.
+    let mut child = start();
+    let mut input = child.stdin.take().expect("its input");
+    input.write_all(&file).expect("taken");
+    let mut lines = BufReader::new(child.stdout.take().expect("its lines")).lines().map_while(Result::ok);
+    assert!(lines.next().is_some_and(|line| line.contains("macsec")));
+    Command::new("kill").arg(child.id().to_string()).status().expect("kill");
+    assert!(lines.any(|line| line.starts_with("1 frames")));
+    assert_eq!(child.wait().expect("it ends").code(), Some(0));
+    drop(input);
 }
 
 const PAN: PanId = PanId(0xabcd);

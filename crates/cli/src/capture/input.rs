@@ -40,7 +40,7 @@ impl From<io::Error> for CaptureError {
 /// A capture as it comes: packed or not, in pieces of any length.
 pub(super) struct Input<'a> {
     octets: Box<dyn Read + Send + 'a>,
-    is_begun: bool,
+    reads: u64,
     fault: Fault,
 }
 
@@ -55,7 +55,7 @@ impl<'a> Input<'a> {
                 Box::new(io::empty())
             }
         };
-        Self { octets, is_begun: false, fault }
+        Self { octets, reads: 0, fault }
     }
 
     /// The parser wants the header in its first read, and a pipe brings it in any pieces.
@@ -104,8 +104,14 @@ fn behind<R: Read>(begin: Vec<u8>, rest: R) -> Chain<Cursor<Vec<u8>>, R> {
 
 impl Read for Input<'_> {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        let read = if self.is_begun { self.some(out) } else { self.header(out) };
-        self.is_begun = true;
+        let read = match self.reads {
+            0 => self.header(out),
+            // The parser's construction reads twice, and would keep the first frame of a pipe until the second
+            // came. It takes nothing for an answer, which is the end only later.
+            1 => Ok(0),
+            _ => self.some(out),
+        };
+        self.reads = self.reads.saturating_add(1);
         read.map_err(|error| {
             let kind = error.kind();
             self.fault.set(error);

@@ -1,7 +1,7 @@
 //! The places that frames come from: a file, standard input, or an interface of this machine.
 
 use std::fs::File;
-use std::io::{self, ErrorKind};
+use std::io::{self, ErrorKind, Read};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,6 +11,8 @@ use antedate_host::fault::{Fault, explain};
 use antedate_host::signals;
 use antedate_lab::sys::packet::{Options, PacketSocket};
 use antedate_wire::dot15d4::capture::LinkType;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 
 use super::{CaptureError, ETHERNET, End, Frame, RADIO, REMEDY, read};
 use crate::failure::{Done, Failure};
@@ -22,6 +24,9 @@ const QUEUE: usize = 128 << 20;
 const FRAME_MAX: usize = 1 << 17;
 /// The longest wait for a frame, after which Ctrl-C is seen.
 const PATIENCE_NS: u64 = 100_000_000;
+
+/// The lines and frames that come out of a capture cannot be written.
+static IN_VAIN: AtomicBool = AtomicBool::new(false);
 
 /// An interface that is listened at.
 #[derive(Debug)]
@@ -91,23 +96,12 @@ impl Source {
                 let input = File::open(file).map_err(|error| {
                     Fault::of_io(file, "read the capture", &error, "name a file of pcap or pcapng")
                 })?;
-                let until_stopped = |frame: Frame<'_>| {
-                    each(frame);
-                    if stop.load(Ordering::Relaxed) {
-                        ControlFlow::Break(())
-                    } else {
-                        ControlFlow::Continue(())
-                    }
-                };
-                (file.as_path(), read(wanted, input, until_stopped))
+                let each = |frame: Frame<'_>| go_on(&mut each, frame, stop.load(Ordering::Relaxed));
+                (file.as_path(), read(wanted, input, each))
             }
-            // A recorder in front of the pipe hears Ctrl-C too, and ends it.
             Self::Input => {
-                let all = |frame: Frame<'_>| {
-                    each(frame);
-                    ControlFlow::Continue(())
-                };
-                (Path::new("standard input"), read(wanted, io::stdin(), all))
+                let each = |frame: Frame<'_>| go_on(&mut each, frame, false);
+                (Path::new("standard input"), read(wanted, Piped { stop: &stop }, each))
             }
             Self::Live(live) => return live.read(&stop, |seconds, frame| each((seconds, ETHERNET, frame))),
         };
@@ -127,9 +121,46 @@ impl Source {
             End::Damaged => output::tell(format_args!(
                 "antedate: {name} is damaged; frames of damaged blocks are left out, and those behind a wrong length"
             )),
+            End::Failed => output::tell(format_args!(
+                "antedate: {name} cannot be read to its end: reading fails, or gzip's data are damaged there"
+            )),
             End::Stopped => output::tell(format_args!("antedate: stopped; {name} was not read to its end")),
         }
         Ok(())
+    }
+}
+
+/// Ends the reading of a capture: nothing can be written any longer.
+pub(crate) fn end() {
+    IN_VAIN.store(true, Ordering::Relaxed);
+}
+
+fn go_on(each: &mut impl FnMut(Frame<'_>), frame: Frame<'_>, is_stopped: bool) -> ControlFlow<()> {
+    each(frame);
+    match is_stopped || IN_VAIN.load(Ordering::Relaxed) {
+        true => ControlFlow::Break(()),
+        false => ControlFlow::Continue(()),
+    }
+}
+
+/// Standard input. A recorder in front of it hears Ctrl-C too, so what it has written is read first.
+struct Piped<'a> {
+    stop: &'a AtomicBool,
+}
+
+impl Read for Piped<'_> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let input = io::stdin();
+        let patience = Timespec { tv_sec: 0, tv_nsec: PATIENCE_NS as i64 };
+        loop {
+            let mut polled = [PollFd::new(&input, PollFlags::IN)];
+            match poll(&mut polled, Some(&patience)) {
+                Ok(0) if self.stop.load(Ordering::Relaxed) => return Ok(0),
+                Ok(0) | Err(Errno::INTR) => {}
+                Ok(_) => return Ok(rustix::io::read(&input, &mut *out)?),
+                Err(error) => return Err(error.into()),
+            }
+        }
     }
 }
 
@@ -160,7 +191,7 @@ impl Live {
         let mut buffer = vec![0; FRAME_MAX];
         let (start, mut first) = (Instant::now(), None);
         let is_over = || self.length.is_some_and(|length| start.elapsed() >= length);
-        while !stop.load(Ordering::Relaxed) && !is_over() {
+        while !stop.load(Ordering::Relaxed) && !IN_VAIN.load(Ordering::Relaxed) && !is_over() {
             let received = match socket.receive_with_metadata(&mut buffer) {
                 Ok(received) => received,
                 Err(error) => return Err(cannot(&error)),

@@ -413,7 +413,12 @@ impl Sender<'_> {
                 );
             }
             let until = on.pace.due().filter(|_| !on.silent).unwrap_or(u64::MAX);
-            let len = match on.input.next(Duration::from_millis(until.saturating_sub(on.clock()))) {
+            // A repetition that is due waits for no line: writers may have more of them than time.
+            let next = match on.clock() >= until {
+                true => Next::Nothing,
+                false => on.input.next(Duration::from_millis(until.saturating_sub(on.clock()))),
+            };
+            let len = match next {
                 Next::End => return Ok(Turn::End),
                 Next::Line(line) => match on.board.take(&line, now(self.quality)) {
                     Ok(changed) => {

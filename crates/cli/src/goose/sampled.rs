@@ -506,11 +506,13 @@ impl Subscribe {
             let received = incoming
                 .next(&mut frame)
                 .map_err(|error| Failure::usage(format!("{place}: {error}"), "the interface must stay up"))?;
-            if let Some(len) = received {
+            // Frames of other streams count no less for the time.
+            'frame: {
+                let Some(len) = received else { break 'frame };
                 let now = Instant::now();
                 let addressed = expected_stream.as_ref().filter(|_| self.routed.is_none());
                 if addressed.is_some_and(|(stream, _)| !is_addressed(stream, &frame[..len])) {
-                    continue;
+                    break 'frame;
                 }
                 match opener.read(&frame[..len]) {
                     None => second.refused += 1,
@@ -520,7 +522,7 @@ impl Subscribe {
                                 second.other += 1;
                                 others
                                     .warn(format_args!("{}: another configuration: {why}", stream.reference));
-                                continue;
+                                break 'frame;
                             }
                             let last = message.asdus.iter().last();
                             second.values = last.and_then(|asdu| stream.show(asdu.sample));

@@ -13,6 +13,8 @@ use super::timely::Cause;
 use crate::failure::Failure;
 use crate::output;
 
+/// Readers that are admitted before the next message.
+const ADMITTED_AT_ONCE: usize = 8;
 /// The most readers at a time.
 const MAX_READERS: usize = 64;
 /// Octets of lines that wait for a reader, beside what the kernel keeps for it.
@@ -100,7 +102,9 @@ struct Reader {
 impl Readers {
     fn admit(&mut self) {
         let listener: &UnixListener = self.socket.listener();
-        while let Ok((stream, _)) = listener.accept() {
+        // A few at a time: who connects and closes without end must not hold the subscriber.
+        for _ in 0..ADMITTED_AT_ONCE {
+            let Ok((stream, _)) = listener.accept() else { return };
             if self.readers.len() == MAX_READERS {
                 self.readers.retain_mut(Reader::is_there);
             }
@@ -234,7 +238,7 @@ mod tests {
         for _ in 0..3 {
             let readers: Vec<_> =
                 (0..MAX_READERS).map(|_| UnixStream::connect(&path).expect("connected")).collect();
-            sink.turn();
+            (0..MAX_READERS.div_ceil(ADMITTED_AT_ONCE)).for_each(|_| sink.turn());
             let Sink::Readers(known) = &mut sink else { unreachable!("a socket") };
             assert_eq!(known.readers.len(), MAX_READERS);
             let mut further = UnixStream::connect(&path).expect("connected");

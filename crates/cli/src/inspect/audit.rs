@@ -48,7 +48,8 @@ pub(super) struct Stream {
 struct Block {
     /// Those that were in the capture.
     seen: u64,
-    /// The digests of their contents, while they are compared.
+    /// Those of them whose contents are compared, and the digests.
+    compared: u64,
     digests: Option<Box<[u32; BLOCK as usize]>>,
 }
 
@@ -132,34 +133,26 @@ impl<N: Ord> Audit<N> {
         content.hash(&mut digest);
         let digest = digest.finish() as u32;
         stream.frames += 1;
-        let block = stream.blocks.entry(number / BLOCK).or_insert_with(|| {
-            self.compared.push_back((at, number / BLOCK));
-            Block { seen: 0, digests: Some(Box::new([0; BLOCK as usize])) }
-        });
+        let block = stream.blocks.entry(number / BLOCK).or_default();
         let (bit, place) = (1 << (number % BLOCK), (number % BLOCK) as usize);
         if block.seen & bit != 0 {
-            return (
-                number,
-                match &block.digests {
-                    Some(digests) if digests[place] == digest => {
-                        stream.copies += 1;
-                        Number::Copy
-                    }
-                    Some(_) => {
-                        stream.reused += 1;
-                        Number::Reused
-                    }
-                    None => {
-                        stream.again += 1;
-                        Number::Again
-                    }
-                },
-            );
+            let before = block.digests.as_ref().filter(|_| block.compared & bit != 0);
+            let (count, order) = match before.map(|digests| digests[place] == digest) {
+                Some(true) => (&mut stream.copies, Number::Copy),
+                Some(false) => (&mut stream.reused, Number::Reused),
+                None => (&mut stream.again, Number::Again),
+            };
+            *count += 1;
+            return (number, order);
         }
         block.seen |= bit;
-        if let Some(digests) = &mut block.digests {
-            digests[place] = digest;
-        }
+        block.compared |= bit;
+        // A slow stream's block may have lost its digests before it was full.
+        let digests = block.digests.get_or_insert_with(|| {
+            self.compared.push_back((at, number / BLOCK));
+            Box::new([0; BLOCK as usize])
+        });
+        digests[place] = digest;
         stream.distinct += 1;
         let order = stream.place(number);
         self.forget();
@@ -173,15 +166,20 @@ impl<N: Ord> Audit<N> {
             && let Some((stream, number)) = self.compared.pop_front()
         {
             if let Some(block) = self.streams.get_mut(stream).and_then(|s| s.blocks.get_mut(&number)) {
-                block.digests = None;
+                (block.digests, block.compared) = (None, 0);
             }
             self.known.push_back((stream, number));
         }
-        if self.known.len() > known
+        if self.known.len() >= known
             && let Some((stream, number)) = self.known.pop_front()
             && let Some(stream) = self.streams.get_mut(stream)
+            && stream.blocks.get(&number).is_some_and(|block| block.digests.is_none())
         {
             stream.blocks.remove(&number);
+            // An attacker chooses numbers without neighbours, then the next stream.
+            if stream.blocks.len() < stream.blocks.capacity() / 4 {
+                stream.blocks.shrink_to_fit();
+            }
         }
     }
 
@@ -214,7 +212,7 @@ impl Stream {
             self.first = self.first.min(number);
             return Number::Late;
         }
-        let gap = number - self.last - 1;
+        let gap = number.saturating_sub(self.last).saturating_sub(1);
         self.last = number;
         if gap == 0 { Number::Next } else { Number::Gap(gap) }
     }
@@ -271,6 +269,19 @@ mod tests {
         let (_, Stream { frames, first, last, missing, late, copies, reused, .. }) = &streams[0];
         assert_eq!((streams.len(), *frames, *first, *last), (2, 6, 5, 9));
         assert_eq!([*missing, *late, *copies, *reused], [1; 4]);
+    }
+
+    #[test]
+    fn slow_stream_is_compared_beside_a_fast_one() {
+        let mut audit = Audit { most: [2, 3], ..Audit::default() };
+        assert_eq!(audit.note(1, |_| 0, 7).1, Number::Next);
+        (0..3 * BLOCK).for_each(|number| _ = audit.note(2, |_| number, 7));
+        assert_eq!(audit.note(1, |_| 1, 7).1, Number::Next);
+        assert_eq!([audit.note(1, |_| 1, 7).1, audit.note(1, |_| 1, 8).1], [Number::Copy, Number::Reused]);
+        assert_eq!(audit.note(1, |_| 0, 7).1, Number::Again);
+        // Forgotten altogether, and there again as the greatest one.
+        (3 * BLOCK..9 * BLOCK).for_each(|number| _ = audit.note(2, |_| number, 7));
+        assert_eq!(audit.note(1, |_| 1, 7).1, Number::Next);
     }
 
     #[test]

@@ -110,6 +110,15 @@ fn text(octets: &[u8]) -> String {
     String::from_utf8_lossy(octets).into_owned()
 }
 
+/// A message with its extension, whose length is the low half of Reserved1: nothing protects octets behind
+/// it.
+fn without_padding(message: &[u8]) -> &[u8] {
+    let half = |at: usize| {
+        message.get(at..at + 2).map_or(0, |two| usize::from(u16::from_be_bytes([two[0], two[1]])))
+    };
+    message.get(..half(2) + (half(4) & 0xff)).unwrap_or(message)
+}
+
 impl Reader {
     /// A frame of the capture. `None`: it is neither GOOSE nor sampled values.
     fn see(&mut self, frame: &[u8]) -> Result<Option<Line>, Failure> {
@@ -146,7 +155,8 @@ impl Reader {
                 Ok(told) => {
                     let number =
                         subscriber.publishers().next().map_or(0, |(_, _, next)| next.saturating_sub(1));
-                    return Ok(Some(self.authentic(line, form, told, (source, number), (destination, rest))));
+                    let content = (destination, without_padding(rest));
+                    return Ok(Some(self.authentic(line, form, told, (source, number), content)));
                 }
                 Err(why) => refused = why,
             }

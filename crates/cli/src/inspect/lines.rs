@@ -7,6 +7,7 @@ use antedate_lab::tap::pcap::Pcap;
 use serde::Serialize;
 
 use super::stats::{Packet, Stats};
+use crate::capture::source;
 use crate::failure::{Done, Failure};
 use crate::output;
 
@@ -57,12 +58,18 @@ impl Lines {
         };
         let left = if self.how.live { printed.and_then(|()| self.out.flush()) } else { printed };
         self.unwritten = left.err();
+        if self.unwritten.is_some() {
+            source::end();
+        }
     }
 
     /// Writes a frame for Wireshark, if that is wanted.
     pub(super) fn write(&mut self, seconds: f64, frame: &[u8]) {
         if let (Some(plain), None) = (&mut self.plain, &self.unwritten) {
             self.unwritten = plain.frame((seconds * 1e9).round() as u64, &[frame]).err();
+            if self.unwritten.is_some() {
+                source::end();
+            }
         }
     }
 

@@ -165,23 +165,21 @@ impl Reader {
             place.aliases.clear();
         }
         connection.version = begins.or(connection.version);
-        let mut published = Vec::new();
+        let (mut published, mut rest) = (Vec::new(), place.octets.octets.as_slice());
         let taken = loop {
-            match publish::whole(&place.octets.octets) {
+            match publish::whole(rest) {
                 Ok(Some(len)) => {
-                    let packet: Vec<u8> = place.octets.octets.drain(..len).collect();
-                    if let Some(one) = publish::read(&packet, connection.version, &mut place.aliases) {
-                        published.push(one);
-                    }
+                    let (packet, behind) = rest.split_at(len);
+                    published.extend(publish::read(packet, connection.version, &mut place.aliases));
+                    rest = behind;
                 }
-                Ok(None) => break place.octets.octets.len() <= PACKET_MAX,
+                Ok(None) => break rest.len() <= PACKET_MAX,
                 Err(publish::MalformedError) => break false,
             }
         };
-        if !taken {
-            // The next segment may begin with a packet.
-            place.octets.octets.clear();
-        }
+        // The next segment may begin with a packet.
+        let done = place.octets.octets.len() - if taken { rest.len() } else { 0 };
+        place.octets.octets.drain(..done);
         let base = |publish: &Publish| Line {
             octets: publish.payload.len(),
             source: from.to_string(),

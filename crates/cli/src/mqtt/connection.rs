@@ -271,7 +271,10 @@ impl Link {
             Err(_) => return Ok(Arrival::Nothing),
             Ok(event) => event,
         };
-        self.heard = Some(Instant::now());
+        // What this end sent, and answers to its pings, are no answer to a subscription.
+        if !matches!(event, Ok(Event::Sent(_) | Event::Other)) {
+            self.heard = Some(Instant::now());
+        }
         match event {
             Ok(Event::Connected { session, longest }) => {
                 self.longest = longest;
