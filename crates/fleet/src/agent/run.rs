@@ -261,7 +261,7 @@ impl Agent {
         "revoked: the keys are gone".to_owned()
     }
 
-    async fn tell(&self, what: String) {
+    async fn tell(&mut self, what: String) {
         let event = Event { time: now(), what };
         if let Ok(sealed) = report::seal(&event, self.desk.identity(), self.desk.authority()) {
             let _ = self.engine.tell(&EVENTS, &self.id, sealed).await;
