@@ -191,6 +191,8 @@ impl Common {
             trust_agent(&self.psk)?;
         }
         hardened::close_memory_of_daemon();
+        // Before the files are read: what changes from now on is read again.
+        let mark = service.mark();
         let keys = stack::wiped(|| service.load())?;
         let key_log = self.keylog.as_deref().map(KeyLog::open).transpose()?;
         let reads = [Some(&service.psk), service.devices.as_ref()].into_iter().flatten().cloned().collect();
@@ -206,7 +208,7 @@ impl Common {
         let cloned = watch_generation(Arc::clone(&stop));
         let news = Arc::new(News::default());
         service
-            .start(self.to.clone(), Arc::clone(&news), Arc::clone(&stop))
+            .start(mark, self.to.clone(), Arc::clone(&news), Arc::clone(&stop))
             .map_err(|error| Failure::usage(format!("cannot start a thread: {error}"), "see ulimit -u"))?;
         Ok(Started { keys, key_log, news, stop, cloned })
     }

@@ -20,6 +20,7 @@ use crate::Options;
 use crate::ahead::{Ahead, small};
 use crate::deadlines::Deadlines;
 use crate::event_loop::{FIRST_SESSION, Io, RECORD_OVERHEAD, Side, random};
+use crate::listen::device;
 use crate::liveness::Liveness;
 use crate::service::{Keys, News};
 use crate::status::{self, Counters};
@@ -545,11 +546,15 @@ impl Side for Connect {
 
     fn keys(&mut self, io: &Io, keys: Keys) {
         self.keys = keys;
-        // One that has an identity with a key of its own now speaks on until that one is established.
+        // One whose device has another key now speaks on until that one is established. Any other
+        // identity, as of a device that was revoked, ends the session.
         let mut moved = Vec::new();
         for (id, session) in &mut self.sessions {
             let Some(client) = self.keys.client(session.device) else { continue };
-            if client.identity != session.client.identity && session.established.is_some() {
+            let is_next = client.identity != session.client.identity
+                && device(&client.identity)
+                    .is_some_and(|name| Some(name) == device(&session.client.identity));
+            if is_next && session.established.is_some() {
                 session.client = client;
                 session.rekeys = Some(0);
                 if let Some(old) = session.handshake.take() {

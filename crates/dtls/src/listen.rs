@@ -465,7 +465,7 @@ impl Listen {
 }
 
 /// The device of an identity `NAME.NUMBER`, of which it has one for each of its keys.
-fn device(identity: &[u8]) -> Option<&[u8]> {
+pub(crate) fn device(identity: &[u8]) -> Option<&[u8]> {
     let (name, number) = identity.split_at(identity.iter().rposition(|octet| *octet == b'.')?);
     let is_number = number.len() > 1 && number.iter().skip(1).all(u8::is_ascii_digit);
     is_number.then_some(name)

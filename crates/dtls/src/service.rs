@@ -141,6 +141,10 @@ pub struct Service {
     pub hangup: Arc<Hangup>,
 }
 
+/// Inode and time of each file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mark(Vec<Option<(u64, i64, i64)>>);
+
 impl Service {
     /// Reads the files.
     ///
@@ -164,21 +168,33 @@ impl Service {
         Ok(Keys { psk, devices })
     }
 
-    /// Starts the thread.
+    /// Starts the thread. `mark` is of before the files were loaded.
     ///
     /// # Errors
     /// When it cannot be started.
-    pub fn start(self, target: Target, news: Arc<News>, stop: Arc<AtomicBool>) -> io::Result<()> {
+    pub fn start(
+        self,
+        mut mark: Mark,
+        target: Target,
+        news: Arc<News>,
+        stop: Arc<AtomicBool>,
+    ) -> io::Result<()> {
         self.hangup.watch();
         let mut name = Name { target, at: None, tried: None, said: None };
-        let mut mark = self.mark();
+        let mut said = String::new();
         let work = move || {
             // The resolver parses what comes from the network.
             confine::keep_none();
             while !stop.load(Ordering::Acquire) {
-                let changed = self.follow && std::mem::replace(&mut mark, self.mark()) != mark;
-                if self.hangup.take() || changed {
-                    self.read_again(&news);
+                // The mark of what is read is taken before it is read. What could not be read is tried
+                // again, since other rights alone change no mark.
+                let now = self.mark();
+                let asked = self.hangup.take();
+                if asked {
+                    said.clear();
+                }
+                if (asked || (self.follow && now != mark)) && self.read_again(&news, &mut said) {
+                    mark = now;
                 }
                 name.look(&news);
                 thread::sleep(LOOK);
@@ -188,21 +204,33 @@ impl Service {
     }
 
     /// What tells one version of the files from another.
-    fn mark(&self) -> Vec<Option<(u64, i64, i64)>> {
+    #[must_use]
+    pub fn mark(&self) -> Mark {
         let files = [Some(&self.psk), self.devices.as_ref()].into_iter().flatten();
         let of = |about: fs::Metadata| (about.ino(), about.mtime(), about.mtime_nsec());
-        files.map(|file| fs::metadata(file).ok().map(of)).collect()
+        Mark(files.map(|file| fs::metadata(file).ok().map(of)).collect())
     }
 
-    fn read_again(&self, news: &News) {
-        match stack::wiped(|| self.load()) {
+    /// Whether they were read. The same fault is told once.
+    fn read_again(&self, news: &News, said: &mut String) -> bool {
+        let loaded = stack::wiped(|| self.load());
+        let is_read = loaded.is_ok();
+        match loaded {
             Ok(keys) => {
                 tracing::info!(identities = keys.psk.len(), "the keys are read again");
                 news.put_keys(keys);
+                said.clear();
             }
-            Err(fault) => tracing::error!("{fault}; the keys of before stay in use"),
+            Err(fault) => {
+                let fault = fault.to_string();
+                if *said != fault {
+                    tracing::error!("{fault}; the keys of before stay in use");
+                    *said = fault;
+                }
+            }
         }
         stack::wipe();
+        is_read
     }
 }
 
@@ -285,11 +313,12 @@ mod tests {
         let one = service(directory.path(), &format!("a:{KEY}\n"));
         let news = News::default();
         assert!(news.take().is_none());
-        one.read_again(&news);
+        let mut said = String::new();
+        assert!(one.read_again(&news, &mut said));
         let (keys, address) = news.take().unwrap();
         assert_eq!((keys.unwrap().psk.len(), address), (1, None));
         std::fs::write(&one.psk, "a:12\n").unwrap();
-        one.read_again(&news);
+        assert!(!one.read_again(&news, &mut said) && !said.is_empty());
         assert!(news.take().is_none(), "a faulty file changes nothing");
     }
 
@@ -300,7 +329,7 @@ mod tests {
             Service { follow: true, is_client: false, ..service(directory.path(), &format!("a:{KEY}\n")) };
         let (news, stop) = (Arc::new(News::default()), Arc::new(AtomicBool::new(false)));
         let target = Target::Address("127.0.0.1:5".parse().unwrap());
-        one.clone().start(target, Arc::clone(&news), Arc::clone(&stop)).unwrap();
+        one.clone().start(one.mark(), target, Arc::clone(&news), Arc::clone(&stop)).unwrap();
         thread::sleep(LOOK * 2);
         assert!(news.take().is_none(), "it has not changed");
         antedate_host::replace::replace(&one.psk, format!("a:{KEY}\nb:{KEY}00\n").as_bytes()).unwrap();
@@ -312,8 +341,25 @@ mod tests {
             assert!(begin.elapsed() < Duration::from_secs(20), "it is not read");
             thread::sleep(LOOK);
         };
-        stop.store(true, Ordering::Release);
         assert_eq!(keys.psk.len(), 2);
+        // One that cannot be read at first, and then can without another mark.
+        std::fs::write(&one.psk, "a:12\n").unwrap();
+        let about = std::fs::metadata(&one.psk).unwrap();
+        thread::sleep(LOOK * 3);
+        assert!(news.take().is_none(), "it has a fault");
+        let file = std::fs::File::options().write(true).truncate(true).open(&one.psk).unwrap();
+        io::Write::write_all(&mut &file, format!("a:{KEY}\n").as_bytes()).unwrap();
+        file.set_modified(about.modified().unwrap()).unwrap();
+        let begin = Instant::now();
+        let keys = loop {
+            if let Some((Some(keys), _)) = news.take() {
+                break keys;
+            }
+            assert!(begin.elapsed() < Duration::from_secs(20), "it is not read");
+            thread::sleep(LOOK);
+        };
+        stop.store(true, Ordering::Release);
+        assert_eq!(keys.psk.len(), 1);
     }
 
     #[test]

@@ -86,6 +86,26 @@ fn other_identity_loses_no_datagram() {
 }
 
 #[test]
+fn forgotten_keys_end_the_session() {
+    let echo = echo();
+    let server = server_side(options(any(), echo.at));
+    let directory = tempfile::tempdir().expect("a directory");
+    let path: PathBuf = directory.path().join("status");
+    let news = Arc::new(News::default());
+    let keys = Keys { psk: only("turbine 3"), devices: Devices::all("turbine 3".to_owned()) };
+    let options = Options { status: Some(path.clone()), ..options(any(), server.at) };
+    let side = served(options, keys, &news);
+    let device = device(side.at);
+    exchange(&device, b"before");
+    let psk = PskFile::parse(&format!("revoked:{}\n", "01".repeat(32))).expect("a good key");
+    news.put_keys(Keys { psk, devices: Devices::all("revoked".to_owned()) });
+    let state = wait_for(&path, |state| state["sessions"].as_array().is_some_and(Vec::is_empty));
+    assert_eq!(state["sessions"].as_array().map(Vec::len), Some(0), "{state:#}");
+    device.send(b"after").expect("sent");
+    assert_eq!(answer(&device), None);
+}
+
+#[test]
 fn devices_have_their_own_identities() {
     let echo = echo();
     let directory = tempfile::tempdir().expect("a directory");

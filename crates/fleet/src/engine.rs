@@ -125,7 +125,10 @@ fn options(
     if let Some(file) = &access.certificates {
         options = options.add_root_certificates(file.clone());
     }
-    options
+    // A server's first words are in the clear, and may be anybody's: they neither name other servers
+    // nor talk a client out of TLS.
+    let wants_tls = access.servers.iter().any(|server| server.starts_with("tls://"));
+    options.require_tls(wants_tls).ignore_discovered_servers()
 }
 
 /// The pause before the next try.
@@ -484,6 +487,37 @@ mod tests {
         assert!(error.to_string().contains("no message of"), "{error}");
         drop(runtime);
         server.join().unwrap().unwrap();
+    }
+
+    #[test]
+    fn first_words_name_no_server_without_tls() {
+        let [first, named] = [0, 1].map(|_| TcpListener::bind("127.0.0.1:0").unwrap());
+        let (at, other) = (first.local_addr().unwrap(), named.local_addr().unwrap());
+        let access = Access {
+            servers: vec![format!("tls://{at}")],
+            user: "operator".into(),
+            pass: "ey".into(),
+            newer: Arc::default(),
+            secret: Zeroizing::new([1; 32]),
+            certificates: None,
+        };
+        // Somebody on the way says it in the clear, and ends the connection, more than once.
+        let liar = std::thread::spawn(move || {
+            for _ in 0..2 {
+                let (mut stream, _) = first.accept().unwrap();
+                let info = format!("{{\"server_id\":\"n\",\"connect_urls\":[\"{other}\"]}}");
+                write!(stream, "INFO {info}\r\n").unwrap();
+            }
+        });
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let (changes, _heard) = tokio::sync::mpsc::unbounded_channel();
+        runtime.block_on(async {
+            let _engine = Engine::stay(&access, changes).await.unwrap();
+            tokio::time::sleep(Duration::from_secs(4)).await;
+        });
+        named.set_nonblocking(true).unwrap();
+        assert!(named.accept().is_err(), "it goes where a cleartext line sends it");
+        liar.join().unwrap();
     }
 
     #[test]

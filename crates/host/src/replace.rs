@@ -16,6 +16,19 @@ use crate::private_file::{open_new, sync_directory_of};
 /// When it cannot be written. The old file is unchanged, unless only the directory could not be
 /// synchronized.
 pub fn replace(file: &Path, content: &[u8]) -> Result<bool, Fault> {
+    replace_with(file, content, None)
+}
+
+/// As [`replace`], and the file has this mode from the moment at which it has its name, so that a reader
+/// of the group never finds one that it may not read.
+///
+/// # Errors
+/// As [`replace`].
+pub fn replace_with_mode(file: &Path, content: &[u8], mode: u32) -> Result<bool, Fault> {
+    replace_with(file, content, Some(mode))
+}
+
+fn replace_with(file: &Path, content: &[u8], mode: Option<u32>) -> Result<bool, Fault> {
     // The target of a link, so that the link remains.
     let place = fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
     let old = match fs::metadata(&place) {
@@ -26,7 +39,10 @@ pub fn replace(file: &Path, content: &[u8]) -> Result<bool, Fault> {
         Err(error) if error.kind() == ErrorKind::NotFound => None,
         Err(error) => return Err(cannot_write(file, &error)),
     };
-    let written = write_over(&place, content, old.as_ref(), |_| Ok(()));
+    let written = write_over(&place, content, old.as_ref(), |new| match mode {
+        Some(mode) => new.set_permissions(Permissions::from_mode(mode)),
+        None => Ok(()),
+    });
     written.map(|_| old.is_none()).map_err(|error| cannot_write(file, &error))
 }
 
@@ -114,8 +130,8 @@ fn write_over(
             }
             open.set_permissions(Permissions::from_mode(old.mode() & 0o7777))?;
         }
-        open.sync_all()?;
         before(&open)?;
+        open.sync_all()?;
         fs::rename(&beside, file)?;
         sync_directory_of(file)?;
         Ok(open)
@@ -176,6 +192,22 @@ mod tests {
         assert!(!root || (uid, gid) == (1234, 2345));
         assert!(!replace(&file, b"second").expect("written"));
         assert_eq!((about().mode() & 0o7777, about().uid(), about().gid()), (0o640, uid, gid));
+    }
+
+    #[test]
+    fn file_never_has_its_name_with_another_mode() {
+        let directory = directory();
+        let file = directory.path().join("cak");
+        let open = || fs::metadata(&file).is_ok_and(|about| about.mode() & 0o777 != 0o640);
+        // A reader that looks as often as it can.
+        std::thread::scope(|scope| {
+            let reader = scope.spawn(|| (0..20_000).filter(|_| open()).count());
+            while !reader.is_finished() {
+                replace_with_mode(&file, b"key", 0o640).expect("written");
+                fs::remove_file(&file).expect("removed");
+            }
+            assert_eq!(reader.join().expect("a count"), 0);
+        });
     }
 
     #[test]

@@ -43,13 +43,17 @@ pub(crate) struct Init {
     /// Days for which a device's pass for NATS is valid. Each document renews it, and so does `renew`.
     #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u64).range(1..=400))]
     pass_days: Option<u64>,
-    /// Days after which a device forgets its keys unless a document has come. [default: never]
+    /// Days after which a device forgets its keys unless a document has come: 15 at least, so that a
+    /// weekly `renew` may fail once. [default: never]
     #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u64).range(1..=400))]
     keys_days: Option<u64>,
     /// Start nats-server on this machine, for a first look. Ends with Ctrl-C.
     #[arg(long = "try", conflicts_with_all = ["nodes", "data", "certificates", "tls"])]
     try_it: bool,
 }
+
+/// Two weekly renewals, and a day.
+const KEYS_DAYS_MIN: u64 = 15;
 
 /// A server as the user names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -87,6 +91,14 @@ impl Init {
         let directory = self.place.directory.clone();
         if self.try_it && directory.join("fleet.json").exists() {
             return run_server(&directory);
+        }
+        if self.keys_days.is_some_and(|days| days < KEYS_DAYS_MIN) {
+            return Err(Failure::usage(
+                format!(
+                    "--keys-days below {KEYS_DAYS_MIN}: keys would end if one weekly `fleet renew` failed"
+                ),
+                format!("give {KEYS_DAYS_MIN} or more, and call `antedate fleet renew` each week by a timer"),
+            ));
         }
         let pem = match &self.certificates {
             None => String::new(),

@@ -27,6 +27,7 @@ use crate::cell;
 use crate::document::{Body, Document, DocumentError, Settings};
 use crate::enrol::is_name;
 use crate::identity::Identity;
+use crate::login;
 use crate::random;
 
 /// What became of a document.
@@ -63,6 +64,12 @@ pub struct Desk {
     kept: Kept,
     /// The time of the keys in force is over, and they are forgotten.
     ended: bool,
+    /// As `ended`, as far as programs that run have other keys.
+    is_estranged: bool,
+    /// Keys that nobody has, by file.
+    strange: BTreeMap<String, String>,
+    /// The keys of a revoked device are gone.
+    is_cleared: bool,
 }
 
 impl Desk {
@@ -72,7 +79,17 @@ impl Desk {
     /// When they are damaged.
     pub fn open(state: State, identity: Identity, authority: Authority) -> Result<Self, Fault> {
         let kept = state.kept()?;
-        Ok(Self { state, identity, authority, kept, ended: false })
+        let (ended, is_estranged, is_cleared) = (false, false, false);
+        Ok(Self {
+            state,
+            identity,
+            authority,
+            kept,
+            ended,
+            is_estranged,
+            strange: BTreeMap::new(),
+            is_cleared,
+        })
     }
 
     /// The newest version taken, and the document in force.
@@ -114,10 +131,14 @@ impl Desk {
         self.ended
     }
 
-    /// The pass for NATS that came with the settings in force, or empty.
+    /// The newest pass for NATS that came with settings, in force or not, or empty.
     #[must_use]
     pub fn pass(&self) -> String {
-        self.in_force().map(|settings| settings.pass).unwrap_or_default()
+        let kept = self.state.membership().ok().flatten().map(|member| member.pass).unwrap_or_default();
+        let in_force = self.in_force().map(|settings| settings.pass).unwrap_or_default();
+        let is_newer = login::validity(&in_force).1 > login::validity(&kept).1;
+        // The record may be older, as when the disk was full.
+        if kept.is_empty() || is_newer { in_force } else { kept }
     }
 
     /// Forgets the keys in force when their time is over. The sealed document stays, so that a clock that
@@ -130,8 +151,12 @@ impl Desk {
         if until == 0 || now < until || self.ended {
             return Ok(false);
         }
-        self.forget(gateway)?;
-        self.ended = true;
+        if !self.is_estranged {
+            self.estrange(gateway)?;
+            self.is_estranged = true;
+        }
+        self.clear()?;
+        (self.ended, self.is_estranged) = (true, false);
         Ok(true)
     }
 
@@ -173,7 +198,7 @@ impl Desk {
             Ok(document) => document,
             // The one that could not be applied stays at NATS until there is a newer one.
             Err(DocumentError::Old { version, taken }) if version == taken => {
-                if version == self.kept.failed || self.kept.revoked {
+                if version == self.kept.failed || self.kept.revoked || self.kept.revoking {
                     return Ok(Outcome::Unchanged);
                 }
                 return Ok(Outcome::Refused(DocumentError::Differs { version }));
@@ -215,12 +240,9 @@ impl Desk {
         };
         match taken {
             Ok(said) => {
-                self.ended = false;
-                // Without it the present one counts until its end, and the next document brings another.
-                let said = match self.state.renew_pass(&settings.pass) {
-                    Ok(()) => said,
-                    Err(fault) => format!("{said}; the newer pass for NATS is not kept: {fault:#}"),
-                };
+                (self.ended, self.is_estranged) = (false, false);
+                self.strange.clear();
+                let said = said + &self.renew_pass(settings);
                 let kept = Kept { settings: version, failed: 0, ..self.kept.clone() };
                 if let Err(fault) = self.take(kept.with_message(message)) {
                     // What no record names would be gone after the next start.
@@ -230,37 +252,100 @@ impl Desk {
                 Ok(Outcome::Applied { version, said })
             }
             Err(NotTaken(why)) => {
+                // The pass is good, whatever the files are.
+                let why = why + &self.renew_pass(settings);
                 put_back(&self.state, before.as_ref(), settings, gateway)?;
                 Ok(Outcome::Failed { version, why })
             }
         }
     }
 
+    /// Keeps the pass that came with settings. Without it the present one counts until its end, and the
+    /// next document brings another. Says what went wrong.
+    fn renew_pass(&self, settings: &Settings) -> String {
+        match self.state.renew_pass(&settings.pass) {
+            Ok(()) => String::new(),
+            Err(fault) => format!("; the newer pass for NATS is not kept: {fault:#}"),
+        }
+    }
+
+    /// First the record, so that no start brings the keys back; and then they go. What could not be
+    /// forgotten is tried again by [`Desk::finish`].
     fn revoke(&mut self, version: u64, gateway: &mut dyn Gateway) -> Result<Outcome, Fault> {
-        self.take(Kept { taken: version, revoked: true, ..Kept::default() })?;
-        self.forget(gateway)?;
+        self.take(Kept { taken: version, revoking: true, ..Kept::default() })?;
+        self.finish(gateway)?;
         Ok(Outcome::Revoked)
     }
 
-    /// Forgets the keys. Programs that run go on with keys that nobody else has, so that they neither
-    /// pass traffic in the clear nor speak to their old partners.
-    fn forget(&self, gateway: &mut dyn Gateway) -> Result<(), Fault> {
+    /// Forgets the keys of a revoked device as far as that is not done yet: other keys for what runs,
+    /// the record, and then what a program reads at its start alone. Called at each look, so that neither
+    /// a full disk, a gateway that refuses, nor a power cut ends it half-way. True if it is done now.
+    ///
+    /// # Errors
+    /// When a file cannot be written, or the gateway refuses its new ones.
+    pub fn finish(&mut self, gateway: &mut dyn Gateway) -> Result<bool, Fault> {
+        if self.kept.revoking {
+            self.estrange(gateway)?;
+            self.take(Kept { revoked: true, revoking: false, ..self.kept.clone() })?;
+        }
+        if !self.kept.revoked || self.is_cleared {
+            return Ok(false);
+        }
+        self.clear()?;
+        self.is_cleared = true;
+        Ok(true)
+    }
+
+    /// Whether the device was revoked, and all its keys are gone.
+    #[must_use]
+    pub const fn is_revoked(&self) -> bool {
+        self.kept.revoked && self.is_cleared
+    }
+
+    /// The names of the files in force, of whichever document.
+    fn names(&self) -> Vec<String> {
+        let entries = fs::read_dir(self.state.files()).into_iter().flatten().flatten();
+        entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+    }
+
+    /// Programs that run go on with keys that nobody else has, so that they neither pass traffic in the
+    /// clear nor speak to their old partners.
+    fn estrange(&mut self, gateway: &mut dyn Gateway) -> Result<(), Fault> {
+        for name in self.names() {
+            // One key for each, however often this is tried.
+            if !self.strange.contains_key(&name)
+                && let Some(text) = stranger(&name)
+            {
+                self.strange.insert(name, text);
+            }
+        }
+        write(&self.state, &Settings { files: self.strange.clone(), ..Settings::default() }, None)?;
         let directory = self.state.files();
-        let names = |directory: &Path| -> Vec<String> {
-            let entries = fs::read_dir(directory).into_iter().flatten().flatten();
-            entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
-        };
-        let found = names(&directory);
-        let strange = found.iter().filter_map(|name| Some((name.clone(), stranger(name)?)));
-        let files: BTreeMap<String, String> = strange.collect();
-        write(&self.state, &Settings { files: files.clone(), ..Settings::default() }, None)?;
-        let _ = gateway.reload(&directory);
-        // What a program reads at its start alone.
-        for name in found.iter().filter(|name| !name.ends_with(".toml") && !files.contains_key(*name)) {
-            let _ = fs::remove_file(directory.join(name));
+        gateway.reload(&directory).map(drop).map_err(|NotTaken(why)| {
+            let what = format!("the gateway refuses its new files, and goes on with its keys: {why}");
+            Fault::of_file(&directory, what, "it is asked again by itself; or stop the gateway")
+        })
+    }
+
+    /// Removes what a program reads at its start alone. A gateway that runs would refuse to be without it,
+    /// so this comes last.
+    fn clear(&self) -> Result<(), Fault> {
+        for name in self.names() {
+            if name.ends_with(".toml") || is_strangers(&name) {
+                continue;
+            }
+            let file = self.state.files().join(name);
+            fs::remove_file(&file).map_err(|error| {
+                Fault::of_io(&file, "remove the file", &error, "run as the owner of the agent's directory")
+            })?;
         }
         Ok(())
     }
+}
+
+/// Whether a program that runs reads a file of this name again.
+fn is_strangers(name: &str) -> bool {
+    name == cell::FILE || name == dtls::FILE || name.starts_with(overlay::PRESHARED)
 }
 
 /// The content of a key file with a key that nobody has. `None` for files of other names.

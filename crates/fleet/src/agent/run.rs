@@ -200,7 +200,7 @@ impl Agent {
                 tracing::error!("no new document came in time: the keys of this device are forgotten")
             }
             Ok(false) => {}
-            Err(fault) => tracing::error!("the keys whose time is over are not removed: {fault:#}"),
+            Err(fault) => self.complain(format!("the keys whose time is over are not removed: {fault:#}")),
         }
         if self.desk.has_ended() {
             "the time of its keys is over, and it has forgotten them: antedate fleet renew"
@@ -212,11 +212,7 @@ impl Agent {
         let outcome = match self.desk.consider(message, now(), &mut *self.gateway) {
             Ok(outcome) => outcome,
             Err(fault) => {
-                let what = format!("{fault:#}");
-                if self.refused != what {
-                    tracing::error!("a document is not applied: {what}");
-                }
-                self.refused = what;
+                self.complain(format!("a document is not applied: {fault:#}"));
                 // As when a disk is full for a while.
                 self.fetch = true;
                 return;
@@ -231,6 +227,7 @@ impl Agent {
                 format!("settings {version} are in force: {said}")
             }
             Outcome::Failed { version, why } => {
+                self.keep_pass(self.desk.pass());
                 tracing::error!(version, "settings are not in force, and the old ones stay: {why}");
                 self.refused = format!("settings {version}: {why}");
                 format!("settings {version} are not in force: {why}")
@@ -244,20 +241,47 @@ impl Agent {
                 self.refused.clone_from(&why);
                 format!("a document is refused: {why}")
             }
-            Outcome::Revoked => {
-                tracing::warn!("this device was revoked: its keys are gone");
-                "revoked: the keys are gone".to_owned()
-            }
+            Outcome::Revoked => self.revoked(),
         };
+        self.tell(what).await;
+        self.watch(Duration::MAX).await;
+    }
+
+    /// Tells a fault once, and until something else is to be told.
+    fn complain(&mut self, what: String) {
+        if self.refused != what {
+            tracing::error!("{what}");
+        }
+        self.refused = what;
+    }
+
+    fn revoked(&mut self) -> String {
+        tracing::warn!("this device was revoked: its keys are gone");
+        self.refused.clear();
+        "revoked: the keys are gone".to_owned()
+    }
+
+    async fn tell(&mut self, what: String) {
         let event = Event { time: now(), what };
         if let Ok(sealed) = report::seal(&event, self.desk.identity(), self.desk.authority()) {
             let _ = self.engine.tell(&EVENTS, &self.id, sealed).await;
         }
-        self.watch(Duration::MAX).await;
     }
 
     /// Looks at the gateway, and reports what changed, or after `every`.
     async fn watch(&mut self, every: Duration) {
+        match self.desk.finish(&mut *self.gateway) {
+            Ok(true) => {
+                let what = self.revoked();
+                if self.up {
+                    self.tell(what).await;
+                }
+            }
+            Ok(false) => {}
+            Err(fault) => {
+                self.complain(format!("this device was revoked, and its keys are not gone: {fault:#}"))
+            }
+        }
         let mut health = self.gateway.health();
         self.look_at_ends(&mut health);
         let kept = self.desk.kept();
@@ -265,7 +289,7 @@ impl Agent {
             settings: kept.settings,
             failed: kept.failed,
             refused: self.refused.clone(),
-            revoked: kept.revoked,
+            revoked: self.desk.is_revoked(),
             health: (health.level, health.ckn.clone(), health.resting.clone()),
         };
         let due = self.reported.is_none_or(|last| last.elapsed() >= every);
@@ -281,7 +305,7 @@ impl Agent {
             settings: kept.settings,
             failed: kept.failed,
             refused: cut(&self.refused, 1000),
-            revoked: kept.revoked,
+            revoked: self.desk.is_revoked(),
             pass_ends: self.pass_ends().0,
             health: Health { what: cut(&health.what, 1000), ..health },
         };

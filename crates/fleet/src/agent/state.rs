@@ -16,7 +16,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use antedate_host::fault::Fault;
-use antedate_host::replace::replace;
+use antedate_host::replace::{replace, replace_with_mode};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::de::DeserializeOwned;
@@ -59,9 +59,12 @@ pub struct Kept {
     /// A version that could not be applied and is newer than that in force, or 0.
     #[serde(default)]
     pub failed: u64,
-    /// Whether the device was revoked.
+    /// Whether the device was revoked, and what runs has other keys.
     #[serde(default)]
     pub revoked: bool,
+    /// Whether the revocation came, and what runs may still have the keys.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub revoking: bool,
     pub(super) message: String,
 }
 
@@ -131,7 +134,12 @@ impl State {
         }
         // A file that is right keeps its time: a gateway looks at it.
         if !fs::read(&file).is_ok_and(|found| found == text.as_bytes()) {
-            replace(&file, text.as_bytes())?;
+            // Its name and its rights come together: who looks at the name alone reads it once.
+            if self.is_shared {
+                replace_with_mode(&file, text.as_bytes(), 0o640)?;
+            } else {
+                replace(&file, text.as_bytes())?;
+            }
         }
         if self.is_shared { allow(&file, 0o640) } else { Ok(()) }
     }

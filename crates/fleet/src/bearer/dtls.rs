@@ -71,6 +71,15 @@ impl Key {
     }
 }
 
+impl End {
+    /// Another key for the same device.
+    fn following(&mut self, now: u64) -> Result<Key, GroupError> {
+        self.count += 1;
+        let name = self.key.identity.rsplit_once('.').map_or("", |(name, _)| name);
+        Key::generate(name, self.count, now)
+    }
+}
+
 impl Group {
     /// Follows the members: a new connector gets a key, and one that is gone loses it. When a listener is
     /// gone all keys are new, since it knew them. True if something changed.
@@ -81,7 +90,8 @@ impl Group {
         let before = self.clone();
         let listeners: BTreeSet<String> =
             sides.iter().filter(|side| side.is("listener")).map(|side| side.id.to_owned()).collect();
-        if listeners.is_empty() {
+        let is_lost = self.listeners.is_empty() && !self.connectors.is_empty();
+        if listeners.is_empty() && !is_lost {
             return Err(GroupError::NoListener(name.to_owned()));
         }
         let connectors: BTreeMap<&str, &str> = sides
@@ -91,12 +101,7 @@ impl Group {
             .collect();
         self.connectors.retain(|id, _| connectors.contains_key(id.as_str()));
         if !self.listeners.is_subset(&listeners) {
-            for (id, end) in &mut self.connectors {
-                let name = connectors.get(id.as_str()).copied().unwrap_or_default();
-                end.count += 1;
-                let key = Key::generate(name, end.count, now)?;
-                *end = End { count: end.count, key, next: None, before: None };
-            }
+            self.rekey(now)?;
         }
         self.listeners = listeners;
         if self.nobody.is_empty() {
@@ -109,6 +114,24 @@ impl Group {
             }
         }
         Ok(*self != before)
+    }
+
+    /// Is without a listener, since one is lost that knew all keys: all are new, and count when there is
+    /// a listener.
+    ///
+    /// # Errors
+    /// When the system gives no random numbers.
+    pub fn lose_listener(&mut self, now: u64) -> Result<(), GroupError> {
+        self.listeners.clear();
+        self.rekey(now)
+    }
+
+    fn rekey(&mut self, now: u64) -> Result<(), GroupError> {
+        for end in self.connectors.values_mut() {
+            let key = end.following(now)?;
+            *end = End { count: end.count, key, next: None, before: None };
+        }
+        Ok(())
     }
 
     /// What a member gets.
@@ -150,9 +173,7 @@ impl Group {
     pub fn begin(&mut self, now: u64) -> Result<(), GroupError> {
         for end in self.connectors.values_mut() {
             if end.next.is_none() && end.before.is_none() {
-                end.count += 1;
-                let name = end.key.identity.rsplit_once('.').map_or("", |(name, _)| name).to_owned();
-                end.next = Some(Key::generate(&name, end.count, now)?);
+                end.next = Some(end.following(now)?);
             }
         }
         Ok(())
@@ -245,6 +266,27 @@ mod tests {
         let alone = text(&group, &members[0]);
         assert!(!alone.contains("press") && alone.starts_with("nobody") && alone.len() > 64);
         members.remove(0);
-        assert_eq!(group.follow("hall", &sides(&[press]), 8), Err(GroupError::NoListener("hall".into())));
+        let alone = [press];
+        group = Group::default();
+        assert_eq!(group.follow("hall", &sides(&alone), 8), Err(GroupError::NoListener("hall".into())));
+    }
+
+    #[test]
+    fn lost_listener_knows_no_key() {
+        let mut members = vec![member("server", 1, true), member("press", 2, false)];
+        let mut group = Group::default();
+        group.follow("hall", &sides(&members), 5).unwrap();
+        let first = text(&group, &members[1]);
+        members.remove(0);
+        assert_eq!(group.follow("hall", &sides(&members), 6), Err(GroupError::NoListener("hall".into())));
+        group.lose_listener(6).unwrap();
+        group.follow("hall", &sides(&members), 6).unwrap();
+        let second = text(&group, &members[0]);
+        assert!(second.starts_with("press.2:") && second != first);
+        assert!(!group.follow("hall", &sides(&members), 7).unwrap(), "and it stays so");
+        // Another listener knows it.
+        members.push(member("spare", 3, true));
+        group.follow("hall", &sides(&members), 8).unwrap();
+        assert_eq!((text(&group, &members[0]), text(&group, &members[1])), (second.clone(), second));
     }
 }

@@ -99,17 +99,14 @@ impl Overlay {
     /// [`GroupError`], when the members make no overlay.
     pub fn follow(&mut self, name: &str, sides: &[Side<'_>], now: u64) -> Result<bool, GroupError> {
         let before = self.clone();
-        let hub = hub(name, sides)?;
+        let hub = self.hub_of(name, sides)?.map_or("", |hub| hub.id);
         if sides.len() > PEERS + 1 {
             return Err(GroupError::TooMany(name.to_owned()));
         }
         self.ends.retain(|id, _| sides.iter().any(|side| side.id == id));
-        if self.hub != hub.id {
-            hub.id.clone_into(&mut self.hub);
-            for end in self.ends.values_mut() {
-                (end.preshared, end.made) = (key()?.0, now);
-                end.before.clear();
-            }
+        if self.hub != hub {
+            self.rekey(now)?;
+            hub.clone_into(&mut self.hub);
         }
         // Addresses that somebody chose come first.
         for side in sides {
@@ -141,6 +138,32 @@ impl Overlay {
         Ok(*self != before)
     }
 
+    /// Is without a hub, since that is lost: its spokes have no peer and other preshared keys, until
+    /// there is another hub.
+    ///
+    /// # Errors
+    /// When the system gives no random numbers.
+    pub fn lose_hub(&mut self, now: u64) -> Result<(), GroupError> {
+        self.hub.clear();
+        self.rekey(now)
+    }
+
+    fn rekey(&mut self, now: u64) -> Result<(), GroupError> {
+        for end in self.ends.values_mut() {
+            (end.preshared, end.made) = (key()?.0, now);
+            end.before.clear();
+        }
+        Ok(())
+    }
+
+    /// The hub of these members. `None` if it is lost and there is no other.
+    fn hub_of<'a>(&self, name: &str, sides: &[Side<'a>]) -> Result<Option<Side<'a>>, GroupError> {
+        match hub(name, sides) {
+            Err(GroupError::NoHub(_)) if self.hub.is_empty() && !self.ends.is_empty() => Ok(None),
+            found => found.map(Some),
+        }
+    }
+
     fn end(address: Ipv4Addr, now: u64) -> Result<End, GroupError> {
         let (private, preshared) = (key()?.0, key()?.0);
         Ok(End { private, address, preshared, before: String::new(), made: now })
@@ -168,9 +191,9 @@ impl Overlay {
         given.files.insert(PRIVATE.to_owned(), format!("{}\n", own.private));
         given.values.insert("tunnel".to_owned(), own.address.to_string());
         let is_hub = of == self.hub;
-        let hub = hub(name, sides)?;
+        let hub = self.hub_of(name, sides)?.map_or("", |hub| hub.id);
         let mut peers = String::new();
-        for side in sides.iter().filter(|side| side.id != of && (is_hub || side.id == hub.id)) {
+        for side in sides.iter().filter(|side| side.id != of && (is_hub || side.id == hub)) {
             let Some(end) = self.ends.get(side.id) else { continue };
             let preshared = if is_hub { &end.preshared } else { &own.preshared };
             let file = format!("{PRESHARED}{}", side.id);
@@ -201,13 +224,14 @@ impl Overlay {
         Ok(given)
     }
 
-    /// Begins a change of the preshared keys of these spokes.
+    /// Begins a change of the preshared keys of these spokes. A change that has begun goes on: its ends
+    /// may have the key of before or the new one, and no third.
     ///
     /// # Errors
     /// When the system gives no random numbers.
     pub fn begin(&mut self, spokes: &BTreeSet<String>, now: u64) -> Result<(), GroupError> {
         for (id, end) in &mut self.ends {
-            if spokes.contains(id) && *id != self.hub {
+            if spokes.contains(id) && *id != self.hub && end.before.is_empty() {
                 end.before = std::mem::replace(&mut end.preshared, key()?.0);
                 end.made = now;
             }
@@ -304,6 +328,10 @@ mod tests {
         let old = overlay.clone();
         let spokes: BTreeSet<String> = members.iter().skip(1).map(|(id, _)| id.clone()).collect();
         overlay.begin(&spokes, 7).unwrap();
+        // A change that was interrupted goes on with the same keys.
+        let begun = overlay.clone();
+        overlay.begin(&spokes, 8).unwrap();
+        assert!(overlay == begun);
         overlay.complete(&BTreeSet::from([members[2].0.clone()]));
         assert_ne!(overlay.ends[&members[1].0].preshared, old.ends[&members[1].0].preshared);
         assert_eq!(overlay.ends[&members[2].0].preshared, old.ends[&members[2].0].preshared);
@@ -333,6 +361,24 @@ mod tests {
         overlay.follow("wan", &sides(&members), 9).unwrap();
         let alone = overlay.given(&members[0].0, "wan", &sides(&members)).unwrap();
         assert!(alone.values["peers"].contains("nobody"), "{}", alone.values["peers"]);
+    }
+
+    #[test]
+    fn lost_hub_is_nobodys_peer() {
+        let mut members = three();
+        let mut overlay = Overlay::new().unwrap();
+        overlay.follow("wan", &sides(&members), 5).unwrap();
+        let before = overlay.clone();
+        members.remove(0);
+        assert_eq!(overlay.follow("wan", &sides(&members), 6), Err(GroupError::NoHub("wan".into())));
+        overlay.lose_hub(6).unwrap();
+        assert!(overlay.follow("wan", &sides(&members), 6).unwrap());
+        for (id, _) in &members {
+            let given = overlay.given(id, "wan", &sides(&members)).unwrap();
+            assert!(given.values["peers"].contains("nobody") && given.files.len() == 1);
+            assert_ne!(overlay.ends[id].preshared, before.ends[id].preshared);
+        }
+        assert!(!overlay.follow("wan", &sides(&members), 7).unwrap(), "and it stays so");
     }
 
     #[test]

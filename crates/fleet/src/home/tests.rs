@@ -101,3 +101,34 @@ fn backup_brings_the_fleet_back() {
     assert!(Home::unpack(&directory.path().join("evil"), &place).unwrap_err().what.contains("damaged"));
     assert!(!place.exists() && !directory.path().join("evil.json").exists());
 }
+
+#[test]
+fn lost_hub_leaves_the_other_groups_whole() {
+    let (_directory, mut home) = fleet();
+    let [hub, spoke] = [("hall", 1), ("press", 2)].map(|(name, octet)| join(&mut home, name, octet));
+    for id in [&hub, &spoke] {
+        let member = home.devices.get_mut(id).unwrap();
+        (member.overlay, member.dtls) = ("wan".into(), "sensors".into());
+    }
+    let values = [("hub", "yes"), ("endpoint", "192.0.2.1:51820"), ("listener", "yes")];
+    home.devices.get_mut(&hub).unwrap().values = values.map(|(key, value)| (key.into(), value.into())).into();
+    home.set_role("gateway", "gateway.toml", "${tunnel}").unwrap();
+    let before = wanted(&home, &spoke);
+    home.set_published(&spoke, &before).unwrap();
+    assert!(before.files.contains_key(&format!("psk-{hub}")));
+    home.devices.get_mut(&hub).unwrap().revoked = 1;
+    let after = wanted(&home, &spoke);
+    assert!(!after.files.contains_key(&format!("psk-{hub}")) && after.files.contains_key("wg.key"));
+    assert_ne!(after.files["dtls.psk"], before.files["dtls.psk"]);
+    assert_eq!(wanted(&home, &spoke), after, "one change");
+    // A fault of another group withholds no CAK.
+    home.devices.get_mut(&spoke).unwrap().values.insert("tunnel".into(), "x".into());
+    assert!(home.wanted(&mut Bearers::default(), &spoke).is_err());
+    let mut keys = home.cell("line4").unwrap().unwrap();
+    keys.replace(5).unwrap();
+    home.set_cell("line4", &keys).unwrap();
+    let files = home.with_cell(&spoke).unwrap().unwrap().files;
+    assert!(files["cak"] == keys.text() && files["cak"] != before.files["cak"]);
+    home.forget_published(&spoke).unwrap();
+    assert_eq!((home.published(&spoke), home.with_cell(&spoke).unwrap()), (None, None));
+}

@@ -118,6 +118,10 @@ impl Home {
             .collect()
     }
 
+    fn is_revoked(&self, id: &str) -> bool {
+        self.devices.get(id).is_some_and(|member| member.revoked != 0)
+    }
+
     /// Writes an overlay.
     ///
     /// # Errors
@@ -142,7 +146,12 @@ impl Home {
         let file = self.group_file("overlays", name)?;
         let fault = |error: GroupError| Fault::of_file(&file, error.to_string(), "");
         let mut overlay = if file.exists() { read(&file)? } else { Overlay::new().map_err(fault)? };
-        if overlay.follow(name, &self.sides(name, |member| &member.overlay), now()).map_err(fault)? {
+        let is_lost = self.is_revoked(overlay.hub());
+        if is_lost {
+            overlay.lose_hub(now()).map_err(fault)?;
+        }
+        if overlay.follow(name, &self.sides(name, |member| &member.overlay), now()).map_err(fault)? || is_lost
+        {
             write(&file, &overlay)?;
         }
         Ok(overlay)
@@ -156,7 +165,11 @@ impl Home {
         let file = self.group_file("dtls", name)?;
         let fault = |error: GroupError| Fault::of_file(&file, error.to_string(), "");
         let mut group = if file.exists() { read(&file)? } else { dtls::Group::default() };
-        if group.follow(name, &self.sides(name, |member| &member.dtls), now()).map_err(fault)? {
+        let is_lost = group.listeners().iter().any(|id| self.is_revoked(id));
+        if is_lost {
+            group.lose_listener(now()).map_err(fault)?;
+        }
+        if group.follow(name, &self.sides(name, |member| &member.dtls), now()).map_err(fault)? || is_lost {
             write(&file, &group)?;
         }
         Ok(group)
@@ -212,6 +225,22 @@ impl Home {
         })
     }
 
+    /// The files that a member was told last, with the keys that its cell has now. For when others cannot
+    /// be made: a fault elsewhere keeps nobody in a lost device's cell.
+    ///
+    /// # Errors
+    /// When the cell's file is damaged.
+    pub fn with_cell(&self, id: &str) -> Result<Option<Settings>, Fault> {
+        let Some(member) = self.devices.get(id) else { return Ok(None) };
+        let (Some(mut settings), Some(keys)) = (self.published(id), self.cell_if_made(&member.cell)?) else {
+            return Ok(None);
+        };
+        Ok(settings.files.contains_key(cell::FILE).then(|| {
+            settings.files.insert(cell::FILE.to_owned(), keys.text());
+            settings
+        }))
+    }
+
     /// The settings that a member was told last.
     #[must_use]
     pub fn published(&self, id: &str) -> Option<Settings> {
@@ -226,5 +255,19 @@ impl Home {
         let directory = self.directory.join("published");
         make_directory(&directory)?;
         write(&directory.join(format!("{id}.json")), settings)
+    }
+
+    /// Forgets them: what it was told is not in force.
+    ///
+    /// # Errors
+    /// When they cannot be removed.
+    pub fn forget_published(&self, id: &str) -> Result<(), Fault> {
+        let file = self.directory.join("published").join(format!("{id}.json"));
+        match fs::remove_file(&file) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                Err(Fault::of_io(&file, "remove the file", &error, "run as its owner"))
+            }
+            _ => Ok(()),
+        }
     }
 }

@@ -13,14 +13,18 @@ use std::time::Duration;
 use antedate_host::fault::Fault;
 use tokio::time::sleep;
 
-use super::{Body, Planned, Rollout, RolloutError, Verdict, plan, reports};
-use crate::bearer::GroupError;
-use crate::home::Member;
+use super::{Body, Planned, Rollout, RolloutError, Verdict, planned_of, reports};
+use crate::authority::Signing;
+use crate::bearer::{Bearers, GroupError, dtls};
+use crate::document::Document;
+use crate::home::{Home, Member};
 use crate::now;
 use crate::report::{Level, Report};
 
 /// The time in which a daemon that looks at its key file has read it.
 const LOOK: Duration = Duration::from_secs(2);
+/// The most octets of a pass for NATS.
+const PASS: usize = 2048;
 /// The longest time for which the two ends of a pair may differ: a session of WireGuard lives on.
 const PAIR: Duration = Duration::from_secs(45);
 
@@ -31,9 +35,11 @@ impl Rollout<'_> {
 
     /// The members that a test wants, with what they shall have.
     fn of(&self, wanted: impl Fn(&str, &Member) -> bool) -> Result<Vec<Planned>, RolloutError> {
-        let mut planned = plan(self.home, true)?;
-        planned.retain(|one| self.home.devices.get(&one.id).is_some_and(|member| wanted(&one.id, member)));
-        Ok(planned)
+        let mut bearers = Bearers::default();
+        // A fault of a device elsewhere does not matter here.
+        let members = self.home.members().filter(|(id, member)| wanted(id, member));
+        let planned = members.map(|(id, member)| planned_of(self.home, &mut bearers, id, member));
+        Ok(planned.collect::<Result<_, _>>()?)
     }
 
     /// Changes the CAK of a cell: first all have both, then the old one goes.
@@ -103,6 +109,10 @@ impl Rollout<'_> {
     /// [`RolloutError::Waits`] if a spoke or the hub does not answer. Those pairs keep their old keys.
     pub async fn rotate_overlay(&mut self, name: &str, patience: Duration) -> Result<usize, RolloutError> {
         let mut keys = self.home.overlay(name)?;
+        if keys.hub().is_empty() {
+            let error = GroupError::NoHub(name.to_owned());
+            return Err(Fault::of_file(self.home.directory(), error.to_string(), "").into());
+        }
         let known = reports(self.home, self.engine, self.reading).await?;
         let spokes: Vec<String> = self
             .home
@@ -149,9 +159,16 @@ impl Rollout<'_> {
     /// [`RolloutError::Waits`] if a member does not answer. A connector keeps its old key then.
     pub async fn rotate_dtls(&mut self, name: &str, patience: Duration) -> Result<usize, RolloutError> {
         let mut keys = self.home.dtls(name)?;
-        keys.begin(now()).map_err(|error| self.no_keys(&error))?;
-        self.home.set_dtls(name, &keys)?;
         let listeners = keys.listeners().clone();
+        if listeners.is_empty() {
+            let error = GroupError::NoListener(name.to_owned());
+            return Err(Fault::of_file(self.home.directory(), error.to_string(), "").into());
+        }
+        keys.begin(now()).map_err(|error| self.no_keys(&error))?;
+        for id in &listeners {
+            fits(self.home, self.signing, id, &keys)?;
+        }
+        self.home.set_dtls(name, &keys)?;
         let of_listeners = |id: &str, member: &Member| member.dtls == name && listeners.contains(id);
         let missing = self.step(&self.of(of_listeners)?, patience, "").await?;
         if !missing.is_empty() {
@@ -173,5 +190,55 @@ impl Rollout<'_> {
         } else {
             Err(RolloutError::Waits { missing: self.names(&missing) })
         }
+    }
+}
+
+/// Whether a listener's document has room for two keys of each connector. If not, no change begins.
+fn fits(home: &Home, signing: &Signing, id: &str, group: &dtls::Group) -> Result<(), RolloutError> {
+    let Some(member) = home.devices.get(id) else { return Ok(()) };
+    let Some(keys) = member.keys() else { return Ok(()) };
+    let mut settings = home.published(id).unwrap_or_default();
+    settings.files.extend(group.given(id).files);
+    // As long as one that is signed later.
+    settings.pass = "x".repeat(PASS);
+    let body = Body::Settings(settings);
+    let document =
+        Document { device: id.to_owned(), version: u64::MAX, not_before: 0, expires: u64::MAX, body };
+    let sealed = document.seal(signing, &keys);
+    sealed.map(drop).map_err(|error| RolloutError::Seal { device: member.name.clone(), error })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::identity::{Identity, Seed};
+
+    #[test]
+    fn change_without_room_does_not_begin() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut home = Home::create(&directory.path().join("fleet"), "plant", &[], 1, "").unwrap();
+        let signing = home.signing(None).unwrap();
+        let listener = Identity::of(Seed::of([1; 32])).public();
+        let mut member = Member::new("server", "device", "", listener);
+        member.dtls = "hall".into();
+        member.values.insert("listener".into(), "yes".into());
+        home.devices.insert(listener.id(), member);
+        let press = Identity::of(Seed::of([2; 32])).public();
+        for at in 0..2000_u32 {
+            let mut member = Member::new(&format!("sensor-{at}"), "device", "", press);
+            member.dtls = "hall".into();
+            home.devices.insert(format!("id{at}"), member);
+        }
+        let mut group = home.dtls("hall").unwrap();
+        fits(&home, &signing, &listener.id(), &group).unwrap();
+        group.begin(5).unwrap();
+        let error = fits(&home, &signing, &listener.id(), &group).unwrap_err();
+        assert!(matches!(error, RolloutError::Seal { .. }), "{error}");
+        // The number of the book has room.
+        let at = |id: &str| id.strip_prefix("id").and_then(|at| at.parse::<u32>().ok());
+        home.devices.retain(|id, _| at(id).is_none_or(|at| at < 1600));
+        let mut group = home.dtls("hall").unwrap();
+        group.begin(6).unwrap();
+        fits(&home, &signing, &listener.id(), &group).unwrap();
     }
 }

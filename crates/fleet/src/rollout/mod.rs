@@ -57,6 +57,12 @@ pub enum RolloutError {
         /// How many went back.
         returned: usize,
     },
+    /// Others have keys that a lost device knows.
+    #[error("{} device(s) keep keys that the lost one knows: {}; set them right and call this again, or revoke them", kept.len(), kept.join("; "))]
+    Keeps {
+        /// Names and reasons.
+        kept: Vec<String>,
+    },
     /// Devices have not answered, so that the old key must stay.
     #[error("the old key stays for {} device(s), which do not have the new one yet: {}; call this again when they are back, or revoke them", missing.len(), missing.join("; "))]
     Waits {
@@ -209,6 +215,55 @@ impl std::fmt::Debug for Rollout<'_> {
 type Versions = BTreeMap<String, u64>;
 type Batch = Vec<(String, Body)>;
 
+/// A document on its way.
+#[derive(Debug)]
+struct Sealed {
+    id: String,
+    version: u64,
+    message: Vec<u8>,
+}
+
+/// Signs documents with versions above all that are known. With `faults`, one that cannot be made is left
+/// out, and its device and the reason are there.
+fn seal_all(
+    home: &mut Home,
+    signing: &Signing,
+    batch: Batch,
+    known: &BTreeMap<String, Known>,
+    mut faults: Option<&mut Vec<String>>,
+) -> Result<Vec<Sealed>, RolloutError> {
+    let mut all = Vec::new();
+    let time = now();
+    let days = |days: u64| time + days * 86_400;
+    let (pass_ends, keys_days) = (days(home.fleet.pass_days), home.fleet.keys_days);
+    for (id, mut body) in batch {
+        let Some(member) = home.devices.get_mut(&id) else { continue };
+        let Some(keys) = member.keys() else { continue };
+        // After a restored backup, the device knows a newer version than this directory.
+        let reported = known.get(&id).map_or(0, |known| known.report.settings.max(known.report.failed));
+        let version = member.version.max(reported) + 1;
+        member.version = version;
+        if let Body::Settings(settings) = &mut body {
+            settings.pass = login::device(signing, &id, &keys.login, time, pass_ends);
+            settings.until = if keys_days == 0 { 0 } else { days(keys_days) };
+        }
+        let renews = matches!(body, Body::Settings(_));
+        let (device, not_before) = (id.clone(), time.saturating_sub(CLOCKS_DIFFER));
+        let document = Document { device, version, not_before, expires: time + VALID, body };
+        match (document.seal(signing, &keys), &mut faults) {
+            (Ok(message), _) => {
+                if renews {
+                    member.pass_ends = pass_ends;
+                }
+                all.push(Sealed { id, version, message });
+            }
+            (Err(error), Some(faults)) => faults.push(format!("{}: {error}", member.name)),
+            (Err(error), None) => return Err(RolloutError::Seal { device: member.name.clone(), error }),
+        }
+    }
+    Ok(all)
+}
+
 impl Rollout<'_> {
     /// Signs documents with versions above all that are known, and publishes them.
     async fn send(
@@ -216,43 +271,42 @@ impl Rollout<'_> {
         batch: Batch,
         known: &BTreeMap<String, Known>,
     ) -> Result<Versions, RolloutError> {
-        let mut versions = Versions::new();
-        let mut sealed = Vec::new();
-        let time = now();
-        let days = |days: u64| time + days * 86_400;
-        let (pass_ends, keys_days) = (days(self.home.fleet.pass_days), self.home.fleet.keys_days);
-        for (id, mut body) in batch {
-            let Some(member) = self.home.devices.get_mut(&id) else { continue };
-            let Some(keys) = member.keys() else { continue };
-            // After a restored backup, the device knows a newer version than this directory.
-            let reported = known.get(&id).map_or(0, |known| known.report.settings.max(known.report.failed));
-            member.version = member.version.max(reported) + 1;
-            if let Body::Settings(settings) = &mut body {
-                settings.pass = login::device(self.signing, &id, &keys.login, time, pass_ends);
-                settings.until = if keys_days == 0 { 0 } else { days(keys_days) };
-                member.pass_ends = pass_ends;
-            }
-            let document = Document {
-                device: id.clone(),
-                version: member.version,
-                not_before: time.saturating_sub(CLOCKS_DIFFER),
-                expires: time + VALID,
-                body,
-            };
-            let message = document.seal(self.signing, &keys);
-            let message =
-                message.map_err(|error| RolloutError::Seal { device: member.name.clone(), error })?;
-            versions.insert(id.clone(), member.version);
-            sealed.push((id, message));
-        }
+        let sealed = seal_all(self.home, self.signing, batch, known, None)?;
+        self.put_all(sealed, None).await
+    }
+
+    /// As `send`, and one device whose document cannot be made or stored does not keep the others waiting:
+    /// `faults` has its name and the reason.
+    async fn send_each(
+        &mut self,
+        batch: Batch,
+        known: &BTreeMap<String, Known>,
+        faults: &mut Vec<String>,
+    ) -> Result<Versions, RolloutError> {
+        let sealed = seal_all(self.home, self.signing, batch, known, Some(faults))?;
+        self.put_all(sealed, Some(faults)).await
+    }
+
+    async fn put_all(
+        &mut self,
+        sealed: Vec<Sealed>,
+        mut faults: Option<&mut Vec<String>>,
+    ) -> Result<Versions, RolloutError> {
         // Before they are used, so that no version comes twice.
         self.home.save()?;
         let engine = self.engine;
-        let puts =
-            sealed.into_iter().map(|(id, message)| async move { engine.put(&DOCUMENTS, &id, message).await });
+        let mut versions = Versions::new();
+        let puts = sealed.into_iter().map(|Sealed { id, version, message }| async move {
+            let put = engine.put(&DOCUMENTS, &id, message).await;
+            (id, version, put)
+        });
         let mut puts = stream::iter(puts).buffer_unordered(AT_ONCE);
-        while let Some(put) = puts.next().await {
-            put?;
+        while let Some((id, version, put)) = puts.next().await {
+            match (put, &mut faults) {
+                (Ok(()), _) => drop(versions.insert(id, version)),
+                (Err(error), Some(faults)) => faults.push(format!("{}: {error}", self.name(&id))),
+                (Err(error), None) => return Err(error.into()),
+            }
         }
         Ok(versions)
     }
@@ -340,6 +394,10 @@ impl Rollout<'_> {
                 wave.iter().map(|one| (one.id.clone(), Body::Settings(one.settings.clone()))).collect();
             let begin = Instant::now();
             let versions = self.send(batch, &known).await?;
+            // What was told is known, also when this call is interrupted while it waits.
+            for one in wave {
+                self.home.set_published(&one.id, &one.settings)?;
+            }
             let reached: BTreeSet<String> = versions.keys().filter(|id| !silent(id)).cloned().collect();
             let levels: BTreeMap<&str, Level> =
                 known.iter().map(|(id, known)| (id.as_str(), known.report.health.level)).collect();
@@ -355,9 +413,6 @@ impl Rollout<'_> {
             if !bad.is_empty() {
                 let returned = self.return_all(before, &known).await?;
                 return Err(RolloutError::Returned { bad: self.names(&bad), returned });
-            }
-            for one in wave {
-                self.home.set_published(&one.id, &one.settings)?;
             }
             done.applied += reached.len();
             done.silent.extend(wave.iter().filter(|one| silent(&one.id)).map(|one| one.name.clone()));
@@ -382,6 +437,8 @@ impl Rollout<'_> {
             if let Some(settings) = settings {
                 self.home.set_published(&id, &settings)?;
                 batch.push((id, Body::Settings(settings)));
+            } else {
+                self.home.forget_published(&id)?;
             }
         }
         Ok(self.send(batch, known).await?.len())
@@ -420,7 +477,32 @@ impl Verdict {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::document::MAX_LEN;
+    use crate::identity::{Identity, Seed};
     use crate::report::Health;
+
+    #[test]
+    fn long_document_keeps_no_other_waiting() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut home = Home::create(&directory.path().join("fleet"), "plant", &[], 1, "").unwrap();
+        let signing = home.signing(None).unwrap();
+        let mut batch = Batch::new();
+        for (octet, name, length) in [(1, "a", MAX_LEN), (2, "b", 5)] {
+            let keys = Identity::of(Seed::of([octet; 32])).public();
+            home.devices.insert(keys.id(), Member::new(name, "gateway", "line4", keys));
+            let files = BTreeMap::from([("file".to_owned(), "x".repeat(length))]);
+            batch.push((keys.id(), Body::Settings(Settings { files, ..Settings::default() })));
+        }
+        let mut faults = Vec::new();
+        let known = BTreeMap::new();
+        let sealed = seal_all(&mut home, &signing, batch.clone(), &known, Some(&mut faults)).unwrap();
+        assert!(sealed.len() == 1 && home.devices[&sealed[0].id].name == "b");
+        assert!(faults.len() == 1 && faults[0].starts_with("a: a document of"), "{faults:?}");
+        let error = seal_all(&mut home, &signing, batch, &known, None).unwrap_err();
+        assert!(matches!(error, RolloutError::Seal { .. }), "{error}");
+        let error = RolloutError::Keeps { kept: faults }.to_string();
+        assert!(error.contains("1 device(s) keep keys") && error.contains("a: "), "{error}");
+    }
 
     #[test]
     fn health_decides_over_settings() {

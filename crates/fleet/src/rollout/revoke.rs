@@ -1,5 +1,6 @@
 //! A device that is lost.
 
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -16,33 +17,75 @@ use crate::report::{Level, Report};
 
 impl Rollout<'_> {
     /// Puts a device out of all that it is in: it is told to forget its keys, the others of its cell,
-    /// overlay and DTLS group get other keys at once, and its pass becomes void.
+    /// overlay and DTLS group get other keys at once, and its pass becomes void, whatever failed before.
     ///
     /// # Errors
-    /// [`RolloutError`].
+    /// [`RolloutError::Keeps`] if others cannot get other keys, and the rest of [`RolloutError`].
     pub async fn revoke(&mut self, id: &str, patience: Duration) -> Result<(), RolloutError> {
         let begin = Instant::now();
-        let known = reports(self.home, self.engine, self.reading).await?;
         let Some(member) = self.home.devices.get_mut(id) else { return Ok(()) };
-        let lost = member.clone();
         if member.revoked == 0 {
             member.revoked = now();
         }
-        self.home.save()?;
-        let versions = self.send(vec![(id.to_owned(), Body::Revocation)], &known).await?;
-        // First the others: a stolen device obeys nobody.
-        if let Some(mut keys) = self.home.cell(&lost.cell)? {
-            keys.replace(now()).map_err(|error| {
-                Fault::of_file(self.home.directory(), error.to_string(), "no keys can be made on this system")
-            })?;
-            self.home.set_cell(&lost.cell, &keys)?;
+        let lost = member.clone();
+        let saved = self.home.save();
+        let (mut kept, mut confirmed) = (Vec::new(), false);
+        let others = self.change_others(id, &lost, patience, &mut kept, &mut confirmed).await;
+        self.shut_out().await?;
+        let confirmed = if confirmed { "confirmed that its keys are gone" } else { "did not answer" };
+        let name = self.name(id);
+        (self.say)(format!(
+            "{name} {confirmed}; NATS does not admit it any more, {:.1} s",
+            begin.elapsed().as_secs_f64()
+        ));
+        saved?;
+        others?;
+        if kept.is_empty() { Ok(()) } else { Err(RolloutError::Keeps { kept }) }
+    }
+
+    /// Voids the passes of all that are revoked.
+    async fn shut_out(&self) -> Result<(), RolloutError> {
+        let devices = self.home.devices.values().filter(|member| member.revoked != 0);
+        let revoked: Vec<String> = devices.filter_map(|member| Some(member.keys()?.user())).collect();
+        let token = login::account(self.signing, &self.home.fleet.name, now(), &revoked);
+        Engine::connect(&self.home.system_access(self.signing)).await?.set_account(token).await?;
+        Ok(())
+    }
+
+    /// Tells the lost device, and gives the others other keys. `kept` has those that cannot get any.
+    async fn change_others(
+        &mut self,
+        id: &str,
+        lost: &Member,
+        patience: Duration,
+        kept: &mut Vec<String>,
+        confirmed: &mut bool,
+    ) -> Result<(), RolloutError> {
+        let begin = Instant::now();
+        let known = reports(self.home, self.engine, self.reading).await?;
+        let mut untold = Vec::new();
+        let versions = self.send_each(vec![(id.to_owned(), Body::Revocation)], &known, &mut untold).await?;
+        for fault in untold {
+            (self.say)(format!("the lost device is not told to forget its keys: {fault}"));
         }
-        let planned = self.neighbours(&lost);
+        // First the others: a stolen device obeys nobody.
+        match self.home.cell(&lost.cell) {
+            Ok(Some(mut keys)) => {
+                keys.replace(now()).map_err(|error| {
+                    let remedy = "no keys can be made on this system";
+                    Fault::of_file(self.home.directory(), error.to_string(), remedy)
+                })?;
+                self.home.set_cell(&lost.cell, &keys)?;
+            }
+            Ok(None) => {}
+            Err(fault) => kept.push(format!("all of the cell {}: {fault:#}", lost.cell)),
+        }
+        let planned = self.neighbours(lost, kept);
         let known = reports(self.home, self.engine, self.reading).await?;
         let batch =
             planned.iter().map(|one| (one.id.clone(), Body::Settings(one.settings.clone()))).collect();
-        let others = self.send(batch, &known).await?;
-        for one in &planned {
+        let others = self.send_each(batch, &known, kept).await?;
+        for one in planned.iter().filter(|one| others.contains_key(&one.id)) {
             self.home.set_published(&one.id, &one.settings)?;
         }
         let mut ids: BTreeSet<String> = others.keys().cloned().collect();
@@ -50,67 +93,72 @@ impl Rollout<'_> {
         let silent: Vec<String> =
             ids.iter().filter(|id| known.get(*id).is_none_or(super::Known::is_silent)).cloned().collect();
         ids.retain(|id| !silent.contains(id));
+        let refused = RefCell::new(BTreeSet::new());
         let verdict = |id: &str, report: &Report| {
-            Verdict::of_settings(report, others.get(id).copied().unwrap_or_default(), Level::Absent)
+            let version = others.get(id).copied().unwrap_or_default();
+            let verdict = Verdict::of_settings(report, version, Level::Absent);
+            if matches!(verdict, Verdict::Bad(_)) {
+                refused.borrow_mut().insert(id.to_owned());
+            }
+            verdict
         };
         let mut missing = self.wait(&ids, patience, verdict).await?;
+        let mut refusing = missing.clone();
+        refusing.retain(|id, _| refused.borrow().contains(id));
         missing.extend(silent.into_iter().map(|id| (id, "is silent".to_owned())));
         if !others.is_empty() {
             (self.say)(format!(
                 "{} of {} other device(s) of {} have other keys, {:.1} s",
                 others.len() - missing.len(),
                 others.len(),
-                groups(&lost),
+                groups(lost),
                 begin.elapsed().as_secs_f64()
             ));
         }
+        missing.retain(|id, _| !refusing.contains_key(id));
         for name in self.names(&missing) {
             (self.say)(format!("{name}, and gets them when it is back"));
         }
+        kept.extend(self.names(&refusing));
         let ids: BTreeSet<String> = versions.keys().cloned().collect();
         let verdict = |_: &str, report: &Report| {
             if report.revoked { Verdict::Good } else { Verdict::NotYet("has not confirmed".into()) }
         };
         let silent = self.wait(&ids, Duration::from_secs(2), verdict).await?;
-        let revoked: Vec<String> = self
-            .home
-            .devices
-            .values()
-            .filter(|member| member.revoked != 0)
-            .filter_map(|member| Some(member.keys()?.user()))
-            .collect();
-        let token = login::account(self.signing, &self.home.fleet.name, now(), &revoked);
-        Engine::connect(&self.home.system_access(self.signing)).await?.set_account(token).await?;
-        let confirmed = if silent.is_empty() { "confirmed that its keys are gone" } else { "did not answer" };
-        let name = self.name(id);
-        (self.say)(format!(
-            "{name} {confirmed}; NATS does not admit it any more, {:.1} s",
-            begin.elapsed().as_secs_f64()
-        ));
+        *confirmed = !ids.is_empty() && silent.is_empty();
         Ok(())
     }
 
     /// The members that share keys with a lost one, and what they shall have now. One whose settings
-    /// cannot be made does not keep the others waiting.
-    fn neighbours(&mut self, lost: &Member) -> Vec<Planned> {
+    /// cannot be made does not keep the others waiting. It gets at least the new CAK, and `kept` has it if
+    /// it shares other keys.
+    fn neighbours(&self, lost: &Member, kept: &mut Vec<String>) -> Vec<Planned> {
         let shares = |one: &str, other: &str| !one.is_empty() && one == other;
         let mut bearers = Bearers::default();
-        let (mut planned, mut faults) = (Vec::new(), Vec::new());
+        let mut planned = Vec::new();
         for (id, member) in self.home.members() {
-            let near = shares(&member.cell, &lost.cell)
-                || shares(&member.overlay, &lost.overlay)
-                || shares(&member.dtls, &lost.dtls);
-            if !near {
+            let in_cell = shares(&member.cell, &lost.cell);
+            let in_other = shares(&member.overlay, &lost.overlay) || shares(&member.dtls, &lost.dtls);
+            if !in_cell && !in_other {
                 continue;
             }
             match planned_of(self.home, &mut bearers, id, member) {
                 Ok(one) if one.differences.is_empty() => {}
                 Ok(one) => planned.push(one),
-                Err(fault) => faults.push(format!("{} keeps its old keys: {fault:#}", member.name)),
+                Err(fault) => {
+                    let settings = if in_cell { self.home.with_cell(id).ok().flatten() } else { None };
+                    if in_other || settings.is_none() {
+                        kept.push(format!("{}: {fault:#}", member.name));
+                    }
+                    planned.extend(settings.map(|settings| Planned {
+                        id: id.clone(),
+                        name: member.name.clone(),
+                        settings,
+                        differences: Vec::new(),
+                        first: false,
+                    }));
+                }
             }
-        }
-        for fault in faults {
-            (self.say)(fault);
         }
         planned
     }

@@ -213,6 +213,33 @@ fn revoked_device_forgets_its_keys() {
     assert_eq!(place.show(&revocation), Outcome::Unchanged);
 }
 
+#[test]
+fn device_forgets_until_all_is_gone() {
+    let mut place = place();
+    place.show(&sealed(1, &[("gateway.toml", "one"), ("cak", "secret"), ("wg.key", "secret")], &signing(9)));
+    let config = place.directory.path().join("files/gateway.toml");
+    fs::write(&config, "faulty").unwrap();
+    let revocation = of_body(2, Body::Revocation, &signing(9));
+    let fault = place.desk.consider(&revocation, NOW, &mut place.gateway).unwrap_err();
+    assert!(fault.what.contains("goes on with its keys"), "{fault}");
+    let cak = place.file("cak").unwrap();
+    assert!(!place.desk.is_revoked() && place.file("wg.key").is_some() && !cak.contains("secret"));
+    // Each look tries again, and writes no other key each time.
+    assert!(place.desk.finish(&mut place.gateway).is_err() && place.file("cak").unwrap() == cak);
+    assert_eq!(place.show(&revocation), Outcome::Unchanged);
+    // Nor does a power cut end it.
+    place.desk = open(place.directory.path());
+    assert!(place.desk.finish(&mut place.gateway).is_err() && !place.desk.is_revoked());
+    fs::write(&config, "one").unwrap();
+    assert!(place.desk.finish(&mut place.gateway).unwrap() && place.desk.is_revoked());
+    assert_eq!(place.file("wg.key"), None);
+    // What was left when the power went after the record is removed at the next start.
+    fs::write(place.directory.path().join("files/wg.key"), "secret").unwrap();
+    place.desk = open(place.directory.path());
+    assert!(!place.desk.is_revoked() && place.desk.finish(&mut place.gateway).unwrap());
+    assert_eq!((place.file("wg.key"), place.desk.finish(&mut place.gateway).unwrap()), (None, false));
+}
+
 /// A gateway beside which the agent's records cannot be written any more.
 struct FullDisk<'a> {
     records: &'a Path,
@@ -264,9 +291,14 @@ fn pass_is_renewed_by_settings() {
     place.show(&of_body(1, Body::Settings(settings), &signing(9)));
     assert_eq!(place.desk.pass(), "new");
     assert_eq!(place.desk.state.membership().unwrap().unwrap().pass, "new");
+    // One with faulty files brings it too.
+    let files = BTreeMap::from([("gateway.toml".to_owned(), "faulty".to_owned())]);
+    let settings = Settings { files, pass: "newer".into(), ..Settings::default() };
+    let outcome = place.show(&of_body(2, Body::Settings(settings), &signing(9)));
+    assert!(matches!(outcome, Outcome::Failed { .. }) && place.desk.pass() == "newer");
     // A document without one leaves it.
-    place.show(&sealed(2, &[], &signing(9)));
-    assert_eq!(place.desk.state.membership().unwrap().unwrap().pass, "new");
+    place.show(&sealed(3, &[], &signing(9)));
+    assert_eq!(place.desk.state.membership().unwrap().unwrap().pass, "newer");
 }
 
 #[test]
