@@ -335,6 +335,10 @@ impl Desk {
                 continue;
             }
             let file = self.state.files().join(name);
+            // A gateway of the same user may have its state and its socket here.
+            if !fs::symlink_metadata(&file).is_ok_and(|about| about.is_file()) {
+                continue;
+            }
             fs::remove_file(&file).map_err(|error| {
                 Fault::of_io(&file, "remove the file", &error, "run as the owner of the agent's directory")
             })?;

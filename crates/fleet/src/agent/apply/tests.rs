@@ -219,6 +219,8 @@ fn device_forgets_until_all_is_gone() {
     place.show(&sealed(1, &[("gateway.toml", "one"), ("cak", "secret"), ("wg.key", "secret")], &signing(9)));
     let config = place.directory.path().join("files/gateway.toml");
     fs::write(&config, "faulty").unwrap();
+    // The state of a gateway of the same user.
+    fs::create_dir(place.directory.path().join("files/state")).unwrap();
     let revocation = of_body(2, Body::Revocation, &signing(9));
     let fault = place.desk.consider(&revocation, NOW, &mut place.gateway).unwrap_err();
     assert!(fault.what.contains("goes on with its keys"), "{fault}");
