@@ -106,8 +106,8 @@ impl Read for Input<'_> {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         let read = match self.reads {
             0 => self.header(out),
-            // The parser's construction reads twice, and would keep the first frame of a pipe until the second
-            // came. It takes nothing for an answer, which is the end only later.
+            // The parser's construction reads twice, and would keep the first frame of a pipe until the
+            // second came. It takes nothing for an answer, which is the end only later.
             1 => Ok(0),
             _ => self.some(out),
         };
