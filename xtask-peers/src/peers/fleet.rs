@@ -464,7 +464,7 @@ fn silent(dir: &Path) -> Result<usize, String> {
 
 /// The name of the CAK that carries at a gateway, as its agent reports.
 fn carrier(dir: &Path, name: &str) -> Result<String, String> {
-    until("a report with a CAK", 20.0, || {
+    until("a report with a CAK", 60.0, || {
         let rows = status(dir).ok()?;
         let row = rows.iter().find(|row| row["name"] == name)?;
         row["ckn"].as_str().filter(|ckn| !ckn.is_empty()).map(str::to_owned)
