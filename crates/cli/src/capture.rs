@@ -24,6 +24,9 @@ const BUFFER: usize = 256 << 10;
 /// Octets of the longest block that is read.
 const BLOCK_MAX: usize = 16 << 20;
 
+/// Interfaces of a section of pcapng. Frames of further ones are left out.
+const INTERFACES_MAX: usize = 1 << 16;
+
 /// The octets are no capture of Ethernet frames.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum CaptureError {
@@ -198,7 +201,9 @@ impl<F: FnMut(Frame<'_>) -> ControlFlow<()>> Frames<'_, F> {
             PcapBlockOwned::NG(Block::InterfaceDescription(block)) => {
                 if let Form::Sections(interfaces) = &mut self.form {
                     let link = block.linktype.0 as u32;
-                    interfaces.push(Interface { link, unit: unit(block.if_tsresol) });
+                    if interfaces.len() < INTERFACES_MAX {
+                        interfaces.push(Interface { link, unit: unit(block.if_tsresol) });
+                    }
                 }
             }
             PcapBlockOwned::NG(Block::EnhancedPacket(block)) => {

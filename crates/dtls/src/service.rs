@@ -186,8 +186,8 @@ impl Service {
             // The resolver parses what comes from the network.
             confine::keep_none();
             while !stop.load(Ordering::Acquire) {
-                // The mark of what is read is taken before it is read. What could not be read is tried
-                // again, since other rights alone change no mark.
+                // A change while the files are read shows in the next mark. Unreadable files are tried
+                // again: other rights alone change no mark.
                 let now = self.mark();
                 let asked = self.hangup.take();
                 if asked {

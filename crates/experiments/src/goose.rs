@@ -20,8 +20,7 @@ use antedate_wire::goose::{Message, Publisher as Block, Value, Values};
 
 use crate::{ExperimentError, Options, Report, Row};
 
-/// Frames a second, as IEC 61869-9 has them for two samples in a frame at 60 Hz, and more than its preferred
-/// rate: each frame has one set of samples.
+/// Frames a second: 80 samples in a period of 60 Hz, one in a frame, as 9-2LE has them.
 const RATE: &str = "4800";
 const FORMS: [&str; 3] = ["plain", "AES-GMAC", "HMAC-SHA256"];
 /// What protection may add to p99.9, in microseconds.

@@ -436,6 +436,22 @@ fn gateway(space: &str, place: &Path) -> Result<Background, String> {
     Ok(process)
 }
 
+/// Enrols a device by a token, and starts its agent. Returns its directory.
+fn enrolled(dir: &Path, name: &str, invitation: &Path, token: &str) -> Result<(PathBuf, Background), String> {
+    let place = dir.join(name);
+    let mut enrol = program(antedate());
+    enrol.args(["agent", "enrol", "--name", name, "--token", token, "--state"]).arg(&place);
+    enrol.arg("--invitation").arg(invitation);
+    let enrol = enrol.background(&dir.join(format!("{name}.enrol")))?;
+    until("the device's request", 20.0, || {
+        fleet(dir, &["enrol", "--tokens"]).ok()?;
+        place.join("member.json").exists().then_some(())
+    })?;
+    enrol.finish(20)?;
+    let agent = agent(&place)?;
+    Ok((place, agent))
+}
+
 /// Pings through both gateways, which go on while something else is done.
 fn traffic(dir: &Path) -> Result<Background, String> {
     let mut flood = net::inside("plc", "ping");

@@ -22,6 +22,8 @@ use crate::output;
 const QUEUE: usize = 128 << 20;
 /// Octets of the longest frame: a joined segment of 64 KiB, and its headers.
 const FRAME_MAX: usize = 1 << 17;
+/// Frames that are looked at for those of IEEE 802.15.4.
+const FIRST: u32 = 1_000;
 /// The longest wait for a frame, after which Ctrl-C is seen.
 const PATIENCE_NS: u64 = 100_000_000;
 
@@ -59,15 +61,32 @@ impl Source {
         !self.lasts()
     }
 
-    /// Whether the first frames of a file are of IEEE 802.15.4.
+    /// Whether one of the first frames of a file is of IEEE 802.15.4.
     pub(crate) fn is_radio(&self) -> bool {
-        let Self::File(file) = self else { return false };
-        let mut found = false;
-        let each = |_: Frame<'_>| {
-            found = true;
-            ControlFlow::Break(())
-        };
-        self.lasts() && File::open(file).is_ok_and(|input| read(&RADIO, input, each).is_ok()) && found
+        let (mut found, mut left) = (false, FIRST);
+        self.look(&[&[ETHERNET], &RADIO[..]].concat(), |(_, link, _)| {
+            found |= RADIO.contains(&link);
+            left -= 1;
+            if found || left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        found
+    }
+
+    /// Calls `each` with the frames of Ethernet of a file, before they are read. Faults are told then.
+    pub(crate) fn look_ahead(&self, mut each: impl FnMut(&[u8])) {
+        self.look(&[ETHERNET], |(_, _, frame)| {
+            each(frame);
+            ControlFlow::Continue(())
+        });
+    }
+
+    fn look(&self, wanted: &[u32], each: impl FnMut(Frame<'_>) -> ControlFlow<()>) {
+        if let Self::File(file) = self
+            && self.lasts()
+            && let Ok(input) = File::open(file)
+        {
+            let _ = read(wanted, input, each);
+        }
     }
 
     /// Calls `each` with the seconds since the first frame of Ethernet, and the frame.

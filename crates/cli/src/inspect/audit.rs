@@ -232,9 +232,18 @@ impl std::fmt::Display for Stream {
     }
 }
 
-/// What to do about a number with two contents.
-pub(super) const ALARM: &str =
-    "A NONCE WAS USED TWICE, unless one of the frames is forged: replace the keys, and find the sender";
+/// What to do about numbers with two contents, or with contents that were not compared.
+pub(super) fn alarm<'a>(mut streams: impl Iterator<Item = &'a Stream> + Clone) -> Option<&'static str> {
+    let mut all = streams.clone();
+    if all.any(|stream| stream.reused > 0) {
+        return Some(
+            "A NONCE WAS USED TWICE, unless one of the frames is forged: replace the keys, and find the sender",
+        );
+    }
+    streams.any(|stream| stream.again > 0).then_some(
+        "numbers came again long after, replayed or used twice: inspect the parts of the capture alone",
+    )
+}
 
 /// The 64 bits of a packet number by the greatest one: the nearest to it with these lower bits. A
 /// suite of 32 bits ends before they repeat.

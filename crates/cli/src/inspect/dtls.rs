@@ -18,7 +18,7 @@ use antedate_wire::dtls::{MAX_PLAINTEXT, VERSION_1_2};
 use serde::Serialize;
 use zeroize::Zeroizing;
 
-use super::audit::{ALARM, Audit, Number, Stream};
+use super::audit::{Audit, Number, Stream, alarm};
 use super::ip::{Ends, datagram, with_content};
 use super::lines::{How, Lines};
 use super::payload::Payload;
@@ -434,10 +434,7 @@ impl fmt::Display for Summary {
             let identity = if identity.is_empty() { String::new() } else { format!(", {identity}") };
             writeln!(f, "{from} > {to} ({suite}{identity}): {numbers}")?;
         }
-        if streams.iter().any(|stream| stream.numbers.alarms() > 0) {
-            writeln!(f, "{ALARM}")?;
-        }
-        Ok(())
+        alarm(streams.iter().map(|stream| &stream.numbers)).map_or(Ok(()), |alarm| writeln!(f, "{alarm}"))
     }
 }
 

@@ -9,7 +9,7 @@ use antedate_wire::goose::{Message, Repr};
 use antedate_wire::{EtherType, EthernetAddress, VlanTagStack, sampled};
 use serde::Serialize;
 
-use super::audit::{ALARM, Audit, Number, Stream};
+use super::audit::{Audit, Number, Stream, alarm};
 use super::lines::{How, Lines};
 use super::stats::{Counted, Packet};
 use crate::capture::Source;
@@ -277,9 +277,6 @@ impl fmt::Display for Summary {
         for Publisher { source, numbers } in streams {
             writeln!(f, "{source}: {numbers}")?;
         }
-        if streams.iter().any(|stream| stream.numbers.alarms() > 0) {
-            writeln!(f, "{ALARM}")?;
-        }
-        Ok(())
+        alarm(streams.iter().map(|stream| &stream.numbers)).map_or(Ok(()), |alarm| writeln!(f, "{alarm}"))
     }
 }

@@ -35,7 +35,7 @@ use antedate_wire::EthernetAddress;
 use clap::Args;
 use serde::Serialize;
 
-use self::audit::{ALARM, Number, Stream};
+use self::audit::{Number, Stream, alarm};
 use self::lines::{How, Lines};
 use self::radio_keys::RadioKeys;
 use self::reader::{Opened, Protected, Reader, Seen, Sender, bare, ethertype};
@@ -213,9 +213,7 @@ impl Inspect {
         }
         // What a pipe or an interface will bring is not known before.
         let is_known = source.lasts();
-        if is_known {
-            source.read(|_, frame| reader.expect(frame))?;
-        }
+        source.look_ahead(|frame| reader.expect(frame));
         if let Some(file) = &self.keys {
             reader.add_keys(&KeyFile::load(file, process::user())?);
         }
@@ -422,9 +420,6 @@ impl std::fmt::Display for Summary {
             let key = key.as_deref().map(|key| format!(" key {key}")).unwrap_or_default();
             writeln!(f, "{sci} AN {an}{key}: {numbers}")?;
         }
-        if streams.iter().any(|stream| stream.numbers.alarms() > 0) {
-            writeln!(f, "{ALARM}")?;
-        }
-        Ok(())
+        alarm(streams.iter().map(|stream| &stream.numbers)).map_or(Ok(()), |alarm| writeln!(f, "{alarm}"))
     }
 }

@@ -11,7 +11,7 @@ use antedate_mqtt::file::GroupFile;
 use antedate_wire::mqtt::Envelope;
 use serde::Serialize;
 
-use super::audit::{ALARM, Audit, Number, Stream};
+use super::audit::{Audit, Number, Stream, alarm};
 use super::ip::{Ends, segment};
 use super::lines::{How, Lines};
 use super::payload::Payload;
@@ -305,9 +305,6 @@ impl fmt::Display for Summary {
         for Publisher { group, publisher, epoch, numbers } in streams {
             writeln!(f, "{publisher:?} of {group:?}, epoch {epoch}: {numbers}")?;
         }
-        if streams.iter().any(|stream| stream.numbers.alarms() > 0) {
-            writeln!(f, "{ALARM}")?;
-        }
-        Ok(())
+        alarm(streams.iter().map(|stream| &stream.numbers)).map_or(Ok(()), |alarm| writeln!(f, "{alarm}"))
     }
 }

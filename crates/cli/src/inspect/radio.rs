@@ -12,7 +12,7 @@ use antedate_wire::dot15d4::capture::{Captured, LinkType};
 use antedate_wire::dot15d4::{Frame, MAX_FRAME_LEN};
 use serde::Serialize;
 
-use super::audit::{ALARM, Audit, Number, Stream};
+use super::audit::{Audit, Number, Stream, alarm};
 use super::lines::{How, Lines};
 use super::radio_keys::{RadioDevice, RadioKey, RadioKeys};
 use super::stats::{Counted, Packet};
@@ -338,9 +338,6 @@ impl fmt::Display for Summary {
             let level = level.map(|level| format!(" {level}")).unwrap_or_default();
             writeln!(f, "{source} key {key}{level}: {numbers}")?;
         }
-        if streams.iter().any(|talker| talker.numbers.alarms() > 0) {
-            writeln!(f, "{ALARM}")?;
-        }
-        Ok(())
+        alarm(streams.iter().map(|talker| &talker.numbers)).map_or(Ok(()), |alarm| writeln!(f, "{alarm}"))
     }
 }

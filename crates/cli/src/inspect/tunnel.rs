@@ -15,7 +15,7 @@ use antedate_wire::wireguard::{Initiation, Message, Transport};
 use serde::Serialize;
 use zeroize::Zeroizing;
 
-use super::audit::{ALARM, Audit, Number, Stream};
+use super::audit::{Audit, Number, Stream, alarm};
 use super::ip::{datagram, udp_of};
 use super::lines::{How, Lines};
 use super::reader::{bare, ethertype};
@@ -305,10 +305,7 @@ impl fmt::Display for Summary {
             let [from, to] = if *from_initiator { [initiator, responder] } else { [responder, initiator] };
             writeln!(f, "session {from:08x} > {to:08x}: {numbers}")?;
         }
-        if streams.iter().any(|stream| stream.numbers.alarms() > 0) {
-            writeln!(f, "{ALARM}")?;
-        }
-        Ok(())
+        alarm(streams.iter().map(|stream| &stream.numbers)).map_or(Ok(()), |alarm| writeln!(f, "{alarm}"))
     }
 }
 

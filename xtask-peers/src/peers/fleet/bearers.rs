@@ -1,7 +1,7 @@
 //! Groups of other bearers: an overlay of three sites and a DTLS group, with a gateway and a proxy at each.
 
-use super::attack;
 use super::cluster::fleet;
+use super::{attack, enrolled};
 use crate::net::{self, End};
 use antedate_fleet::home::Home;
 use std::fs;
@@ -117,29 +117,6 @@ fn echo(stop: &Arc<AtomicBool>) -> Result<JoinHandle<()>, String> {
 }
 
 impl Site {
-    /// Enrols the device by a token, starts its agent, and waits for its report.
-    fn agent(
-        dir: &Path,
-        name: &'static str,
-        invitation: &Path,
-        token: &str,
-    ) -> Result<(PathBuf, Background), String> {
-        let place = dir.join(name);
-        let mut enrol = program(antedate());
-        enrol.args(["agent", "enrol", "--name", name, "--token", token, "--state"]).arg(&place);
-        enrol.arg("--invitation").arg(invitation);
-        let enrol = enrol.background(&dir.join(format!("{name}.enrol")))?;
-        until("the device's request", 20.0, || {
-            fleet(dir, &["enrol", "--tokens"]).ok()?;
-            place.join("member.json").exists().then_some(())
-        })?;
-        enrol.finish(20)?;
-        let mut agent = program(antedate());
-        agent.args(["agent", "run", "--report", "5", "--state"]).arg(&place);
-        agent.arg("--socket").arg(place.join("files/s"));
-        Ok((place.clone(), agent.background(&place.join("log"))?))
-    }
-
     /// Starts gateway and proxy with the files of the first settings.
     fn start(name: &'static str, at: u16, place: PathBuf, agent: Background) -> Result<Self, String> {
         let files = place.join("files");
@@ -227,7 +204,7 @@ pub(super) fn run(dir: &Path, invitation: &Path, note: &mut dyn FnMut(String)) -
     let tokens = fleet(dir, &["token", "--role", "site", "--count", "3"])?;
     let mut agents = Vec::new();
     for (name, token) in SITES.iter().zip(tokens.lines()) {
-        agents.push(Site::agent(dir, name, invitation, token)?);
+        agents.push(enrolled(dir, name, invitation, token)?);
     }
     let values = [
         ["relay=true", "hub=yes", "endpoint=192.0.2.1:51820", "listener=yes"].as_slice(),

@@ -1,12 +1,12 @@
 //! Twenty gateways in ten cells, each cell with traffic while all CAKs change.
 
-use super::GATEWAY;
 use super::cluster::fleet;
+use super::{GATEWAY, enrolled};
 use crate::net::{self, End};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
-use xtask::shell::{Background, Run, antedate, program, tail, until};
+use xtask::shell::{Background, Run, tail, until};
 
 /// Cells of two gateways each.
 const CELLS: usize = 10;
@@ -35,25 +35,6 @@ fn path(cell: usize) -> Result<(), String> {
     net::address(&spaces[3], "eth0", "10.7.0.2/24", None)
 }
 
-/// Enrols the device by a token, and starts its agent.
-fn agent(dir: &Path, space: String, invitation: &Path, token: &str) -> Result<Gateway, String> {
-    let place = dir.join(&space);
-    let mut enrol = program(antedate());
-    enrol.args(["agent", "enrol", "--name", &space, "--token", token, "--state"]).arg(&place);
-    enrol.arg("--invitation").arg(invitation);
-    let enrol = enrol.background(&dir.join(format!("{space}.enrol")))?;
-    until("the device's request", 20.0, || {
-        fleet(dir, &["enrol", "--tokens"]).ok()?;
-        place.join("member.json").exists().then_some(())
-    })?;
-    enrol.finish(20)?;
-    let mut agent = program(antedate());
-    agent.args(["agent", "run", "--report", "5", "--state"]).arg(&place);
-    agent.arg("--socket").arg(place.join("files/s"));
-    let agent = agent.background(&place.join("log"))?;
-    Ok(Gateway { space, place, agent, gateway: None })
-}
-
 /// Brings all cells up, and changes all CAKs under traffic.
 pub(super) fn run(dir: &Path, invitation: &Path, note: &mut dyn FnMut(String)) -> Result<(), String> {
     let template = dir.join("gateway.toml");
@@ -65,7 +46,9 @@ pub(super) fn run(dir: &Path, invitation: &Path, note: &mut dyn FnMut(String)) -
         let name = format!("line{cell}");
         let tokens = fleet(dir, &["token", "--role", "gateway", "--cell", &name, "--count", "2"])?;
         for (part, token) in ["gwa", "gwb"].iter().zip(tokens.lines()) {
-            gateways.push(agent(dir, format!("{part}{cell}"), invitation, token)?);
+            let space = format!("{part}{cell}");
+            let (place, agent) = enrolled(dir, &space, invitation, token)?;
+            gateways.push(Gateway { space, place, agent, gateway: None });
         }
     }
     until("the agents' first reports", 60.0, || (super::silent(dir).ok()? == 0).then_some(()))?;
