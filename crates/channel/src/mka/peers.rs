@@ -3,6 +3,7 @@
 use alloc::vec::Vec;
 use core::time::Duration;
 
+use antedate_wire::macsec::An;
 use antedate_wire::mka::{Capability, KeyIdentifier, KeyUse, MemberIdentifier, Parsed};
 use antedate_wire::{EthernetAddress, Sci};
 
@@ -29,6 +30,8 @@ pub(super) struct Peer {
     pub(super) delay_protect: bool,
     pub(super) fragments: bool,
     pub(super) antedate: bool,
+    /// The association numbers that it uses with other CAKs.
+    pub(super) elsewhere: [bool; An::COUNT],
     /// The permitted cipher suites, fastest first. Empty for other implementations.
     pub(super) suites: Vec<[u8; 8]>,
     /// The place of the destination of its last MKPDU among ours.
@@ -58,6 +61,7 @@ impl Peer {
             delay_protect: false,
             fragments: false,
             antedate: false,
+            elsewhere: [false; An::COUNT],
             suites: Vec::new(),
             heard_by: None,
             answered: false,
@@ -87,6 +91,7 @@ impl Peer {
         let features = repr.announcement.and_then(|announcement| announcement.features());
         self.antedate = features.is_some();
         self.fragments = features.is_some_and(|features| features.fragments);
+        self.elsewhere = features.map(|features| features.elsewhere).unwrap_or_default();
         self.suites = features.map(|features| features.suites().collect()).unwrap_or_default();
     }
 

@@ -134,22 +134,23 @@ impl Participant {
     }
 
     /// An association number used by no key of this gateway nor, as announced, by a key of the others.
+    /// Those that they use with other CAKs are the first to be given up: a gateway that has all members
+    /// of another one here can do without that one's key, and any other one waits.
     fn free_an(&self) -> Option<An> {
         let own = [&self.latest, &self.old].into_iter().flatten().map(|held| held.an);
         let own: Vec<An> = own.chain(self.occupied.iter().map(|other| other.an)).collect();
         let theirs =
             self.peers.partners().flat_map(|peer| peer.keys).filter(|key| key.is_some()).map(|key| key.an);
         let taken: Vec<An> = own.iter().copied().chain(theirs).collect();
+        let elsewhere = |an: An| self.peers.partners().any(|peer| peer.elsewhere[usize::from(an.number())]);
         let last = self.latest.as_ref().map(|held| held.an).or_else(|| taken.last().copied());
-        let mut next = last.map_or(An::ALL[0], An::following);
-        for _ in 0..An::COUNT {
-            if !taken.contains(&next) {
-                return Some(next);
-            }
-            next = next.following();
-        }
+        let first = last.map_or(An::ALL[0], An::following);
+        let mut free: Vec<An> =
+            core::iter::successors(Some(first), |an| Some(an.following())).take(An::COUNT).collect();
+        free.retain(|an| !taken.contains(an));
+        let unused = free.iter().copied().find(|an| !elsewhere(*an));
         // All numbers are taken if members disagree. Then only our own use counts.
-        An::ALL.into_iter().find(|an| !own.contains(an))
+        unused.or(free.first().copied()).or_else(|| An::ALL.into_iter().find(|an| !own.contains(an)))
     }
 
     /// The key that this participant still has to distribute: some member does not receive with it

@@ -4,6 +4,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::time::Duration;
 
+use antedate_wire::macsec::An;
 use antedate_wire::mka::{
     ALGORITHM_AGILITY, Announcement, Basic, Capability, DistributedSak, Features, KeyUse, PEER_LEN, PeerList,
     Repr, SakUse, WrappedSak, Xpn,
@@ -65,7 +66,8 @@ impl Participant {
         let seconds = held.map(|held| held.and_then(|held| held.next_pn.lowest.1));
         let seconds = seconds.iter().any(Option::is_some).then(|| seconds.map(|pn| pn.unwrap_or(1)));
         let mut room = vec![0; 64 + suites.len()];
-        let features = Features::new(self.config.fragments, &suites);
+        let elsewhere = An::ALL.map(|an| self.occupied.iter().any(|other| other.an == an));
+        let features = Features::new(self.config.fragments, elsewhere, &suites);
         let announcement =
             features.and_then(|features| Announcement::new(&features, seconds, &mut room)).ok();
         let basic = Basic {

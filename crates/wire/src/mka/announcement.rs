@@ -2,8 +2,8 @@
 //! 11.12). Only Antedate's organizationally specific TLVs are read.
 //!
 //! With them a gateway announces its extensions to the standard: reassembly of fragments (the MF
-//! flag of the SecTAG) and its cipher suites in order of preference. Other implementations skip
-//! them:
+//! flag of the SecTAG), the association numbers that it uses with other CAKs, and its cipher suites
+//! in order of preference. Other implementations skip them:
 //!
 //! ```text
 //!   127 (7 bits)  length (9 bits)  A2-4E-D7  01  flags  suite identifiers ...
@@ -11,9 +11,13 @@
 //!   127 (7 bits)  length (9 bits)  A2-4E-D7  02  lowest packet numbers of a second channel: latest, old key
 //!                                  3         1   8, 8
 //! ```
+//!
+//! Of the flags, 0x01 is reassembly, and 0x10, 0x20, 0x40 and 0x80 are the association numbers 0 to 3.
+//! The others are 0, and not looked at.
 
 use crate::bytes::array;
 use crate::lldp::{TlvType, Tlvs, emit_tlv};
+use crate::macsec::An;
 use crate::{Error, Result};
 
 /// The organization of Antedate's TLVs: an administratively assigned identifier (IEEE 802c), since
@@ -22,6 +26,8 @@ pub const OUI_ANTEDATE: [u8; 3] = [0xa2, 0x4e, 0xd7];
 const SUBTYPE_FEATURES: u8 = 1;
 const SUBTYPE_SECOND_CHANNEL: u8 = 2;
 const FLAG_FRAGMENTS: u8 = 1;
+/// The place of the first association number among the flags.
+const ELSEWHERE: usize = 4;
 
 /// The octets of an Announcement parameter set with complete TLVs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,6 +40,8 @@ pub struct Announcement<'a> {
 pub struct Features<'a> {
     /// the gateway reassembles fragments
     pub fragments: bool,
+    /// the association numbers that it uses with other CAKs
+    pub elsewhere: [bool; An::COUNT],
     /// the identifiers of its cipher suites, eight octets each
     suites: &'a [u8],
 }
@@ -52,7 +60,8 @@ impl<'a> Announcement<'a> {
     pub fn features(&self) -> Option<Features<'a>> {
         Tlvs::new(self.octets).flatten().find_map(|tlv| match tlv.organization() {
             Some((OUI_ANTEDATE, SUBTYPE_FEATURES, [flags, suites @ ..])) => {
-                Some(Features { fragments: flags & FLAG_FRAGMENTS != 0, suites })
+                let elsewhere = core::array::from_fn(|an| flags >> (ELSEWHERE + an) & 1 != 0);
+                Some(Features { fragments: flags & FLAG_FRAGMENTS != 0, elsewhere, suites })
             }
             _ => None,
         })
@@ -72,7 +81,10 @@ impl<'a> Announcement<'a> {
     /// Writes Antedate's TLVs to the front of `buffer`: the features, and the packet numbers of a
     /// second channel.
     pub fn new(features: &Features<'_>, second: Option<[u64; 2]>, buffer: &'a mut [u8]) -> Result<Self> {
-        let flags = if features.fragments { FLAG_FRAGMENTS } else { 0 };
+        let mut flags = if features.fragments { FLAG_FRAGMENTS } else { 0 };
+        for (an, used) in features.elsewhere.iter().enumerate() {
+            flags |= u8::from(*used) << (ELSEWHERE + an);
+        }
         let head = [&OUI_ANTEDATE[..], &[SUBTYPE_FEATURES, flags], features.suites];
         let mut len = emit_tlv(buffer, TlvType::Organization, &head)?;
         if let Some([latest, old]) = second {
@@ -88,8 +100,11 @@ impl<'a> Announcement<'a> {
 
 impl<'a> Features<'a> {
     /// Features with these suites, as consecutive identifiers.
-    pub const fn new(fragments: bool, suites: &'a [u8]) -> Result<Self> {
-        if suites.len().is_multiple_of(8) { Ok(Self { fragments, suites }) } else { Err(Error::Length) }
+    pub const fn new(fragments: bool, elsewhere: [bool; An::COUNT], suites: &'a [u8]) -> Result<Self> {
+        if !suites.len().is_multiple_of(8) {
+            return Err(Error::Length);
+        }
+        Ok(Self { fragments, elsewhere, suites })
     }
 
     /// The identifiers of the cipher suites in order of preference.

@@ -96,7 +96,8 @@ fn oversized_set_is_not_written() {
 
 #[test]
 fn features_are_found_among_other_tlvs() {
-    let features = Features::new(true, &[0xa2, 0x4e, 0xd7, 0, 0, 0, 0, 1]).unwrap();
+    let features =
+        Features::new(true, [false, true, false, true], &[0xa2, 0x4e, 0xd7, 0, 0, 0, 0, 1]).unwrap();
     let mut buffer = [0; 64];
     let announcement = Announcement::new(&features, Some([7, 1 << 40]), &mut buffer).unwrap();
     assert_eq!(
@@ -109,6 +110,8 @@ fn features_are_found_among_other_tlvs() {
     octets.extend(announcement.octets());
     let among = Announcement::parse(&octets).unwrap();
     assert_eq!(among.features(), Some(features));
+    assert_eq!(octets[4..10], bytes("fe0da24ed701"), "subtype of the features");
+    assert_eq!(octets[10], 0xa1);
     assert_eq!(features.suites().collect::<Vec<_>>(), [[0xa2, 0x4e, 0xd7, 0, 0, 0, 0, 1]]);
     assert_eq!(Announcement::parse(&octets[..octets.len() - 1]), Err(Error::Length));
 }
@@ -145,7 +148,7 @@ proptest! {
         let sak = WrappedSak { an: An::ALL[an], confidentiality_offset: offset, number, suite, wrapped };
         let mut buffer = [0; 64];
         let second = xpn.map(|(_, a, b)| [u64::from(a), u64::from(b) << 32]);
-        let features = Features::new(flags[4], &sci).unwrap();
+        let features = Features::new(flags[4], [flags[5], flags[0], flags[1], flags[2]], &sci).unwrap();
         let repr = Repr {
             live: flags[2].then_some(live),
             potential: (!flags[2]).then_some(list),

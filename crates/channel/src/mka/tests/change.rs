@@ -327,6 +327,37 @@ fn name_with_another_key_is_refused() {
     lossless(&world);
 }
 
+/// Two follow the key server to the new CAK, one after the other. Nobody asks them to.
+#[test]
+fn followers_of_the_key_server_lose_nothing() {
+    for seed in 500..600 {
+        let mut world = World::new(3, seed);
+        world.slowness = 2 + world.rng.below(30);
+        world.faults.delay = world.rng.below(20);
+        for number in 0..3 {
+            world.start(number);
+            let pause = world.rng.below(300) as f64 / 100.0;
+            world.run(pause);
+        }
+        world.until_agreed(20.0);
+        world.run(1.0);
+        world.kill(0);
+        world.run(1.0);
+        world.stations.iter_mut().for_each(|station| station.lost_of.clear());
+        world.stations[0].caks = vec![new(0)];
+        world.start(0);
+        for number in [1, 2] {
+            world.run(0.2);
+            world.replace(number, &[new(0)], None);
+            world.run(if number == 1 { 3.0 } else { 10.0 });
+        }
+        assert!(all_carry(&world, NEW), "seed {seed}: {:#?}", world.statuses());
+        // It does not know the old CAK, and so no association number that the others use with it.
+        let lost = [(1, 2), (2, 1)].map(|(at, of)| world.stations[at].lost_of.get(&of).copied());
+        assert_eq!(lost, [None; 2], "seed {seed}");
+    }
+}
+
 /// Three CAKs, random reloads, restarts and faults: no nonce comes twice, which the world checks,
 /// and all agree in the end.
 #[test]

@@ -6,7 +6,7 @@
 //! receiver did not get.
 
 use std::boxed::Box;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::vec;
 use std::vec::Vec;
 
@@ -50,6 +50,8 @@ pub(super) struct Station {
     /// Frames of others that it failed to read while up, and frames it read.
     pub(super) lost: u64,
     pub(super) got: u64,
+    /// Those of each other one that it failed to read.
+    pub(super) lost_of: BTreeMap<usize, u64>,
     /// Frames that it could not protect after its first one.
     pub(super) unsent: u64,
     /// The others' last announcement of their second channel.
@@ -121,6 +123,7 @@ impl Station {
             installing: Vec::new(),
             transmits: None,
             lost: 0,
+            lost_of: BTreeMap::new(),
             got: 0,
             unsent: 0,
             second_pn: None,
@@ -385,7 +388,10 @@ impl World {
                 if station.participant.is_some() && !self.cut.contains(&(from.min(to), from.max(to))) {
                     match station.receive.validate(protected, &mut [0; 128]) {
                         Ok(_) => station.got += 1,
-                        Err(_) => station.lost += 1,
+                        Err(_) => {
+                            station.lost += 1;
+                            *station.lost_of.entry(from).or_default() += 1;
+                        }
                     }
                 }
             }
