@@ -104,6 +104,11 @@ impl Report {
             println!("\n{} {word}: {}", row.name, reason.trim_end());
         }
         let (passed, failed, skipped) = self.counts();
+        if failed > 0 {
+            let failed = self.rows.iter().filter(|row| matches!(row.outcome, Err(Stop::Failed(_))));
+            let names: Vec<&str> = failed.map(|row| row.name.as_str()).collect();
+            println!("\nFAILED: {}", names.join(", "));
+        }
         println!("xtask: {passed} passed, {failed} failed, {skipped} skipped");
         failed == 0
     }
