@@ -12,7 +12,7 @@ use antedate_gateway::run::control::{Ping, Reply, Request};
 use antedate_lab::sys::packet::{Options, PacketSocket};
 use antedate_wire::link_local;
 use harness::Test;
-use members::{Association, CAK, frame, load};
+use members::{Association, CAK, NONE, frame, load};
 
 const TESTS: &[Test] = &[
     ("two_gateways_agree_and_pass_traffic", two_gateways_agree_and_pass_traffic),
@@ -195,7 +195,7 @@ fn key_changes_under_load_lose_no_frame() {
     let agreement = association.members[1].gateway.agreement();
     println!("   {sent} frames, {} keys, lost: {lost:?}", agreement.fresh_keys);
     assert!(agreement.fresh_keys >= 3, "{agreement:#?}");
-    assert_eq!(lost, [0; 0]);
+    assert_eq!(lost, NONE);
 }
 
 /// The others hold a key when it joins, and learn that it fragments before its first fragment.
@@ -243,7 +243,7 @@ fn fallen_key_server_is_replaced() {
     let agreement = association.members[1].gateway.agreement();
     println!("   {sent} frames, lost: {lost:?}");
     assert!(agreement.is_key_server, "{agreement:#?}");
-    assert_eq!((lost, agreement.fresh_keys), (vec![], before + 1));
+    assert_eq!((lost, agreement.fresh_keys), (NONE, before + 1));
 }
 
 fn restarted_gateway_rejoins_at_once() {
@@ -550,7 +550,7 @@ fn cak_changes_one_by_one() {
     });
     println!("   {sent} frames, lost: {lost:?}");
     assert!(association.members.iter().all(|member| member.gateway.agreement().caks.len() == 1));
-    assert_eq!((carriers(&association), lost), (vec!["6e6577".to_owned(); 2], vec![]));
+    assert_eq!((carriers(&association), lost), (vec!["6e6577".to_owned(); 2], NONE));
 }
 
 fn cak_changes_at_once() {
@@ -563,7 +563,7 @@ fn cak_changes_at_once() {
         _ => {}
     });
     println!("   {sent} frames, lost: {lost:?}");
-    assert_eq!((carriers(&association), lost), (vec!["6e6577".to_owned(); 2], vec![]));
+    assert_eq!((carriers(&association), lost), (vec!["6e6577".to_owned(); 2], NONE));
 }
 
 fn replaced_cak_file_loses_no_frame() {
@@ -574,7 +574,7 @@ fn replaced_cak_file_loses_no_frame() {
         _ => {}
     });
     println!("   {sent} frames, lost: {lost:?}");
-    assert_eq!((carriers(&association), lost), (vec!["6e6577".to_owned(); 2], vec![]));
+    assert_eq!((carriers(&association), lost), (vec!["6e6577".to_owned(); 2], NONE));
 }
 
 fn single_cak_end_changes_last() {
@@ -638,7 +638,7 @@ fn followers_keep_the_old_cak() {
     println!("   {sent} frames, lost: {lost:?}");
     association.until_agreed(&[0, 1, 2]);
     (0..3).for_each(|number| assert_eq!(caks(&association, number), [(name(true), true)]));
-    assert_eq!(lost, [0; 0]);
+    assert_eq!(lost, NONE);
 }
 
 fn faulty_cak_file_changes_nothing() {

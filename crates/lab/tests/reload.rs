@@ -20,7 +20,7 @@ use antedate_gateway::config::tunnel_keys::{Kind, encode, generate, public_of, w
 use antedate_gateway::run::control::{Reply, Request};
 use antedate_gateway::run::status::{OverlayPeer, Status};
 use harness::Test;
-use members::{Association, frame, load};
+use members::{Association, Lost, NONE, frame, load};
 use plant::{Plant, arp, cyclic};
 use sites::{Settings, Sites};
 
@@ -90,7 +90,7 @@ fn settings_change_without_a_loss() {
         _ => {}
     });
     println!("   {sent} frames, lost: {lost:?}");
-    assert_eq!(lost, [0; 0]);
+    assert_eq!(lost, NONE);
     let rules = status(&association, 1).inward.rules;
     assert!(rules.len() == 2 && rules[1] > 7_000, "{rules:?}");
     assert_eq!(status(&association, 0).threads[0].poll, "block");
@@ -123,7 +123,7 @@ fn faulty_file_changes_nothing() {
         fs::write(gateway.file(), &before).expect("the configuration is written");
     });
     println!("   {sent} frames, lost: {lost:?}");
-    assert_eq!(lost, [0; 0]);
+    assert_eq!(lost, NONE);
     let gateway = &association.members[0].gateway;
     // A faulty file of CAKs keeps the configuration too, and a faulty configuration the CAKs.
     gateway.edit("\"profinet-rt\", ", "");
@@ -193,7 +193,7 @@ fn metrics_come_and_go() {
 }
 
 /// Sends a numbered frame from the PLC each millisecond. Returns the lost ones.
-fn send_all(sites: &Sites, seconds: u64, mut at: impl FnMut(u64, &Sites)) -> Vec<u32> {
+fn send_all(sites: &Sites, seconds: u64, mut at: impl FnMut(u64, &Sites)) -> Lost {
     let (start, mut done, mut came) = (Instant::now(), 0, Vec::new());
     let collect = |came: &mut Vec<u32>, patience| {
         while let Some(frame) = sites.device.next(patience) {
@@ -217,7 +217,7 @@ fn send_all(sites: &Sites, seconds: u64, mut at: impl FnMut(u64, &Sites)) -> Vec
         }
     }
     collect(&mut came, Duration::from_millis(300));
-    let lost: Vec<u32> = (0..sent).filter(|number| !came.contains(number)).collect();
+    let lost = Lost((0..sent).filter(|number| !came.contains(number)).collect());
     println!("   {sent} frames, lost: {lost:?}");
     lost
 }
@@ -278,7 +278,7 @@ fn overlay_peers_come_and_go() {
         }
         _ => {}
     });
-    assert_eq!(lost, [0; 0]);
+    assert_eq!(lost, NONE);
     let all = peers(&sites);
     assert_eq!((all.len(), all[0].name.as_str(), all[0].handshakes), (1, "yard", 1), "{all:?}");
     assert_eq!(all[0].macs, 1, "its machine was not learned anew");
@@ -317,6 +317,6 @@ fn preshared_key_changes_without_a_loss() {
         }
         _ => {}
     });
-    assert_eq!(lost, [0; 0]);
+    assert_eq!(lost, NONE);
     assert!(peers(&sites)[0].handshakes > 1, "{:?}", peers(&sites));
 }

@@ -249,14 +249,28 @@ pub(crate) fn frame(from: usize, to: usize, number: u32) -> Vec<u8> {
     frame
 }
 
+/// The numbers of lost frames, as ranges.
+#[derive(PartialEq, Eq)]
+pub(crate) struct Lost(pub(crate) Vec<u32>);
+
+impl std::fmt::Debug for Lost {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let ranges = self.0.chunk_by(|a, b| a + 1 == *b);
+        f.debug_list().entries(ranges.filter_map(|range| Some(*range.first()?..=*range.last()?))).finish()
+    }
+}
+
+/// No frame is lost.
+pub(crate) const NONE: Lost = Lost(Vec::new());
+
 /// Sends a frame every millisecond for this time, with actions at certain seconds. Returns the
-/// frames sent and lost.
+/// number of frames sent, and the lost ones.
 pub(crate) fn load(
     association: &mut Association,
     (from, to): (usize, usize),
     seconds: u64,
     mut at: impl FnMut(u64, &mut Association),
-) -> (u32, Vec<u32>) {
+) -> (u32, Lost) {
     let start = Instant::now();
     let (mut sent, mut done, mut came) = (0u32, 0, Vec::new());
     let collect = |association: &Association, came: &mut Vec<u32>, patience| {
@@ -282,7 +296,7 @@ pub(crate) fn load(
     collect(association, &mut came, Duration::from_millis(300));
     came.sort_unstable();
     came.dedup();
-    (sent, (0..sent).filter(|number| came.binary_search(number).is_err()).collect())
+    (sent, Lost((0..sent).filter(|number| came.binary_search(number).is_err()).collect()))
 }
 
 /// A gateway in a namespace.
