@@ -29,8 +29,9 @@ use xtask::shell::{Background, Run, antedate, program, tail, until};
 
 /// Pings while the CAK changes, one each 5 ms.
 const PINGS: u32 = 3000;
-/// How long an event is awaited, in seconds: one that comes ends the wait, also on a busy machine.
-const PATIENCE: f64 = 120.0;
+/// How long an event is awaited, in seconds: one that comes ends the wait, also on a busy machine. A report
+/// that a lost server took with it is followed by the next one after a minute.
+const PATIENCE: f64 = 180.0;
 /// As `PATIENCE`, for the end of a process.
 const END: u64 = 60;
 /// The goals in seconds. The quick form is not a measurement, and has six times as long.
