@@ -13,6 +13,13 @@ const FILES: [&str; 4] = ["Cargo.toml", "README.md", "LICENSE-APACHE", "LICENSE-
 /// --dry-run` asks the registry, where it can be reached.
 pub(crate) fn check() -> StepResult {
     let target = cache("publish")?;
+    // To cargo these packages are of a registry, where a version never changes: it would build on what an
+    // earlier run made of them.
+    for entry in fs::read_dir(target.join("debug/.fingerprint")).into_iter().flatten().flatten() {
+        if entry.file_name().to_string_lossy().starts_with("antedate-") {
+            fs::remove_dir_all(entry.path()).map_err(|e| format!("{}: {e}", entry.path().display()))?;
+        }
+    }
     let words = |verb: &str| {
         let mut command = cargo();
         command.args([verb, "--allow-dirty", "--locked", "--target-dir"]).arg(&target);
