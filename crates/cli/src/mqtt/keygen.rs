@@ -93,7 +93,7 @@ impl Keygen {
                     return Err(Failure::usage(what, "give each member a name of its own"));
                 }
             }
-            let count = members.len();
+            let count = super::manage::members(members.len());
             let name = group.unwrap_or_default();
             let group = match managed {
                 true if members.is_empty() => manage::new_managed_group(&name, algorithm, topics)?,
@@ -107,10 +107,7 @@ impl Keygen {
             if group.max_ages.is_empty() {
                 output::tell(format_args!("antedate: {}", ageless(&group.group)));
             }
-            (
-                group.to_checked_text(false)?,
-                format!("group {} with {count} members, {algorithm}", group.group),
-            )
+            (group.to_checked_text(false)?, format!("group {} with {count}, {algorithm}", group.group))
         };
         match out {
             Some(file) => {

@@ -90,16 +90,21 @@ impl Manager {
             Ok(published)
         })
         .map_err(|failure| unpublished(failure, &self.group))?;
-        let members = group.recipients().len();
+        let members = members(group.recipients().len());
         let place = group.rotation_topic_here(None);
         output::print(&match count {
-            1 => format!("group {}: epoch {epoch} for {members} members on {place}\n", group.group),
+            1 => format!("group {}: epoch {epoch} for {members} on {place}\n", group.group),
             _ => format!(
-                "group {}: epoch {epoch} for {members} members, {count} messages of at most {longest} octets below {place}\n",
+                "group {}: epoch {epoch} for {members}, {count} messages of at most {longest} octets below {place}\n",
                 group.group
             ),
         })
     }
+}
+
+/// A number of members in words.
+pub(super) fn members(count: usize) -> String {
+    format!("{count} member{}", if count == 1 { "" } else { "s" })
 }
 
 /// Rotate.
