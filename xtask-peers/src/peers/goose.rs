@@ -3,6 +3,7 @@
 
 mod configured;
 mod routed;
+mod samples;
 
 use super::python;
 use crate::daemon::Pair;
@@ -69,6 +70,11 @@ pub(crate) fn run() -> StepResult {
     net::remove_cell();
     let ours = with_ours(&python)?;
     Ok(format!("{count} messages, {EVENTS} state changes: values, stNum and sqNum right; {ours}"))
+}
+
+/// The book's merging unit.
+fn scl() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/examples/goose/merging-unit.scd")
 }
 
 /// Writes a file that only its owner may read.
@@ -161,12 +167,13 @@ fn with_ours(python: &Path) -> Result<String, String> {
         return Err(format!("of libiec61850's messages came:\n{output}"));
     }
     let configured = configured::run(python)?;
+    let samples = samples::run(python)?;
     let routed = routed::run(python)?;
     for space in ["publisher", "subscriber"] {
         net::ip(&["netns", "del", space])?;
     }
     let (ours, theirs) = (messages.len(), theirs.len());
     Ok(format!(
-        "{ours} protected ones read by libiec61850, {theirs} of its read by ours; {configured}; {routed}"
+        "{ours} protected ones read by libiec61850, {theirs} of its read by ours; {configured}; {samples}; {routed}"
     ))
 }

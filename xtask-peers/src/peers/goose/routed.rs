@@ -117,10 +117,9 @@ fn stream(interpreter: &Path, key: &Path, state: &Path) -> Result<String, String
     let mut subscriber = net::inside(SPACE, interpreter);
     subscriber.arg(python::script("goose/stream.py")).args([PORT, &ASDUS.to_string()]);
     let subscriber = listening(subscriber, "sampled-routed.log")?;
-    let scl = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/examples/goose/merging-unit.scd");
     let mut publisher = net::inside(SPACE, antedate());
     publisher.args(["sampled", "publish", "eth0", "--to", &format!("127.0.0.1:{PORT}"), "--seconds", "1"]);
-    publisher.arg("--scl").arg(scl).args(["--control-block", "MSVCB02", "--key"]).arg(key);
+    publisher.arg("--scl").arg(super::scl()).args(["--control-block", "MSVCB02", "--key"]).arg(key);
     publisher.arg("--state").arg(state).read(30)?;
     let output = subscriber.finish(20)?;
     let asdus: Vec<Value> = output.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
