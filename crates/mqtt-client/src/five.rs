@@ -16,8 +16,8 @@ use crate::earlier::Earlier;
 use crate::kept::Kept;
 use crate::lost::words;
 use crate::{
-    ConnectProperties, ConnectionLostError, Event, MAX_PACKET, Message, MessageProperties, Properties, Qos,
-    QueueFullError, Settings, Will, length_of_length, tls, websocket,
+    BATCH, ConnectProperties, ConnectionLostError, Event, MAX_PACKET, Message, MessageProperties, Properties,
+    Qos, QueueFullError, Settings, Will, length_of_length, tls, websocket,
 };
 
 /// The most unacknowledged publishes of QoS 1 and 2, if the broker's Receive Maximum is not less.
@@ -69,7 +69,8 @@ impl Inner {
             .set_clean_start(settings.clean)
             .set_ack_mode(AckMode::Manual)
             .set_network_options(network)
-            .set_outgoing_inflight_upper_limit(INFLIGHT);
+            .set_outgoing_inflight_upper_limit(INFLIGHT)
+            .set_max_request_batch(BATCH);
         let ConnectProperties {
             session_expiry_interval,
             receive_maximum,

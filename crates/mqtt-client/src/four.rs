@@ -12,7 +12,8 @@ use rustls::ClientConfig;
 
 use crate::kept::Kept;
 use crate::{
-    ConnectionLostError, Event, MAX_PACKET, Message, Qos, QueueFullError, Settings, Will, tls, websocket,
+    BATCH, ConnectionLostError, Event, MAX_PACKET, Message, Qos, QueueFullError, Settings, Will, tls,
+    websocket,
 };
 
 /// The most unacknowledged publishes of QoS 1 and 2: Mosquitto's default for a client. In this version
@@ -59,7 +60,8 @@ impl Inner {
             .set_clean_session(settings.clean)
             .set_ack_mode(AckMode::Manual)
             .set_max_packet_size(MAX_PACKET as usize, MAX_PACKET as usize)
-            .set_inflight(INFLIGHT);
+            .set_inflight(INFLIGHT)
+            .set_max_request_batch(BATCH);
         if let Some((user, password)) = &settings.login {
             options.set_credentials(user, password.clone());
         }

@@ -391,6 +391,8 @@ const fn length_of_length(length: usize) -> usize {
     }
 }
 
+/// The most waiting requests that are written at once. None is waited for.
+const BATCH: usize = 64;
 /// The largest packet: the limit of MQTT.
 pub const MAX_PACKET: u32 = 268_435_455;
 

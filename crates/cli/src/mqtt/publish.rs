@@ -1,6 +1,8 @@
 //! `antedate mqtt pub`.
 
-use std::io::{BufRead, Read};
+use std::collections::VecDeque;
+use std::future::ready;
+use std::io::{self, BufRead, BufReader, Read};
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -65,6 +67,8 @@ pub(crate) struct Pub {
 
 /// Most publishes that wait while more are read.
 const WINDOW: usize = 500;
+/// Octets of standard input that are read at once.
+const INPUT: usize = 64 * 1024;
 
 impl Pub {
     pub(crate) fn run(mut self) -> Done {
@@ -150,15 +154,17 @@ impl Pub {
 
     /// Publishes each line, or with a template a payload with each line's values.
     async fn stream(&self, link: &mut Link, template: Option<PayloadTemplate>) -> Done {
-        let (sender, mut lines) = mpsc::channel(WINDOW);
+        let (sender, mut batches) = mpsc::channel(1);
         std::thread::spawn(move || {
-            for line in std::io::stdin().lock().split(b'\n') {
-                let failed = line.is_err();
-                if sender.blocking_send(line).is_err() || failed {
+            let mut input = BufReader::with_capacity(INPUT, std::io::stdin());
+            while let Some(batch) = lines(&mut input) {
+                let failed = batch.last().is_some_and(Result::is_err);
+                if sender.blocking_send(batch).is_err() || failed {
                     break;
                 }
             }
         });
+        let mut read = VecDeque::new();
         loop {
             if link.stop.load(Ordering::Relaxed) {
                 return Ok(());
@@ -167,8 +173,17 @@ impl Pub {
             if let Some(template) = &template {
                 let _ = link.guard.antedate(template);
             }
+            let has_room = link.is_connected() && link.waiting() < WINDOW;
             let line = tokio::select! {
-                line = lines.recv(), if link.is_connected() && link.waiting() < WINDOW => line,
+                biased;
+                () = ready(()), if has_room && !read.is_empty() => read.pop_front(),
+                batch = batches.recv(), if has_room => match batch {
+                    Some(batch) => {
+                        read.extend(batch);
+                        continue;
+                    }
+                    None => None,
+                },
                 turned = link.turn(Duration::from_millis(200)) => {
                     let arrival = turned?;
                     link.told(arrival);
@@ -192,6 +207,24 @@ impl Pub {
                     link.send(&self.topic, envelope, self.qos, self.retain)?;
                 }
             }
+        }
+    }
+}
+
+/// The next line, and those behind it that have come already. `None` at the end.
+fn lines<R: Read>(input: &mut BufReader<R>) -> Option<Vec<io::Result<Vec<u8>>>> {
+    let mut lines = Vec::new();
+    loop {
+        let mut line = Vec::new();
+        let read = input.read_until(b'\n', &mut line).map(|count| {
+            line.pop_if(|last| *last == b'\n');
+            (count > 0).then_some(line)
+        });
+        let failed = read.is_err();
+        lines.extend(read.transpose());
+        // Another one would have to be waited for.
+        if failed || lines.len() >= WINDOW || !input.buffer().contains(&b'\n') {
+            return (!lines.is_empty()).then_some(lines);
         }
     }
 }
@@ -221,6 +254,22 @@ fn values(template: &PayloadTemplate, line: &[u8]) -> Result<Vec<Vec<u8>>, Failu
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lines_that_have_come_are_read_together() {
+        let all = |text: &[u8], capacity| {
+            let mut input = BufReader::with_capacity(capacity, text);
+            let batches = std::iter::from_fn(|| lines(&mut input));
+            batches
+                .map(|batch| batch.into_iter().map(|line| line.expect("read")).collect())
+                .collect::<Vec<Vec<_>>>()
+        };
+        assert_eq!(all(b"one\n\nthree", 64), [vec![b"one".to_vec(), vec![]], vec![b"three".to_vec()]]);
+        assert_eq!(all(b"one\ntwo\n", 4), [[b"one".to_vec()], [b"two".to_vec()]]);
+        let many = b"x\n".repeat(WINDOW + 1);
+        assert_eq!(all(&many, many.len()).iter().map(Vec::len).collect::<Vec<_>>(), [WINDOW, 1]);
+        assert!(all(b"", 64).is_empty());
+    }
 
     #[test]
     fn values_are_the_words_of_a_line() {
