@@ -1,9 +1,12 @@
 //! OpenSSL as server and client of our DTLS, over a good and a bad wire; pion/dtls too, with
 //! connection IDs. Wireshark reads our records with the key.
 
+mod moves;
 pub(super) mod partners;
 mod pion;
 mod relay;
+mod scandium;
+mod wolfssl;
 
 use crate::place;
 use relay::{Faults, Relay};
