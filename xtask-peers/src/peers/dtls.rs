@@ -80,12 +80,13 @@ struct Place {
 
 impl Place {
     fn new() -> Result<Self, String> {
-        Self::with_key(KEY)
+        Self::with_key("dtls-psk", KEY)
     }
 
-    fn with_key(key: &str) -> Result<Self, String> {
+    /// With another key, in a file of its own.
+    fn with_key(file: &str, key: &str) -> Result<Self, String> {
         let dir = place::run()?;
-        let psk = dir.join("dtls-psk");
+        let psk = dir.join(file);
         let _ = std::fs::remove_file(&psk);
         let mut options = std::fs::OpenOptions::new();
         let file = options.write(true).create_new(true).mode(0o600).open(&psk);

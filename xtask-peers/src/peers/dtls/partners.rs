@@ -311,7 +311,7 @@ fn restarts(place: &Place) -> Result<String, String> {
 /// CoAP of libcoap: its clients with DTLS to its server without, and the other way round.
 fn libcoap() -> Result<String, String> {
     let key: String = COAP_KEY.bytes().map(|octet| format!("{octet:02x}")).collect();
-    let place = Place::with_key(&key)?;
+    let place = Place::with_key("dtls-psk-coap", &key)?;
     let ask = |client: &str, more: &[&str], url: &str| -> Result<(), String> {
         let mut command = program(client);
         let said = command.args(["-B", "5"]).args(more).arg(url).read(20)?;
