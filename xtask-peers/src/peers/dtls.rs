@@ -1,9 +1,12 @@
 //! OpenSSL as server and client of our DTLS, over a good and a bad wire; pion/dtls too, with
 //! connection IDs. Wireshark reads our records with the key.
 
+mod moves;
 pub(super) mod partners;
 mod pion;
 mod relay;
+mod scandium;
+mod wolfssl;
 
 use crate::place;
 use relay::{Faults, Relay};
@@ -77,12 +80,13 @@ struct Place {
 
 impl Place {
     fn new() -> Result<Self, String> {
-        Self::with_key(KEY)
+        Self::with_key("dtls-psk", KEY)
     }
 
-    fn with_key(key: &str) -> Result<Self, String> {
+    /// With another key, in a file of its own.
+    fn with_key(file: &str, key: &str) -> Result<Self, String> {
         let dir = place::run()?;
-        let psk = dir.join("dtls-psk");
+        let psk = dir.join(file);
         let _ = std::fs::remove_file(&psk);
         let mut options = std::fs::OpenOptions::new();
         let file = options.write(true).create_new(true).mode(0o600).open(&psk);

@@ -27,6 +27,7 @@ mod kernel_wpan;
 mod key_rotation;
 mod l2tp;
 mod linuxptp;
+mod maven;
 mod mqtt;
 mod npm;
 mod overlay_kernel;
@@ -88,7 +89,7 @@ pub(crate) const PEERS: [Peer; 27] = [
     },
     Peer {
         name: "dtls-partners",
-        about: "GnuTLS, Mbed TLS and libcoap as DTLS server and client of ours",
+        about: "GnuTLS, Mbed TLS, wolfSSL, Scandium and libcoap as DTLS server and client of ours",
         limit: 240,
         prepare: dtls::partners::prepare,
         run: dtls::partners::run,

@@ -213,7 +213,7 @@ const NEEDS: &[Need] = &[
     Need {
         sign: Program("mvn"),
         package: "maven",
-        why: "fetches another MQTT broker, HiveMQ, and brings the Java that runs it",
+        why: "fetches another MQTT broker, HiveMQ, and Scandium, a partner of our DTLS, and brings the Java that runs them",
         purposes: &[Test, Peers],
     },
     Need {

@@ -1,12 +1,15 @@
-//! GnuTLS, Mbed TLS and libcoap of Debian, each as client and server of ours: on a good and a bad
-//! wire, with ClientHellos in fragments, with P-256 alone, with servers that restart without a word.
+//! GnuTLS, Mbed TLS, wolfSSL and libcoap of Debian and Scandium of Maven, each as client and server
+//! of ours: on a good and a bad wire, with ClientHellos in fragments, with P-256 alone, with servers
+//! that restart without a word.
 
 use super::relay::{Faults, Relay};
 use super::{
-    BAD_WIRE, Echo, IDENTITY, KEY, MESSAGES, Ours, Place, device, established, free, judge, listening, settle,
+    BAD_WIRE, Echo, IDENTITY, KEY, MESSAGES, Ours, Place, device, established, free, judge, listening,
+    scandium, settle, wolfssl,
 };
 use std::io::Write;
 use std::net::{SocketAddr, UdpSocket};
+use std::process::Command;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 use xtask::report::{StepResult, Stop};
@@ -25,8 +28,15 @@ const COAP_ANSWER: &str = "libcoap";
 /// Our side's word when a server forgot the session.
 const LOST: &str = "the session seems to be lost";
 
-/// Builds the program with Mbed TLS.
+/// Builds the programs of the libraries. A machine that cannot fetch one goes on without it, and
+/// the report says so.
 pub(crate) fn prepare() -> Result<(), Stop> {
+    if let Err(reason) = wolfssl::build() {
+        println!("   wolfSSL is left out, it cannot be fetched here: {reason}");
+    }
+    if let Err(reason) = scandium::build() {
+        println!("   Scandium is left out, its modules cannot be fetched here: {reason}");
+    }
     let mut cc = program("cc");
     cc.args(["-O1", "-Wall", "-Wextra", "-Werror", "-o"]).arg(cache("peers")?.join("mbedtls"));
     cc.arg(root().join("peers/mbedtls/main.c")).args(["-lmbedtls", "-lmbedx509", "-lmbedcrypto"]);
@@ -51,7 +61,23 @@ pub(crate) fn run() -> StepResult {
     notes.push(format!("and {}", mbedtls_server(place, P256, Faults::default())?));
     notes.push(restarts(place)?);
     notes.push(libcoap()?);
-    Ok(notes.join(", "))
+    let mut missing = Vec::new();
+    match wolfssl::is_there()? {
+        true => notes.push(wolfssl::run(place)?),
+        false => missing.push("wolfSSL"),
+    }
+    match scandium::is_there()? {
+        true => notes.push(scandium::run(place)?),
+        false => missing.push("Scandium"),
+    }
+    match missing[..] {
+        [] => Ok(notes.join(", ")),
+        ref missing => Err(Stop::Skipped(format!(
+            "partners that cannot be fetched here: {}; all else passed: {}",
+            missing.join(", "),
+            notes.join(", ")
+        ))),
+    }
 }
 
 fn count(came: usize) -> String {
@@ -117,29 +143,55 @@ fn gnutls_server(place: &Place, faults: Faults) -> Result<String, String> {
     Ok(came)
 }
 
-fn mbedtls(words: &[&str]) -> Result<std::process::Command, String> {
+fn mbedtls(words: &[&str]) -> Result<Command, String> {
     let mut command = program(cache("peers")?.join("mbedtls"));
     command.args(words);
     Ok(command)
 }
 
 fn mbedtls_client(place: &Place, suite: &str, faults: Faults) -> Result<String, String> {
+    let messages = MESSAGES.to_string();
+    client_asks(place, "Mbed TLS' client", &[], faults, |port| {
+        mbedtls(&["client", port, IDENTITY, KEY, suite, &messages, "200"])
+    })
+}
+
+/// Their client sends messages to our server side and counts the answers. `command` makes its
+/// command for a port.
+pub(super) fn client_asks(
+    place: &Place,
+    what: &str,
+    more: &[&str],
+    faults: Faults,
+    command: impl FnOnce(&str) -> Result<Command, String>,
+) -> Result<String, String> {
     let echo = Echo::start()?;
-    let server = place.ours("listen", free()?, echo.at, &[])?;
+    let server = place.ours("listen", free()?, echo.at, more)?;
     let relay = Relay::to(listening(&server)?, faults, 19)?;
-    let (port, messages) = (relay.at.port().to_string(), MESSAGES.to_string());
-    let said = mbedtls(&["client", &port, IDENTITY, KEY, suite, &messages, "200"])?.read(60)?;
+    let said =
+        command(&relay.at.port().to_string())?.read(60).map_err(|e| format!("{e}\n{}", state(&server)))?;
     let came = said.trim().strip_prefix("answers ").and_then(|count| count.parse::<usize>().ok());
-    let came = came.ok_or_else(|| format!("Mbed TLS' client: {said}"))?;
-    server.stop()?;
+    let came = came.ok_or_else(|| format!("{what}: {said}"))?;
     let enough = if faults.lose == 0 { MESSAGES } else { MESSAGES / 3 };
-    if came < enough { Err(format!("Mbed TLS' client: {}", count(came))) } else { Ok(count(came)) }
+    if came < enough {
+        return Err(format!("{what}: {}\n{}", count(came), state(&server)));
+    }
+    server.stop()?;
+    Ok(count(came))
 }
 
 fn mbedtls_serv(place: &Place, at: SocketAddr, suite: &str) -> Result<Background, String> {
-    let mut command = mbedtls(&["server", &at.port().to_string(), IDENTITY, KEY, suite])?;
-    let server = command.background(&place.dir.join("mbedtls-server.log"))?;
-    until("Mbed TLS' server", 10.0, || server.output().contains("listening").then_some(()))?;
+    let command = mbedtls(&["server", &at.port().to_string(), IDENTITY, KEY, suite])?;
+    serve(place, "mbedtls", command)
+}
+
+/// Starts their server, and waits for its word.
+pub(super) fn serve(place: &Place, name: &str, mut command: Command) -> Result<Background, String> {
+    let mut server = command.background(&place.dir.join(format!("{name}-server.log")))?;
+    until(&format!("the server of {name}"), 20.0, || match server.alive() {
+        Err(error) => Some(Err(error)),
+        Ok(()) => server.output().contains("listening").then_some(Ok(())),
+    })??;
     Ok(server)
 }
 
@@ -152,7 +204,12 @@ fn mbedtls_server(place: &Place, suite: &str, faults: Faults) -> Result<String, 
 }
 
 /// A device sends messages through our client side, and gets them back.
-fn device_speaks(place: &Place, what: &str, at: SocketAddr, faults: Faults) -> Result<String, String> {
+pub(super) fn device_speaks(
+    place: &Place,
+    what: &str,
+    at: SocketAddr,
+    faults: Faults,
+) -> Result<String, String> {
     let relay = Relay::to(at, faults, 23)?;
     let ours = place.ours("connect", free()?, relay.at, &[])?;
     let device = device()?;
@@ -254,7 +311,7 @@ fn restarts(place: &Place) -> Result<String, String> {
 /// CoAP of libcoap: its clients with DTLS to its server without, and the other way round.
 fn libcoap() -> Result<String, String> {
     let key: String = COAP_KEY.bytes().map(|octet| format!("{octet:02x}")).collect();
-    let place = Place::with_key(&key)?;
+    let place = Place::with_key("dtls-psk-coap", &key)?;
     let ask = |client: &str, more: &[&str], url: &str| -> Result<(), String> {
         let mut command = program(client);
         let said = command.args(["-B", "5"]).args(more).arg(url).read(20)?;

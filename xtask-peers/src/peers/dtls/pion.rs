@@ -1,9 +1,8 @@
 //! pion/dtls, an independent DTLS in Go, as client and server of ours with connection IDs (RFC
 //! 9146): addresses change, and sessions continue.
 
-use super::relay::{Faults, Relay};
-use super::{Echo, IDENTITY, KEY, MESSAGES, Place, device, free, listening};
-use std::time::Duration;
+use super::moves;
+use super::{Echo, IDENTITY, KEY, MESSAGES, Place, free, listening};
 use xtask::shell::{Run, cache, program, root, until};
 
 const SUITE: &str = "TLS_PSK_WITH_AES_128_CCM_8";
@@ -32,16 +31,6 @@ pub(super) fn is_there() -> Result<bool, String> {
     Ok(cache("peers")?.join("pion").exists())
 }
 
-/// Checks that the session continued: by its count of handshakes, and by the reasons for refused
-/// records.
-fn one_session(what: &str, state: &serde_json::Value) -> Result<(), String> {
-    let unknown = state["refused"]["unknown_connection"].as_u64().unwrap_or(0);
-    if state["counters"]["handshakes"] == 1 && unknown == 0 {
-        return Ok(());
-    }
-    Err(format!("{what}: not one session throughout:\n{state:#}"))
-}
-
 /// pion's client changes its port after half of its messages.
 pub(super) fn client(place: &Place) -> Result<String, String> {
     let echo = Echo::start()?;
@@ -52,12 +41,12 @@ pub(super) fn client(place: &Place) -> Result<String, String> {
     if said.trim() != format!("answers {MESSAGES}") {
         return Err(format!("pion's client: {said}"));
     }
-    one_session("pion's client", &server.status()?)?;
+    moves::one_session("pion's client", &server.status()?)?;
     server.stop()?;
     Ok(format!("pion's client with connection IDs: {MESSAGES} of {MESSAGES} answered, its port changed"))
 }
 
-/// The relay changes its port after half of our messages, so our address seems to change.
+/// Our address seems to change.
 pub(super) fn server(place: &Place) -> Result<String, String> {
     let at = free()?;
     let mut pion = program(cache("peers")?.join("pion"));
@@ -67,29 +56,7 @@ pub(super) fn server(place: &Place) -> Result<String, String> {
         Err(e) => Some(Err(e)),
         Ok(()) => pion.output().contains("listening").then_some(Ok(())),
     })??;
-    let relay = Relay::to(at, Faults::default(), 13)?;
-    let ours = place.ours("connect", free()?, relay.at, &["--suite", SUITE])?;
-    let device = device()?;
-    device.connect(listening(&ours)?).map_err(|e| e.to_string())?;
-    let mut buffer = [0; 2000];
-    for i in 0..MESSAGES {
-        if i == MESSAGES / 2 {
-            relay.move_on();
-            std::thread::sleep(Duration::from_millis(50));
-        }
-        let said = format!("message {i}");
-        device.send(said.as_bytes()).map_err(|e| e.to_string())?;
-        let answer = until("pion's answer", 5.0, || {
-            let len = device.recv(&mut buffer).ok()?;
-            Some(String::from_utf8_lossy(&buffer[..len]).into_owned())
-        });
-        let answer = answer.map_err(|e| format!("message {i}: {e}\n{}", pion.output()))?;
-        if answer != format!("echo {said}") {
-            return Err(format!("message {i}: `{answer}` came back from pion"));
-        }
-    }
-    one_session("pion's server", &ours.status()?)?;
-    ours.stop()?;
+    moves::ours(place, "pion's server", at, SUITE).map_err(|e| format!("{e}\n{}", pion.output()))?;
     let accepted = pion.output().matches("accepted").count();
     let _ = pion.stop(5);
     match accepted {

@@ -1,6 +1,6 @@
 //! Brokers other than Mosquitto: NATS of Debian, aedes of npm, mochi of Go's module proxy, HiveMQ of Maven.
 
-use crate::peers::npm;
+use crate::peers::{maven, npm};
 use std::fs;
 use std::path::PathBuf;
 use xtask::shell::{Run, cache, program, root};
@@ -12,7 +12,7 @@ pub(super) fn prepare() -> Result<(), String> {
     if let Err(reason) = aedes() {
         println!("   aedes is left out, its packages cannot be fetched here: {reason}");
     }
-    if let Err(reason) = hivemq() {
+    if let Err(reason) = maven::install("hivemq") {
         println!("   HiveMQ is left out, its modules cannot be fetched here: {reason}");
     }
     Ok(())
@@ -25,7 +25,7 @@ pub(super) fn all() -> Result<Vec<String>, String> {
     let mut all = vec!["nats=/usr/sbin/nats-server".to_owned()];
     all.extend(mochi.exists().then(|| format!("mochi={}", mochi.display())));
     all.extend(installed.exists().then(|| format!("aedes={}", aedes.display())));
-    let hivemq = class_path()?;
+    let hivemq = maven::class_path("hivemq")?;
     all.extend(hivemq.exists().then(|| format!("hivemq={}", hivemq.display())));
     Ok(all)
 }
@@ -57,26 +57,6 @@ fn mochi() -> Result<(), String> {
     let mut go = program("go");
     go.current_dir(&folder).args(["build", "-mod=readonly", "-trimpath", "-o"]).arg(&out).arg(".");
     go.env("GOFLAGS", "").env("CGO_ENABLED", "0").echoed(240)
-}
-
-/// The file with the class path of HiveMQ.
-fn class_path() -> Result<PathBuf, String> {
-    Ok(cache("peers/hivemq")?.join("class-path"))
-}
-
-/// Fetches the modules of its pom.xml, once for each pom.xml.
-fn hivemq() -> Result<(), String> {
-    let (path, pom) = (class_path()?, root().join("peers/hivemq/pom.xml"));
-    let (text, known) =
-        (fs::read_to_string(&pom).map_err(|e| e.to_string())?, path.with_file_name("pom.xml"));
-    if path.exists() && fs::read_to_string(&known).is_ok_and(|known| known == text) {
-        return Ok(());
-    }
-    let _ = fs::remove_file(&path);
-    fs::write(&known, text).map_err(|e| e.to_string())?;
-    let mut maven = program("mvn");
-    maven.args(["-q", "-B", "-f"]).arg(&known).arg("dependency:build-classpath");
-    maven.arg(format!("-Dmdep.outputFile={}", path.display())).echoed(240)
 }
 
 /// Installs the packages of its lock file.
