@@ -29,7 +29,11 @@ use xtask::shell::{Background, Run, antedate, program, tail, until};
 
 /// Pings while the CAK changes, one each 5 ms.
 const PINGS: u32 = 3000;
-/// The goals of the long form, in seconds.
+/// How long an event is awaited, in seconds: one that comes ends the wait, also on a busy machine.
+const PATIENCE: f64 = 120.0;
+/// As `PATIENCE`, for the end of a process.
+const END: u64 = 60;
+/// The goals in seconds. The quick form is not a measurement, and has six times as long.
 const ENROLLED: f64 = 300.0;
 const APPLIED: f64 = 30.0;
 const REVOKED: f64 = 10.0;
@@ -60,6 +64,13 @@ pub(crate) fn run() -> StepResult {
     let _ = fs::remove_dir_all(&dir);
     fs::create_dir_all(&dir).map_err(|e| e.to_string())?;
     let mut cluster = Cluster::start(&dir, count < 100)?;
+    parts(&dir, &mut cluster, &part, count).map_err(|stop| match stop {
+        Stop::Failed(why) => Stop::Failed(format!("{why}\n{}", diagnosis(&dir))),
+        other => other,
+    })
+}
+
+fn parts(dir: &Path, cluster: &mut Cluster, part: &str, count: usize) -> StepResult {
     let invitation = dir.join("fleet/invitation.json");
     let mut notes = Vec::new();
     let mut note = |text: String| {
@@ -67,19 +78,19 @@ pub(crate) fn run() -> StepResult {
         notes.push(text);
     };
 
-    if matches!(part.as_str(), "bearers" | "gateways") {
+    if matches!(part, "bearers" | "gateways") {
         let run = if part == "bearers" { bearers::run } else { gateways::run };
-        run(&dir, &invitation, &mut note)?;
+        run(dir, &invitation, &mut note)?;
         return Ok(notes.join("; "));
     }
 
     // A crowd by tokens.
-    let tokens = fleet(&dir, &["token", "--role", "publisher", "--count", &count.to_string()])?;
+    let tokens = fleet(dir, &["token", "--role", "publisher", "--count", &count.to_string()])?;
     let tokens: Vec<String> = tokens.lines().map(str::to_owned).collect();
     let begin = Instant::now();
     let crowd = Crowd::start(&dir.join("crowd"), &invitation, &tokens)?;
     let enrolled = until("the crowd's enrolment", ENROLLED, || {
-        if let Err(error) = fleet(&dir, &["enrol", "--tokens"]) {
+        if let Err(error) = fleet(dir, &["enrol", "--tokens"]) {
             return Some(Err(error));
         }
         (crowd.members() == count).then_some(Ok(()))
@@ -94,64 +105,65 @@ pub(crate) fn run() -> StepResult {
     net::address("dev", "eth0", "10.7.0.2/24", None)?;
     let template = dir.join("gateway.toml");
     fs::write(&template, GATEWAY).map_err(|e| e.to_string())?;
-    fleet(&dir, &["set", "role", "gateway", &template.display().to_string()])?;
+    fleet(dir, &["set", "role", "gateway", &template.display().to_string()])?;
     let places = [dir.join("press"), dir.join("hall")];
     let mut agents = Vec::new();
     for (place, name) in places.iter().zip(["press", "hall"]) {
-        enrol(&dir, place, name, &invitation)?;
+        enrol(dir, place, name, &invitation)?;
         agents.push(agent(place)?);
     }
-    until("the agents' first reports", 20.0, || (silent(&dir).ok()? == 0).then_some(()))?;
+    until("the agents' first reports", PATIENCE, || (silent(dir).ok()? == 0).then_some(()))?;
     let policy = dir.join("policy.json");
     fs::write(&policy, "{ \"device\": \"${name}\", \"limit\": 1 }\n").map_err(|e| e.to_string())?;
-    fleet(&dir, &["set", "role", "publisher", &policy.display().to_string()])?;
+    fleet(dir, &["set", "role", "publisher", &policy.display().to_string()])?;
     let begin = Instant::now();
-    fleet(&dir, &["apply", "--canaries", "2", "--wave", "0"])?;
+    fleet(dir, &["apply", "--canaries", "2", "--wave", "0"])?;
     let took = begin.elapsed().as_secs_f64();
     note(format!("first settings of {} devices after a wave of 2 canaries: {took:.1} s", count + 2));
     let gateways = [gateway("gwa", &places[0])?, gateway("gwb", &places[1])?];
-    until("a ping", 30.0, || {
+    until("a ping", PATIENCE, || {
         let mut ping = net::inside("plc", "ping");
         ping.args(["-q", "-n", "-W", "1", "-c", "1", "10.7.0.2"]).read(5).is_ok().then_some(())
     })?;
 
     // A policy for all.
     fs::write(&policy, "{ \"device\": \"${name}\", \"limit\": 2 }\n").map_err(|e| e.to_string())?;
-    fleet(&dir, &["set", "role", "publisher", &policy.display().to_string()])?;
-    let planned = fleet(&dir, &["plan"])?;
+    fleet(dir, &["set", "role", "publisher", &policy.display().to_string()])?;
+    let planned = fleet(dir, &["plan"])?;
     if !planned.contains(&format!("{count} of {} device(s) would change", count + 2)) {
         return Err(format!("the plan is another one:\n{}", tail(&planned, 4)).into());
     }
     let begin = Instant::now();
-    fleet(&dir, &["apply", "--canaries", "0", "--wave", "0"])?;
+    fleet(dir, &["apply", "--canaries", "0", "--wave", "0"])?;
     let took = begin.elapsed().as_secs_f64();
-    if took > APPLIED {
+    if took > goal(APPLIED, count) {
         return Err(format!("a policy for {count} devices took {took:.1} s (goal {APPLIED})").into());
     }
     note(format!("a policy for {count} devices in {took:.1} s"));
 
     // Another CAK under traffic, while a server is away.
-    let before = carrier(&dir, "press")?;
+    let before = carrier(dir, "press")?;
     cluster.kill(2);
-    let pings = traffic(&dir)?;
-    fleet(&dir, &["rotate", "line4"])?;
-    let after = carrier(&dir, "press")?;
-    if after == before || carrier(&dir, "hall")? != after {
-        return Err(format!("the CAK {before} did not change on both: {after}").into());
-    }
+    let pings = traffic(dir)?;
+    fleet(dir, &["rotate", "line4"])?;
+    let carriers = || Some([carrier(dir, "press").ok()?, carrier(dir, "hall").ok()?]);
+    until("the new CAK at both gateways", PATIENCE, || {
+        carriers().filter(|[press, hall]| *press != before && press == hall).map(drop)
+    })
+    .map_err(|e| format!("{e}: before {before}, now {:?}", carriers()))?;
     lossless(pings)?;
     note(format!("another CAK with one of three servers killed: 0 of {PINGS} pings lost"));
     cluster.revive(2)?;
 
     // Two servers are lost, of which one is only cut off. Nothing is written, and traffic goes on.
-    until("three servers", 60.0, || fleet(&dir, &["setup"]).ok())?;
+    until("three servers", PATIENCE, || fleet(dir, &["setup"]).ok())?;
     cluster.kill(0);
     cluster.cut(1, true)?;
-    let pings = traffic(&dir)?;
+    let pings = traffic(dir)?;
     let refused = program(antedate())
         .args(["fleet", "apply", "--again", "--patience", "5", "--directory"])
         .arg(dir.join("fleet"))
-        .read(90);
+        .read(180);
     cluster.cut(1, false)?;
     let Err(said) = refused else { return Err("settings were stored without a majority".into()) };
     if !said.contains("remedy") {
@@ -161,23 +173,23 @@ pub(crate) fn run() -> StepResult {
     note(format!("two of three servers lost: nothing is written, and 0 of {PINGS} pings lost"));
     cluster.revive(0)?;
     until("settings after the outage", 120.0, || {
-        fleet(&dir, &["apply", "--again", "--canaries", "0", "--wave", "0"]).ok()
+        fleet(dir, &["apply", "--again", "--canaries", "0", "--wave", "0"]).ok()
     })?;
 
     if count > 100 {
-        each_in_turn(&dir, &mut cluster, &mut note)?;
+        each_in_turn(dir, cluster, &mut note)?;
     }
 
-    note(page(&dir, count)?);
+    note(page(dir, count)?);
 
     // Attacks.
-    attacks(&dir, &places, &invitation, &mut note)?;
+    attacks(dir, &places, &invitation, &mut note)?;
 
     // A return.
     fs::write(&template, GATEWAY.replace("[run]", "[run]\nthreads = 2")).map_err(|e| e.to_string())?;
-    fleet(&dir, &["set", "role", "gateway", &template.display().to_string()])?;
-    let pings = traffic(&dir)?;
-    let Err(said) = fleet(&dir, &["apply", "--patience", "20"]) else {
+    fleet(dir, &["set", "role", "gateway", &template.display().to_string()])?;
+    let pings = traffic(dir)?;
+    let Err(said) = fleet(dir, &["apply", "--patience", "90"]) else {
         return Err("settings that need a restart were taken".into());
     };
     if !said.contains("went back") || !said.contains("cannot change while") {
@@ -186,29 +198,68 @@ pub(crate) fn run() -> StepResult {
     lossless(pings)?;
     note("settings that a canary refuses go back by themselves, and 0 pings lost".into());
     fs::write(&template, GATEWAY).map_err(|e| e.to_string())?;
-    fleet(&dir, &["set", "role", "gateway", &template.display().to_string()])?;
+    fleet(dir, &["set", "role", "gateway", &template.display().to_string()])?;
 
     // The revoked gateway's traffic ends within a minute, in which other bearers are tried.
-    let meter = Meter::begin(&cluster)?;
+    let meter = Meter::begin(cluster)?;
     if count > 100 {
         std::thread::sleep(Duration::from_secs(120));
-        meter.end(&cluster, count, &mut note)?;
+        meter.end(cluster, count, &mut note)?;
     } else {
         std::thread::sleep(QUIET.saturating_sub(meter.begin.elapsed()));
-        meter.end(&cluster, count, &mut note)?;
+        meter.end(cluster, count, &mut note)?;
     }
-    let revoked = revoke(&dir, &places, &mut note)?;
-    bearers::run(&dir, &invitation, &mut note)?;
+    let revoked = revoke(dir, &places, goal(REVOKED, count), &mut note)?;
+    bearers::run(dir, &invitation, &mut note)?;
     ended(revoked, &gateways, &mut note)?;
 
     for agent in agents {
-        agent.stop(10)?;
+        agent.stop(END)?;
     }
     for gateway in gateways {
-        gateway.stop(10)?;
+        gateway.stop(END)?;
     }
     crowd.finish()?;
     Ok(notes.join("; "))
+}
+
+/// The bound for a goal. The quick form runs beside other work, and on slow machines.
+fn goal(seconds: f64, count: usize) -> f64 {
+    if count < 100 { 6.0 * seconds } else { seconds }
+}
+
+/// What an operator would look at: devices that are not well, and the last lines of all logs.
+fn diagnosis(dir: &Path) -> String {
+    let mut text = String::from("fleet status:\n");
+    match status(dir) {
+        Ok(rows) => {
+            let (named, crowd): (Vec<_>, Vec<_>) =
+                rows.into_iter().partition(|row| row["role"] != "publisher");
+            let ill = crowd.into_iter().filter(|row| row["state"] != "ok").take(5);
+            for row in named.into_iter().chain(ill) {
+                text += &format!("  {row}\n");
+            }
+        }
+        Err(why) => text += &format!("  none: {}\n", tail(&why, 4)),
+    }
+    let mut logs = Vec::new();
+    for place in [dir.to_owned()].into_iter().chain(entries(dir).into_iter().filter(|path| path.is_dir())) {
+        logs.extend(entries(&place).into_iter().filter(|path| {
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            path.is_file() && (name == "log" || name.ends_with(".log") || name.ends_with(".enrol"))
+        }));
+    }
+    logs.sort();
+    for log in logs {
+        let said = fs::read(&log).unwrap_or_default();
+        let said = tail(&String::from_utf8_lossy(&said), 6);
+        text += &format!("{}:\n{said}\n", log.strip_prefix(dir).unwrap_or(&log).display());
+    }
+    text
+}
+
+fn entries(dir: &Path) -> Vec<PathBuf> {
+    fs::read_dir(dir).map(|entries| entries.flatten().map(|entry| entry.path()).collect()).unwrap_or_default()
 }
 
 /// Each server is cut off, and then killed. Settings get through, and traffic goes on.
@@ -233,7 +284,7 @@ fn each_in_turn(dir: &Path, cluster: &mut Cluster, note: &mut dyn FnMut(String))
             } else {
                 cluster.revive(index)?
             }
-            until("three servers", 60.0, || fleet(dir, &["setup"]).ok())?;
+            until("three servers", PATIENCE, || fleet(dir, &["setup"]).ok())?;
         }
     }
     note(format!("each server cut off and killed in turn: 0 of {} pings lost", 6 * PINGS));
@@ -297,7 +348,7 @@ fn attacks(
 /// Waits until the press reports such a refusal.
 fn refused(dir: &Path, what: &str) -> Result<(), String> {
     let press = || status(dir).map(|rows| rows.into_iter().find(|row| row["name"] == "press"));
-    until("a refusal", 60.0, || press().ok()??["what"].as_str()?.contains(what).then_some(()))
+    until("a refusal", PATIENCE, || press().ok()??["what"].as_str()?.contains(what).then_some(()))
         .map_err(|e| format!("{e} with \"{what}\": {:?}", press()))
 }
 
@@ -347,7 +398,7 @@ fn page(dir: &Path, count: usize) -> Result<String, String> {
     let page = command.background(&dir.join("page.log"))?;
     let ask = |path: &str| document("127.0.0.1", PAGE, path);
     let line = format!("antedate_fleet_devices{{state=\"ok\"}} {}", count + 2);
-    until("metrics of a healthy fleet", 60.0, || {
+    until("metrics of a healthy fleet", PATIENCE, || {
         let text = ask("/metrics").ok()?;
         (text.contains("antedate_fleet_up 1\n") && text.lines().any(|found| found == line)).then_some(())
     })
@@ -356,25 +407,29 @@ fn page(dir: &Path, count: usize) -> Result<String, String> {
     if !html.contains("line4") || !html.contains("press") || html.contains("What follows is old") {
         return Err(format!("the page is another one:\n{}", tail(&html, 5)));
     }
-    page.stop(10)?;
+    page.stop(END)?;
     Ok(format!("the page and its metrics show {} devices", count + 2))
 }
 
-fn revoke(dir: &Path, places: &[PathBuf; 2], note: &mut dyn FnMut(String)) -> Result<Instant, String> {
+fn revoke(
+    dir: &Path,
+    places: &[PathBuf; 2],
+    goal: f64,
+    note: &mut dyn FnMut(String),
+) -> Result<Instant, String> {
     let key = |place: &Path| fs::read_to_string(place.join("files/cak")).map_err(|e| e.to_string());
     let before = key(&places[1])?;
     let begin = Instant::now();
     fleet(dir, &["revoke", "press"])?;
     let took = begin.elapsed().as_secs_f64();
-    let [press, hall] = [key(&places[0])?, key(&places[1])?];
-    if hall == before || press == hall || press == before {
-        return Err("the revoked gateway has a key of the cell".into());
-    }
-    if attack::is_admitted(&places[0])? {
-        return Err("NATS still admits the revoked gateway".into());
-    }
-    if took > REVOKED {
-        return Err(format!("the revocation took {took:.1} s (goal {REVOKED})"));
+    // The lost gateway obeys, though nobody waits for it.
+    until("other keys at both gateways, of which one is revoked", PATIENCE, || {
+        let [press, hall] = [key(&places[0]).ok()?, key(&places[1]).ok()?];
+        (hall != before && press != hall && press != before).then_some(())
+    })?;
+    attack::not_admitted(&places[0])?;
+    if took > goal {
+        return Err(format!("the revocation took {took:.1} s (goal {REVOKED}, bound here {goal})"));
     }
     note(format!("a revoked gateway is out of its cell and of NATS in {took:.1} s"));
     Ok(begin)
@@ -383,8 +438,8 @@ fn revoke(dir: &Path, places: &[PathBuf; 2], note: &mut dyn FnMut(String)) -> Re
 /// Waits for the end of a revoked gateway's traffic. The old CAK goes on for a minute at most where it
 /// carried.
 fn ended(begin: Instant, gateways: &[Background; 2], note: &mut dyn FnMut(String)) -> Result<(), String> {
-    let mut ping = net::inside("plc", "ping");
-    until("the end of the revoked gateway's traffic", 75.0, || {
+    until("the end of the revoked gateway's traffic", PATIENCE, || {
+        let mut ping = net::inside("plc", "ping");
         ping.args(["-q", "-n", "-W", "1", "-c", "1", "10.7.0.2"]).read(5).is_err().then_some(())
     })?;
     if gateways.iter().any(|gateway| gateway.output().contains("panicked")) {
@@ -403,17 +458,17 @@ fn enrol(dir: &Path, place: &Path, name: &str, invitation: &Path) -> Result<(), 
         .arg("--invitation")
         .arg(invitation);
     let device = command.background(&dir.join(format!("{name}.enrol")))?;
-    let code = until("a code", 20.0, || {
+    let code = until("a code", PATIENCE, || {
         let text = device.output();
         text.lines().find_map(|line| line.strip_prefix("code ")).map(|code| code.trim().to_owned())
     })?;
     let listed =
-        until("the request", 20.0, || fleet(dir, &["enrol"]).ok().filter(|text| text.contains(&code)))?;
+        until("the request", PATIENCE, || fleet(dir, &["enrol"]).ok().filter(|text| text.contains(&code)))?;
     if !listed.contains(&format!("proposes \"{name}\"")) {
         return Err(format!("the request has another name:\n{listed}"));
     }
     fleet(dir, &["enrol", &code, "--role", "gateway", "--cell", "line4"])?;
-    device.finish(20).map(drop)
+    device.finish(END).map(drop)
 }
 
 fn agent(place: &Path) -> Result<Background, String> {
@@ -429,7 +484,7 @@ fn gateway(space: &str, place: &Path) -> Result<Background, String> {
     let mut command = net::inside(space, antedate());
     command.args(["gateway", "run"]).arg(files.join("gateway.toml"));
     let mut process = command.background(&place.join("gateway.log"))?;
-    until("the gateway's answer", 10.0, || match process.alive() {
+    until("the gateway's answer", PATIENCE, || match process.alive() {
         Err(e) => Some(Err(e)),
         Ok(()) => files.join("s").exists().then_some(Ok(())),
     })??;
@@ -443,11 +498,11 @@ fn enrolled(dir: &Path, name: &str, invitation: &Path, token: &str) -> Result<(P
     enrol.args(["agent", "enrol", "--name", name, "--token", token, "--state"]).arg(&place);
     enrol.arg("--invitation").arg(invitation);
     let enrol = enrol.background(&dir.join(format!("{name}.enrol")))?;
-    until("the device's request", 20.0, || {
+    until("the device's request", PATIENCE, || {
         fleet(dir, &["enrol", "--tokens"]).ok()?;
         place.join("member.json").exists().then_some(())
     })?;
-    enrol.finish(20)?;
+    enrol.finish(END)?;
     let agent = agent(&place)?;
     Ok((place, agent))
 }
@@ -480,7 +535,7 @@ fn silent(dir: &Path) -> Result<usize, String> {
 
 /// The name of the CAK that carries at a gateway, as its agent reports.
 fn carrier(dir: &Path, name: &str) -> Result<String, String> {
-    until("a report with a CAK", 60.0, || {
+    until("a report with a CAK", PATIENCE, || {
         let rows = status(dir).ok()?;
         let row = rows.iter().find(|row| row["name"] == name)?;
         row["ckn"].as_str().filter(|ckn| !ckn.is_empty()).map(str::to_owned)

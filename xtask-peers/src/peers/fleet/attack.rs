@@ -1,5 +1,6 @@
 //! What is forbidden, tried with the passes of each role.
 
+use super::PATIENCE;
 use antedate_fleet::agent::state::State;
 use antedate_fleet::authority::Signing;
 use antedate_fleet::document::{Body, Document, Settings};
@@ -10,6 +11,8 @@ use antedate_fleet::now;
 use antedate_fleet::subjects::{DOCUMENTS, EVENTS, REQUESTS, STATUS, WELCOMES};
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::time::Duration;
+use xtask::shell::until;
 
 fn text(error: impl std::fmt::Display) -> String {
     error.to_string()
@@ -169,14 +172,30 @@ pub(super) fn is_admitted(device: &Path) -> Result<bool, String> {
     let state = State::of(device);
     let identity = state.identity(false).map_err(text)?;
     let member = state.membership().map_err(text)?.ok_or("no member")?;
-    let access = state.access(&member, &identity).map_err(text)?;
-    block_on(async {
-        match Engine::connect(&access).await {
-            Ok(_) => Ok(true),
-            Err(EngineError::NotAdmitted(_)) => Ok(false),
-            Err(error) => Err(error.to_string()),
+    admitted(&state.access(&member, &identity).map_err(text)?)
+}
+
+/// Waits until NATS does not admit a device any more: the servers hear of a revocation one by one.
+pub(super) fn not_admitted(device: &Path) -> Result<(), String> {
+    until("NATS refuses a revoked device", PATIENCE, || match is_admitted(device) {
+        Ok(true) => None,
+        Ok(false) => Some(Ok(())),
+        Err(why) => Some(Err(why)),
+    })?
+}
+
+/// Whether NATS admits it. What is no answer is no verdict: a busy server may take its time.
+fn admitted(access: &Access) -> Result<bool, String> {
+    let mut last = String::new();
+    let ask = || match block_on(async { Ok(Engine::connect(access).await.map(drop)) }).ok()? {
+        Ok(()) => Some(true),
+        Err(EngineError::NotAdmitted(_)) => Some(false),
+        Err(error) => {
+            last = error.to_string();
+            None
         }
-    })
+    };
+    until("a verdict of NATS on a pass", PATIENCE, ask).map_err(|e| format!("{e}: {last}"))
 }
 
 /// Whether a pass of the device is admitted before its end and after it.
@@ -186,18 +205,19 @@ pub(super) fn end_of_a_pass(home: &Home, device: &Path) -> Result<(bool, bool), 
     let mut member = state.membership().map_err(text)?.ok_or("no member")?;
     let keys = identity.public();
     let signing = home.signing(None).map_err(text)?;
-    member.pass = login::device(&signing, &keys.id(), &keys.login, now(), now() + 2);
-    let access = state.access(&member, &identity).map_err(text)?;
-    let admitted = || {
-        block_on(async {
-            match Engine::connect(&access).await {
-                Ok(_) => Ok(true),
-                Err(EngineError::NotAdmitted(_)) => Ok(false),
-                Err(error) => Err(error.to_string()),
-            }
-        })
-    };
-    let before = admitted()?;
-    std::thread::sleep(std::time::Duration::from_secs(3));
-    Ok((before, admitted()?))
+    // A busy machine may not connect within the shorter times.
+    for seconds in [2, 10, 40] {
+        let ends = now() + seconds;
+        member.pass = login::device(&signing, &keys.id(), &keys.login, now(), ends);
+        let access = state.access(&member, &identity).map_err(text)?;
+        let before = admitted(&access)?;
+        if !before && now() >= ends {
+            continue;
+        }
+        while now() <= ends {
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        return Ok((before, admitted(&access)?));
+    }
+    Err("no connection within 40 s".into())
 }

@@ -40,7 +40,7 @@ fn lines() -> Result<(), String> {
 /// An authority, and a certificate of each server, in a new directory.
 fn certificates(tls: &Path) -> Result<(), String> {
     std::fs::create_dir_all(tls).map_err(|e| e.to_string())?;
-    let openssl = |words: &[&str]| program("openssl").current_dir(tls).args(words).read(20);
+    let openssl = |words: &[&str]| program("openssl").current_dir(tls).args(words).read(90);
     let key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2"];
     let ca = ["req", "-x509", "-keyout", "ca.key", "-out", "ca.pem", "-subj", "/CN=plant"];
     openssl(&[&ca[..], &key[..]].concat())?;
@@ -91,12 +91,12 @@ impl Cluster {
             certificates(&dir.join("tls"))?;
             init.arg("--certificates").arg(dir.join("tls/ca.pem")).arg("--tls").arg(dir.join("tls"));
         }
-        init.read(20)?;
+        init.read(90)?;
         let mut cluster = Self { dir: dir.to_owned(), nodes: [None, None, None] };
         for index in 0..NODES.len() {
             cluster.revive(index)?;
         }
-        until("the streams of the fleet", 60.0, || fleet(dir, &["setup"]).ok())?;
+        until("the streams of the fleet", super::PATIENCE, || fleet(dir, &["setup"]).ok())?;
         Ok(cluster)
     }
 
@@ -161,5 +161,5 @@ pub(super) fn document(host: &str, port: u16, path: &str) -> Result<String, Stri
 
 /// Calls `antedate fleet` for the fleet in `dir/fleet`.
 pub(super) fn fleet(dir: &Path, words: &[&str]) -> Result<String, String> {
-    program(antedate()).arg("fleet").args(words).arg("--directory").arg(dir.join("fleet")).read(200)
+    program(antedate()).arg("fleet").args(words).arg("--directory").arg(dir.join("fleet")).read(300)
 }

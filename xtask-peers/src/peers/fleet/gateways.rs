@@ -1,7 +1,7 @@
 //! Twenty gateways in ten cells, each cell with traffic while all CAKs change.
 
 use super::cluster::fleet;
-use super::{GATEWAY, enrolled};
+use super::{END, GATEWAY, PATIENCE, enrolled};
 use crate::net::{self, End};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -51,13 +51,13 @@ pub(super) fn run(dir: &Path, invitation: &Path, note: &mut dyn FnMut(String)) -
             gateways.push(Gateway { space, place, agent, gateway: None });
         }
     }
-    until("the agents' first reports", 60.0, || (super::silent(dir).ok()? == 0).then_some(()))?;
+    until("the agents' first reports", PATIENCE, || (super::silent(dir).ok()? == 0).then_some(()))?;
     fleet(dir, &["apply", "--canaries", "0", "--wave", "0"])?;
     for one in &mut gateways {
         one.gateway = Some(super::gateway(&one.space, &one.place)?);
     }
     for cell in 0..CELLS {
-        until("a ping", 30.0, || {
+        until("a ping", PATIENCE, || {
             let mut ping = net::inside(&format!("plc{cell}"), "ping");
             ping.args(["-q", "-n", "-W", "1", "-c", "1", "10.7.0.2"]).read(5).is_ok().then_some(())
         })?;
@@ -92,8 +92,8 @@ pub(super) fn run(dir: &Path, invitation: &Path, note: &mut dyn FnMut(String)) -
         CELLS * PINGS as usize
     ));
     for one in gateways {
-        one.agent.stop(10)?;
-        one.gateway.map_or(Ok(()), |gateway| gateway.stop(10).map(drop))?;
+        one.agent.stop(END)?;
+        one.gateway.map_or(Ok(()), |gateway| gateway.stop(END).map(drop))?;
     }
     Ok(())
 }
