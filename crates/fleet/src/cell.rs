@@ -2,6 +2,11 @@
 //!
 //! A change has two steps, and loses no frame: first all members have the new CAK beside the old one,
 //! then the old one goes.
+//!
+//! A cell follows its members: each key knows who was given it. When one of them is gone, the key
+//! must change.
+
+use std::collections::BTreeSet;
 
 use antedate_host::hex::hex;
 use serde::{Deserialize, Serialize};
@@ -22,6 +27,9 @@ pub struct Cak {
     pub priority: u32,
     /// When it was made, in seconds since 1970.
     pub made: u64,
+    /// The identifiers of the devices that were given it.
+    #[serde(default)]
+    holders: BTreeSet<String>,
 }
 
 impl std::fmt::Debug for Cak {
@@ -42,7 +50,7 @@ impl Cak {
         let (mut cak, mut ckn) = ([0; 32], [0; 32]);
         random(&mut cak)?;
         random(&mut ckn)?;
-        Ok(Self { ckn: hex(&ckn), cak: hex(&cak), priority, made: now })
+        Ok(Self { ckn: hex(&ckn), cak: hex(&cak), priority, made: now, holders: BTreeSet::new() })
     }
 }
 
@@ -53,6 +61,23 @@ impl Cell {
     /// When the system gives no random numbers.
     pub fn generate(now: u64) -> Result<Self, NoRandom> {
         Ok(Self { keys: vec![Cak::generate(1, now)?] })
+    }
+
+    /// Gives the keys to these members. True if one of them is new.
+    pub fn follow<'a>(&mut self, members: impl Iterator<Item = &'a str>) -> bool {
+        let mut is_new = false;
+        for id in members {
+            for key in &mut self.keys {
+                is_new |= key.holders.insert(id.to_owned());
+            }
+        }
+        is_new
+    }
+
+    /// The devices that were given the preferred key, and are no members any more.
+    pub fn left<'a>(&'a self, is_member: impl Fn(&str) -> bool + 'a) -> impl Iterator<Item = &'a str> {
+        let holders = self.preferred().into_iter().flat_map(|key| &key.holders);
+        holders.map(String::as_str).filter(move |id| !is_member(id))
     }
 
     /// The preferred key.
@@ -126,6 +151,28 @@ mod tests {
         assert_eq!(cell.preferred(), Some(&second));
         cell.complete();
         assert!(!cell.changes() && !cell.text().contains(&first.ckn));
+    }
+
+    #[test]
+    fn who_left_knows_no_key_after_a_change() {
+        let mut cell = Cell::generate(1).unwrap();
+        assert!(cell.follow(["press", "hall"].into_iter()) && !cell.follow(["hall"].into_iter()));
+        let left = |cell: &Cell| cell.left(|id| id == "hall").map(str::to_owned).collect::<Vec<_>>();
+        assert_eq!(left(&cell), ["press"]);
+        cell.begin(2).unwrap();
+        cell.follow(["hall"].into_iter());
+        assert!(left(&cell).is_empty(), "it never had the new key");
+        cell.complete();
+        assert!(left(&cell).is_empty());
+        // Who leaves during a change has both keys.
+        cell.begin(3).unwrap();
+        cell.follow(["hall", "pump"].into_iter());
+        assert_eq!(left(&cell), ["pump"]);
+        cell.replace(4).unwrap();
+        assert!(left(&cell).is_empty());
+        // A file of before tells of no holders.
+        let text = serde_json::to_string(&cell).unwrap().replace(",\"holders\":[]", "");
+        assert!(!text.contains("holders") && serde_json::from_str::<Cell>(&text).unwrap() == cell);
     }
 
     #[test]

@@ -60,6 +60,10 @@ pub struct Settings {
     /// 1970. 0: never.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub until: u64,
+    /// The certificates of authorities for TLS to NATS (PEM), where the fleet has other ones than at its
+    /// beginning, or empty: those that the device has stay.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub certificates: String,
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]

@@ -10,7 +10,7 @@ use antedate_fleet::home::{Home, Member};
 use antedate_fleet::identity::id_of_code;
 use antedate_fleet::rollout::{self, Rollout, Waves};
 use antedate_gateway::config::Config;
-use antedate_host::fault::Fault;
+use antedate_host::fault::{Fault, Faults};
 use antedate_host::private_file;
 use clap::{Args, Subcommand};
 
@@ -84,6 +84,7 @@ impl Enrol {
                 engine: &engine,
                 signing: &signing,
                 reading: &reading,
+                check: &check,
                 say: &mut say,
             };
             if self.tokens {
@@ -176,6 +177,23 @@ pub(crate) enum Set {
         after_help = "Examples:\n  antedate fleet set device press uplink=eth1 field=eth0\n  antedate fleet set device hall overlay=wan hub=yes endpoint=hall.example:51820\n  antedate fleet set device press overlay=wan\n  antedate fleet set device press dtls=sensors"
     )]
     Device(SetDevice),
+    /// Take other certificates of authorities for TLS to NATS. Devices get them with their next document.
+    ///
+    /// First a file with the old and the new authority, and `antedate fleet renew --within 401`; then new
+    /// certificates at the servers; then a file with the new authority alone.
+    #[command(
+        after_help = "Example:\n  cat old-ca.pem new-ca.pem > both.pem\n  antedate fleet set certificates both.pem\n  antedate fleet renew --within 401"
+    )]
+    Certificates(SetCertificates),
+}
+
+#[derive(Args)]
+pub(crate) struct SetCertificates {
+    #[command(flatten)]
+    place: Place,
+    /// The file (PEM).
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
 }
 
 #[derive(Args)]
@@ -207,6 +225,7 @@ impl Set {
         match self {
             Self::Role(verb) => verb.run(),
             Self::Device(verb) => verb.run(),
+            Self::Certificates(verb) => verb.run(),
         }
     }
 }
@@ -222,6 +241,37 @@ impl SetRole {
         output::print(&format!(
             "{name} of the role {} is set; see `antedate fleet plan` for its {devices} device(s)\n",
             self.role
+        ))
+    }
+}
+
+impl SetCertificates {
+    fn run(self) -> Done {
+        let mut home = self.place.open()?;
+        let pem = fs::read_to_string(&self.file).map_err(|error| {
+            Fault::of_io(&self.file, "read the certificates", &error, "give a file of certificates (PEM)")
+        })?;
+        if home.fleet.certificates.is_empty() || !pem.contains("-----BEGIN CERTIFICATE-----") {
+            let (what, remedy) = if home.fleet.certificates.is_empty() {
+                (
+                    "the fleet has no certificates",
+                    "make a fleet with `antedate fleet init --certificates FILE --tls DIR`",
+                )
+            } else {
+                ("is no file of certificates", "give a file of certificates (PEM)")
+            };
+            return Err(Fault::of_file(&self.file, what, remedy).into());
+        }
+        // Devices with certificates that fit no server would be cut off for good.
+        let access = home.access_with(&pem)?;
+        block_on(async { Ok(Engine::connect(&access).await.map(drop)) })?.map_err(|error| {
+            let what = format!("no server is believed with these certificates: {error}");
+            Fault::of_file(&self.file, what, "give a file with the present authority too, and start a server")
+        })?;
+        home.set_certificates(&pem)?;
+        let all = home.fleet.pass_days.saturating_add(1);
+        output::print(&format!(
+            "the certificates are set; call `antedate fleet renew --within {all}` to tell all devices\n"
         ))
     }
 }
@@ -291,14 +341,10 @@ pub(crate) struct Apply {
 
 /// Finds faults of configurations before a device does. Only faults of the text: the machine is the
 /// device's.
-pub(super) fn check(planned: &[rollout::Planned]) -> Done {
-    for one in planned {
-        if let Some(text) = one.settings.files.get("gateway.toml") {
-            let place = PathBuf::from(format!("{}/gateway.toml", one.name));
-            Config::parse(&place, text).map(drop)?;
-        }
-    }
-    Ok(())
+pub(super) fn check(one: &rollout::Planned) -> Result<(), Faults> {
+    let Some(text) = one.settings.files.get("gateway.toml") else { return Ok(()) };
+    let place = PathBuf::from(format!("{}/gateway.toml", one.name));
+    Config::parse(&place, text).map(drop)
 }
 
 /// Connects and works with all keys.
@@ -312,8 +358,14 @@ fn with_rollout<T>(
     block_on(async {
         let engine: Engine = connect(&home).await?;
         let mut say = |line: String| output::tell(line);
-        let mut rollout =
-            Rollout { home: &mut home, engine: &engine, signing: &signing, reading: &reading, say: &mut say };
+        let mut rollout = Rollout {
+            home: &mut home,
+            engine: &engine,
+            signing: &signing,
+            reading: &reading,
+            check: &check,
+            say: &mut say,
+        };
         work(&mut rollout).await
     })
 }
@@ -324,8 +376,8 @@ impl Apply {
             Waves { canaries: self.canaries, size: self.wave, patience: Duration::from_secs(self.patience) };
         with_rollout(&self.place, &self.key, async |rollout| {
             let planned = rollout::plan(rollout.home, self.again)?;
-            check(&planned)?;
-            if planned.is_empty() {
+            planned.iter().try_for_each(check)?;
+            if planned.is_empty() && rollout.home.left_cells()?.is_empty() {
                 return output::print("nothing to change\n");
             }
             let begin = Instant::now();
@@ -338,6 +390,10 @@ impl Apply {
             if !done.silent.is_empty() {
                 let names = done.silent.join(", ");
                 output::print(&format!("silent, and find them when they are back: {names}\n"))?;
+            }
+            // Only now: a device that went back is in its old cell still.
+            for cell in rollout.follow_cells(waves.patience).await? {
+                output::print(&format!("the cell {cell} has another CAK, since devices have left it\n"))?;
             }
             Ok(())
         })

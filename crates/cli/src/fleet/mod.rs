@@ -180,6 +180,7 @@ impl From<RolloutError> for Failure {
         match error {
             RolloutError::Fault(fault) => Self::from(fault),
             RolloutError::Engine(error) => Self::from(error),
+            RolloutError::Check(faults) => Self::from(faults),
             other => Self::Verdict(other.to_string()),
         }
     }

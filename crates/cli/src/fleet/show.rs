@@ -77,7 +77,7 @@ impl Plan {
     pub(crate) fn run(self) -> Done {
         let home = self.place.open()?;
         let planned = rollout::plan(&home, false)?;
-        check(&planned)?;
+        planned.iter().try_for_each(check)?;
         let mut text = String::new();
         for one in &planned {
             let files: Vec<String> = one
@@ -87,6 +87,9 @@ impl Plan {
                 .collect();
             let first = if one.first { ", for the first time" } else { "" };
             text.push_str(&format!("{}: {}{first}\n", one.name, files.join(", ")));
+        }
+        for (cell, names) in home.left_cells()? {
+            text.push_str(&format!("{cell}: another CAK at `apply`, since {} left it\n", names.join(", ")));
         }
         let all = home.members().count();
         text.push_str(&format!("{} of {all} device(s) would change\n", planned.len()));

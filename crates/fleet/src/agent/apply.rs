@@ -242,7 +242,7 @@ impl Desk {
             Ok(said) => {
                 (self.ended, self.is_estranged) = (false, false);
                 self.strange.clear();
-                let said = said + &self.renew_pass(settings);
+                let said = said + &self.renew_access(settings);
                 let kept = Kept { settings: version, failed: 0, ..self.kept.clone() };
                 if let Err(fault) = self.take(kept.with_message(message)) {
                     // What no record names would be gone after the next start.
@@ -253,19 +253,19 @@ impl Desk {
             }
             Err(NotTaken(why)) => {
                 // The pass is good, whatever the files are.
-                let why = why + &self.renew_pass(settings);
+                let why = why + &self.renew_access(settings);
                 put_back(&self.state, before.as_ref(), settings, gateway)?;
                 Ok(Outcome::Failed { version, why })
             }
         }
     }
 
-    /// Keeps the pass that came with settings. Without it the present one counts until its end, and the
-    /// next document brings another. Says what went wrong.
-    fn renew_pass(&self, settings: &Settings) -> String {
-        match self.state.renew_pass(&settings.pass) {
+    /// Keeps the pass and the certificates that came with settings. Without the pass the present one
+    /// counts until its end, and the next document brings another. Says what went wrong.
+    fn renew_access(&self, settings: &Settings) -> String {
+        match self.state.renew(&settings.pass, &settings.certificates) {
             Ok(()) => String::new(),
-            Err(fault) => format!("; the newer pass for NATS is not kept: {fault:#}"),
+            Err(fault) => format!("; the newer pass or the certificates for NATS are not kept: {fault:#}"),
         }
     }
 

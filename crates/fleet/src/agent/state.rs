@@ -196,17 +196,23 @@ impl State {
         write(&self.directory.join("member.json"), membership)
     }
 
-    /// Keeps a newer pass for NATS.
+    /// Keeps a newer pass for NATS and other certificates of its authorities, for the next connection.
+    /// What is empty stays as it is.
     ///
     /// # Errors
-    /// When it cannot be written.
-    pub(super) fn renew_pass(&self, pass: &str) -> Result<(), Fault> {
-        match self.membership()? {
-            Some(member) if !pass.is_empty() && member.pass != pass => {
-                self.set_membership(&Membership { pass: pass.to_owned(), ..member })
-            }
-            _ => Ok(()),
+    /// When they cannot be written.
+    pub(super) fn renew(&self, pass: &str, certificates: &str) -> Result<(), Fault> {
+        let Some(before) = self.membership()? else { return Ok(()) };
+        let newer = |new: &str, old: &str| if new.is_empty() { old.to_owned() } else { new.to_owned() };
+        let pass = newer(pass, &before.pass);
+        let certificates = newer(certificates, &before.certificates);
+        if certificates != before.certificates {
+            self.certificates(&certificates)?;
         }
+        if pass != before.pass || certificates != before.certificates {
+            self.set_membership(&Membership { pass, certificates, ..before })?;
+        }
+        Ok(())
     }
 
     /// What was taken. A damaged file is no new beginning: old documents would count again.

@@ -22,6 +22,12 @@ use crate::random;
 pub const PRIVATE: &str = "wg.key";
 /// The first letters of the files of preshared keys. The other end's identifier follows.
 pub const PRESHARED: &str = "psk-";
+
+/// Whether a file is a key that both ends of a pair must have at one time.
+#[must_use]
+pub fn is_key(file: &str) -> bool {
+    file == PRIVATE || file.starts_with(PRESHARED)
+}
 /// The most peers of a gateway.
 const PEERS: usize = 256;
 /// Seconds between two signs of life of a spoke, which keep its way through NAT open.

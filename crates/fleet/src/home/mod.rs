@@ -57,6 +57,9 @@ pub struct Fleet {
     /// Certificates of authorities for TLS (PEM), or empty for those of the system.
     #[serde(default)]
     pub certificates: String,
+    /// Whether they changed since the fleet's beginning, so that documents bring them.
+    #[serde(default)]
+    pub certificates_changed: bool,
     /// Days for which a device's pass for NATS is valid. Each document to the device renews it.
     #[serde(default = "pass_days")]
     pub pass_days: u64,
@@ -151,6 +154,7 @@ impl Home {
             replicas,
             authority,
             certificates: pem.to_owned(),
+            certificates_changed: false,
             pass_days: pass_days(),
             keys_days: 0,
         };
@@ -262,6 +266,32 @@ impl Home {
         let mut secret = Zeroizing::new([0; 32]);
         let _ = parse_hex(&digits, &mut *secret);
         Ok(self.access_of("operator", pass, secret))
+    }
+
+    /// The operator's connection with other certificates, to try them.
+    ///
+    /// # Errors
+    /// When the pass is not there, or the file cannot be written.
+    pub fn access_with(&self, pem: &str) -> Result<Access, Fault> {
+        let file = self.directory.join("certificates.next.pem");
+        antedate_host::replace::replace(&file, pem.as_bytes())?;
+        Ok(Access { certificates: Some(file), ..self.access()? })
+    }
+
+    /// Takes other certificates of authorities: for this directory, for those who are invited from now
+    /// on, and with the next document for each device.
+    ///
+    /// # Errors
+    /// When the files cannot be written.
+    pub fn set_certificates(&mut self, pem: &str) -> Result<(), Fault> {
+        let file = self.directory.join(INVITATION);
+        let invitation = Invitation { certificates: pem.to_owned(), ..read(&file)? };
+        write(&file, &invitation)?;
+        antedate_host::replace::replace(&self.directory.join("certificates.pem"), pem.as_bytes())?;
+        let _ = fs::remove_file(self.directory.join("certificates.next.pem"));
+        pem.clone_into(&mut self.fleet.certificates);
+        self.fleet.certificates_changed = true;
+        write(&self.directory.join(FLEET), &self.fleet)
     }
 
     /// The connection of the user who changes accounts.

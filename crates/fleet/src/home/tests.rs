@@ -132,3 +132,42 @@ fn lost_hub_leaves_the_other_groups_whole() {
     home.forget_published(&spoke).unwrap();
     assert_eq!((home.published(&spoke), home.with_cell(&spoke).unwrap()), (None, None));
 }
+
+#[test]
+fn who_moves_leaves_a_cell_that_must_change() {
+    let (_directory, mut home) = fleet();
+    let (press, hall) = (join(&mut home, "press", 1), join(&mut home, "hall", 2));
+    home.set_role("gateway", "gateway.toml", "# ${name}\n").unwrap();
+    wanted(&home, &press);
+    assert!(home.left_cells().unwrap().is_empty());
+    home.devices.get_mut(&press).unwrap().cell = "line5".into();
+    wanted(&home, &press);
+    let left = home.left_cells().unwrap();
+    assert_eq!(left.into_iter().collect::<Vec<_>>(), [("line4".to_owned(), vec!["press".to_owned()])]);
+    // As a change does it.
+    let mut keys = home.cell("line4").unwrap().unwrap();
+    keys.begin(2).unwrap();
+    home.set_cell("line4", &keys).unwrap();
+    let both = wanted(&home, &hall);
+    keys = home.cell("line4").unwrap().unwrap();
+    keys.complete();
+    home.set_cell("line4", &keys).unwrap();
+    assert!(home.left_cells().unwrap().is_empty() && wanted(&home, &hall) != both);
+    // Who is revoked is a member no more.
+    home.devices.get_mut(&hall).unwrap().revoked = 3;
+    assert_eq!(home.left_cells().unwrap()["line4"], ["hall"]);
+}
+
+#[test]
+fn other_certificates_are_for_all_that_come() {
+    let (_directory, mut home) = fleet();
+    assert!(!home.fleet.certificates_changed);
+    assert_eq!(fs::read_to_string(home.access_with("next").unwrap().certificates.unwrap()).unwrap(), "next");
+    home.set_certificates("next").unwrap();
+    let invitation = Invitation::load(&home.directory().join(INVITATION)).unwrap();
+    assert_eq!((invitation.certificates.as_str(), home.fleet.certificates.as_str()), ("next", "next"));
+    assert_eq!(fs::read_to_string(home.access().unwrap().certificates.unwrap()).unwrap(), "next");
+    let place = home.directory().to_owned();
+    drop(home);
+    assert!(Home::open(&place).unwrap().fleet.certificates_changed);
+}

@@ -70,7 +70,30 @@ impl Home {
         if is_name(cell) && file.exists() { read(&file).map(Some) } else { Ok(None) }
     }
 
-    /// A cell. One that is new gets its first CAK.
+    /// The cells whose keys devices know that are no members any more, and the names of those.
+    ///
+    /// # Errors
+    /// When a file is damaged.
+    pub fn left_cells(&self) -> Result<BTreeMap<String, Vec<String>>, Fault> {
+        let mut cells = BTreeMap::new();
+        let Ok(entries) = fs::read_dir(self.directory.join("cells")) else { return Ok(cells) };
+        for entry in entries.flatten() {
+            let file = entry.file_name();
+            let Some(cell) = file.to_str().and_then(|name| name.strip_suffix(".json")) else { continue };
+            let Some(keys) = self.cell_if_made(cell)? else { continue };
+            let is_member = |id: &str| {
+                self.devices.get(id).is_some_and(|member| member.revoked == 0 && member.cell == cell)
+            };
+            let name = |id: &str| self.devices.get(id).map_or_else(|| id.to_owned(), |one| one.name.clone());
+            let names: Vec<String> = keys.left(is_member).map(name).collect();
+            if !names.is_empty() {
+                cells.insert(cell.to_owned(), names);
+            }
+        }
+        Ok(cells)
+    }
+
+    /// A cell. One that is new gets its first CAK, and the members of now count as those that have the keys.
     ///
     /// # Errors
     /// When its file is damaged or cannot be written.
@@ -83,12 +106,13 @@ impl Home {
             return Err(Fault::of_file(&self.directory, what, "use 1 to 64 letters, digits and - _ ."));
         }
         let file = self.cell_file(cell);
-        if file.exists() {
-            return read(&file).map(Some);
+        let is_new = !file.exists();
+        let mut keys = if is_new { Cell::generate(now()).map_err(no_random)? } else { read::<Cell>(&file)? };
+        let members = self.members().filter(|(_, member)| member.cell == cell).map(|(id, _)| id.as_str());
+        if keys.follow(members) || is_new {
+            self.set_cell(cell, &keys)?;
         }
-        let new = Cell::generate(now()).map_err(no_random)?;
-        self.set_cell(cell, &new)?;
-        Ok(Some(new))
+        Ok(Some(keys))
     }
 
     /// Writes a cell.

@@ -13,7 +13,7 @@ use std::time::Duration;
 use antedate_host::fault::Fault;
 use tokio::time::sleep;
 
-use super::{Body, Planned, Rollout, RolloutError, Verdict, planned_of, reports};
+use super::{Body, Planned, Rollout, RolloutError, Verdict, checked, planned_of, reports};
 use crate::authority::Signing;
 use crate::bearer::{Bearers, GroupError, dtls};
 use crate::document::Document;
@@ -54,11 +54,32 @@ impl Rollout<'_> {
         let ckn = keys.preferred().map(|key| key.ckn.clone()).unwrap_or_default();
         let members = self.all_have(cell, patience, &ckn).await?;
         (self.say)(format!("{members} device(s) have the new CAK beside the old one"));
+        // As it is now, with those that have its keys.
+        if let Some(both) = self.home.cell(cell)? {
+            keys = both;
+        }
         keys.complete();
         self.home.set_cell(cell, &keys)?;
         let members = self.all_have(cell, patience, &ckn).await?;
         (self.say)(format!("{members} device(s) have the new CAK alone"));
         Ok(members)
+    }
+
+    /// Changes the CAKs of cells that devices know which are no members any more, as after a move to
+    /// another cell. Returns the names of the cells.
+    ///
+    /// # Errors
+    /// As [`Self::rotate`].
+    pub async fn follow_cells(&mut self, patience: Duration) -> Result<Vec<String>, RolloutError> {
+        let cells: Vec<String> = self.home.left_cells()?.into_keys().collect();
+        for cell in &cells {
+            self.rotate(cell, patience).await?;
+            // Who left during a change that had begun has both keys.
+            if self.home.left_cells()?.contains_key(cell) {
+                self.rotate(cell, patience).await?;
+            }
+        }
+        Ok(cells)
     }
 
     async fn all_have(&mut self, cell: &str, patience: Duration, ckn: &str) -> Result<usize, RolloutError> {
@@ -79,6 +100,7 @@ impl Rollout<'_> {
         patience: Duration,
         ckn: &str,
     ) -> Result<BTreeMap<String, String>, RolloutError> {
+        checked(self.check, planned)?;
         let known = reports(self.home, self.engine, self.reading).await?;
         let batch =
             planned.iter().map(|one| (one.id.clone(), Body::Settings(one.settings.clone()))).collect();
@@ -201,6 +223,7 @@ fn fits(home: &Home, signing: &Signing, id: &str, group: &dtls::Group) -> Result
     settings.files.extend(group.given(id).files);
     // As long as one that is signed later.
     settings.pass = "x".repeat(PASS);
+    settings.certificates.clone_from(&home.fleet.certificates);
     let body = Body::Settings(settings);
     let document =
         Document { device: id.to_owned(), version: u64::MAX, not_before: 0, expires: u64::MAX, body };

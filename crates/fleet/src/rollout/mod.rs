@@ -12,12 +12,12 @@ mod revoke;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use antedate_host::fault::Fault;
+use antedate_host::fault::{Fault, Faults};
 use futures_util::{StreamExt, stream};
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::authority::{Reading, Signing};
-use crate::bearer::Bearers;
+use crate::bearer::{Bearers, overlay};
 use crate::document::{Body, CLOCKS_DIFFER, Document, SealError, Settings, VALID};
 use crate::engine::{Engine, EngineError};
 use crate::home::{Home, Member};
@@ -38,6 +38,9 @@ pub enum RolloutError {
     /// A file of the operator's directory.
     #[error("{0:#}")]
     Fault(Fault),
+    /// Settings that the check refuses.
+    #[error(transparent)]
+    Check(Faults),
     /// NATS.
     #[error(transparent)]
     Engine(#[from] EngineError),
@@ -202,6 +205,8 @@ pub struct Rollout<'a> {
     pub signing: &'a Signing,
     /// The key that opens reports.
     pub reading: &'a Reading,
+    /// Finds faults of settings before a device does: whichever call sends them.
+    pub check: &'a dyn Fn(&Planned) -> Result<(), Faults>,
     /// Hears of each step.
     pub say: &'a mut dyn FnMut(String),
 }
@@ -236,6 +241,7 @@ fn seal_all(
     let time = now();
     let days = |days: u64| time + days * 86_400;
     let (pass_ends, keys_days) = (days(home.fleet.pass_days), home.fleet.keys_days);
+    let certificates = Some(&home.fleet.certificates).filter(|_| home.fleet.certificates_changed).cloned();
     for (id, mut body) in batch {
         let Some(member) = home.devices.get_mut(&id) else { continue };
         let Some(keys) = member.keys() else { continue };
@@ -245,6 +251,7 @@ fn seal_all(
         member.version = version;
         if let Body::Settings(settings) = &mut body {
             settings.pass = login::device(signing, &id, &keys.login, time, pass_ends);
+            settings.certificates = certificates.clone().unwrap_or_default();
             settings.until = if keys_days == 0 { 0 } else { days(keys_days) };
         }
         let renews = matches!(body, Body::Settings(_));
@@ -262,6 +269,28 @@ fn seal_all(
         }
     }
     Ok(all)
+}
+
+/// The next wave, and the others. The ends of an overlay whose keys change are in one wave: one alone has
+/// no session until the other one has its key, and would count as worse.
+fn next_wave(home: &Home, mut planned: Vec<Planned>, size: usize) -> (Vec<Planned>, Vec<Planned>) {
+    let at = if size == 0 { planned.len() } else { size.min(planned.len()) };
+    let rest = planned.split_off(at);
+    let changed = |one: &Planned| {
+        let changes = one.differences.iter().any(|found| overlay::is_key(&found.file));
+        let overlay = home.devices.get(&one.id).map(|member| member.overlay.clone());
+        overlay.filter(|name| changes && !name.is_empty())
+    };
+    let overlays: BTreeSet<String> = planned.iter().filter_map(changed).collect();
+    let (with, others): (Vec<_>, Vec<_>) =
+        rest.into_iter().partition(|one| changed(one).is_some_and(|name| overlays.contains(&name)));
+    planned.extend(with);
+    (planned, others)
+}
+
+/// Judges settings before anything of them is sent.
+fn checked(check: &dyn Fn(&Planned) -> Result<(), Faults>, planned: &[Planned]) -> Result<(), RolloutError> {
+    planned.iter().try_for_each(check).map_err(RolloutError::Check)
 }
 
 impl Rollout<'_> {
@@ -383,19 +412,19 @@ impl Rollout<'_> {
         planned.sort_by_key(|one| silent(&one.id));
         let mut done = Done::default();
         let mut before: Vec<(String, Option<Settings>)> = Vec::new();
-        let mut rest = &planned[..];
+        let mut rest = planned;
         let mut size = if waves.canaries == 0 { waves.size } else { waves.canaries };
         while !rest.is_empty() {
-            let at = if size == 0 { rest.len() } else { size.min(rest.len()) };
-            let (wave, others) = rest.split_at(at);
+            let (wave, others) = next_wave(self.home, rest, size);
             (rest, size) = (others, waves.size);
+            checked(self.check, &wave)?;
             before.extend(wave.iter().map(|one| (one.id.clone(), self.home.published(&one.id))));
             let batch =
                 wave.iter().map(|one| (one.id.clone(), Body::Settings(one.settings.clone()))).collect();
             let begin = Instant::now();
             let versions = self.send(batch, &known).await?;
             // What was told is known, also when this call is interrupted while it waits.
-            for one in wave {
+            for one in &wave {
                 self.home.set_published(&one.id, &one.settings)?;
             }
             let reached: BTreeSet<String> = versions.keys().filter(|id| !silent(id)).cloned().collect();
@@ -502,6 +531,60 @@ mod tests {
         assert!(matches!(error, RolloutError::Seal { .. }), "{error}");
         let error = RolloutError::Keeps { kept: faults }.to_string();
         assert!(error.contains("1 device(s) keep keys") && error.contains("a: "), "{error}");
+    }
+
+    fn planned(home: &mut Home, name: &str, octet: u8, overlay: &str, files: &[&str]) -> Planned {
+        let keys = Identity::of(Seed::of([octet; 32])).public();
+        let mut member = Member::new(name, "gateway", "", keys);
+        overlay.clone_into(&mut member.overlay);
+        home.devices.insert(keys.id(), member);
+        let settings = Settings {
+            files: files.iter().map(|file| ((*file).to_owned(), name.to_owned())).collect(),
+            ..Settings::default()
+        };
+        let differences = differences(&Settings::default(), &settings);
+        Planned { id: keys.id(), name: name.to_owned(), settings, differences, first: false }
+    }
+
+    #[test]
+    fn ends_whose_keys_change_are_in_one_wave() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut home = Home::create(&directory.path().join("fleet"), "plant", &[], 1, "").unwrap();
+        let all = vec![
+            planned(&mut home, "north", 1, "wan", &["gateway.toml", "psk-hub"]),
+            planned(&mut home, "alone", 2, "", &["gateway.toml", "psk-x"]),
+            planned(&mut home, "text", 3, "wan", &["gateway.toml"]),
+            planned(&mut home, "other", 4, "lan", &["psk-y"]),
+            planned(&mut home, "hub", 5, "wan", &["gateway.toml", "psk-north"]),
+        ];
+        let names = |of: &[Planned]| of.iter().map(|one| one.name.clone()).collect::<Vec<_>>();
+        let (wave, rest) = next_wave(&home, all, 1);
+        assert_eq!(
+            (names(&wave), names(&rest)),
+            (vec!["north".into(), "hub".into()], vec!["alone".into(), "text".into(), "other".into()])
+        );
+        // A template alone has its canary.
+        let (wave, rest) = next_wave(&home, rest.into_iter().rev().collect(), 2);
+        assert_eq!((names(&wave), names(&rest)), (vec!["other".into(), "text".into()], vec!["alone".into()]));
+        assert_eq!(next_wave(&home, wave, 0).0.len(), 2);
+    }
+
+    #[test]
+    fn refused_settings_are_not_sent() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut home = Home::create(&directory.path().join("fleet"), "plant", &[], 1, "").unwrap();
+        let all = [planned(&mut home, "north", 1, "", &["x"]), planned(&mut home, "south", 2, "", &["x"])];
+        let check = |one: &Planned| {
+            if one.name == "north" {
+                Ok(())
+            } else {
+                Err(Fault::of_file(one.name.as_ref(), "is bad", "mend it").into())
+            }
+        };
+        checked(&check, &all[..1]).unwrap();
+        let error = checked(&check, &all).unwrap_err();
+        assert!(matches!(&error, RolloutError::Check(faults) if faults.len() == 1), "{error}");
+        assert!(error.to_string().contains("south: is bad"), "{error}");
     }
 
     #[test]

@@ -142,13 +142,21 @@ impl Rollout<'_> {
             if !in_cell && !in_other {
                 continue;
             }
-            match planned_of(self.home, &mut bearers, id, member) {
+            let checked = |one: Planned| match (self.check)(&one) {
+                Ok(()) => Ok(one),
+                Err(faults) => {
+                    let all: Vec<String> = faults.iter().map(|fault| format!("{fault:#}")).collect();
+                    Err(all.join("; "))
+                }
+            };
+            let one = planned_of(self.home, &mut bearers, id, member).map_err(|fault| format!("{fault:#}"));
+            match one.and_then(checked) {
                 Ok(one) if one.differences.is_empty() => {}
                 Ok(one) => planned.push(one),
                 Err(fault) => {
                     let settings = if in_cell { self.home.with_cell(id).ok().flatten() } else { None };
                     if in_other || settings.is_none() {
-                        kept.push(format!("{}: {fault:#}", member.name));
+                        kept.push(format!("{}: {fault}", member.name));
                     }
                     planned.extend(settings.map(|settings| Planned {
                         id: id.clone(),

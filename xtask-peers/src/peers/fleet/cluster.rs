@@ -37,13 +37,20 @@ fn lines() -> Result<(), String> {
     Ok(())
 }
 
-/// An authority, and a certificate of each server, in a new directory.
-fn certificates(tls: &Path) -> Result<(), String> {
-    std::fs::create_dir_all(tls).map_err(|e| e.to_string())?;
-    let openssl = |words: &[&str]| program("openssl").current_dir(tls).args(words).read(90);
+/// An authority, in a file `NAME.pem`, with its key. Certificates name it `CN=NAME`.
+fn authority(tls: &Path, name: &str) -> Result<(), String> {
+    let (key, out, subject) = (format!("{name}.key"), format!("{name}.pem"), format!("/CN={name}"));
+    openssl(tls, &["req", "-x509", "-keyout", &key, "-out", &out, "-subj", &subject])
+}
+
+fn openssl(tls: &Path, words: &[&str]) -> Result<(), String> {
     let key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2"];
-    let ca = ["req", "-x509", "-keyout", "ca.key", "-out", "ca.pem", "-subj", "/CN=plant"];
-    openssl(&[&ca[..], &key[..]].concat())?;
+    program("openssl").current_dir(tls).args(words).args(key).read(60).map(drop)
+}
+
+/// A certificate of each server by an authority.
+fn certificates(tls: &Path, by: &str) -> Result<(), String> {
+    let (ca, ca_key) = (format!("{by}.pem"), format!("{by}.key"));
     for (index, (name, ..)) in NODES.iter().enumerate() {
         let (subject, file) = (format!("/CN={name}"), |end: &str| format!("{name}.{end}"));
         let (secret, out) = (file("key"), file("pem"));
@@ -52,9 +59,9 @@ fn certificates(tls: &Path) -> Result<(), String> {
             "req",
             "-x509",
             "-CA",
-            "ca.pem",
+            &ca,
             "-CAkey",
-            "ca.key",
+            &ca_key,
             "-keyout",
             &secret,
             "-out",
@@ -66,7 +73,7 @@ fn certificates(tls: &Path) -> Result<(), String> {
             "-addext",
             "basicConstraints=critical,CA:FALSE",
         ];
-        openssl(&[&own[..], &key[..]].concat())?;
+        openssl(tls, &own)?;
     }
     Ok(())
 }
@@ -88,7 +95,10 @@ impl Cluster {
         }
         lines()?;
         if secured {
-            certificates(&dir.join("tls"))?;
+            let tls = dir.join("tls");
+            std::fs::create_dir_all(&tls).map_err(|e| e.to_string())?;
+            authority(&tls, "ca")?;
+            certificates(&tls, "ca")?;
             init.arg("--certificates").arg(dir.join("tls/ca.pem")).arg("--tls").arg(dir.join("tls"));
         }
         init.read(90)?;
@@ -108,6 +118,38 @@ impl Cluster {
         server.args(["--http_port", &monitor.to_string()]);
         self.nodes[index] = Some(server.background(&self.dir.join(format!("{name}.log")))?);
         Ok(())
+    }
+
+    /// Another authority for TLS: all know both, the servers get other certificates one by one, and all
+    /// know the new one alone.
+    pub(super) fn change_authority(&mut self, dir: &Path) -> Result<String, String> {
+        let tls = dir.join("tls");
+        let file = |name: &str| tls.join(name).display().to_string();
+        let read = |name: &str| std::fs::read_to_string(tls.join(name)).map_err(|e| e.to_string());
+        authority(&tls, "next")?;
+        if fleet(dir, &["set", "certificates", &file("next.pem")]).is_ok() {
+            return Err("certificates that fit no server were taken".into());
+        }
+        let both = read("ca.pem")? + &read("next.pem")?;
+        std::fs::write(tls.join("both.pem"), &both).map_err(|e| e.to_string())?;
+        let tell = |name: &str| {
+            fleet(dir, &["set", "certificates", &file(name)])?;
+            fleet(dir, &["renew", "--within", "401"])
+        };
+        tell("both.pem")?;
+        std::fs::write(tls.join("ca.pem"), &both).map_err(|e| e.to_string())?;
+        certificates(&tls, "next")?;
+        for index in 0..NODES.len() {
+            self.kill(index);
+            self.revive(index)?;
+            until("three servers", super::PATIENCE, || fleet(dir, &["setup"]).ok())?;
+        }
+        let said = tell("next.pem")?;
+        let known = std::fs::read_to_string(dir.join("press/certificates.pem")).map_err(|e| e.to_string())?;
+        if known != read("next.pem")? {
+            return Err(format!("the press does not have the new authority alone:\n{said}"));
+        }
+        Ok("another authority for TLS: told to all devices, and then the servers' certificates".into())
     }
 
     /// Kills a server without a word.

@@ -304,6 +304,34 @@ fn pass_is_renewed_by_settings() {
 }
 
 #[test]
+fn certificates_are_renewed_by_settings() {
+    let mut place = place();
+    let authority = Authority::of(&signing(9), &Reading::of(Seed::of([8; 32])));
+    let member = crate::agent::state::Membership {
+        fleet: "plant".into(),
+        servers: Vec::new(),
+        authority: authority.into(),
+        certificates: "first".into(),
+        name: "press".into(),
+        role: "gateway".into(),
+        pass: "old".into(),
+    };
+    place.desk.state.set_membership(&member).unwrap();
+    // Where the library reads them at each connection.
+    let file = place.desk.state.certificates("first").unwrap().unwrap();
+    let now = |place: &Place| {
+        let known = place.desk.state.membership().unwrap().unwrap();
+        (known.certificates, std::fs::read_to_string(&file).unwrap())
+    };
+    let settings = Settings { certificates: "second".into(), ..Settings::default() };
+    place.show(&of_body(1, Body::Settings(settings), &signing(9)));
+    assert_eq!(now(&place), ("second".into(), "second".into()));
+    place.show(&sealed(2, &[], &signing(9)));
+    assert_eq!(now(&place), ("second".into(), "second".into()));
+    assert_eq!(place.desk.state.membership().unwrap().unwrap().pass, "old");
+}
+
+#[test]
 fn keys_end_without_a_newer_document() {
     let mut place = place();
     let files = [("cak", "the key"), ("wg.key", "the key"), ("psk-x", "the key"), ("gateway.toml", "one")];
