@@ -11,6 +11,7 @@
 //! - `noise`: the handshake,
 //! - `work`: the expensive parts of it, for another thread if there is one,
 //! - `handshake`: the steps before and after that work,
+//! - `identity`: static keys that change while sessions go on,
 //! - `cookie`: MACs and cookies, which bound the cost of strangers,
 //! - `session`: transport data,
 //! - `counters`: refusals and per-peer counters,
@@ -23,6 +24,7 @@
 mod cookie;
 mod counters;
 mod handshake;
+mod identity;
 mod noise;
 mod outcome;
 mod overheard;
@@ -46,6 +48,7 @@ use antedate_wire::wireguard::{
 
 use cookie::Checker;
 pub use counters::{Dropped, PeerCounters, Refusals};
+pub use identity::ReadyKeys;
 use noise::Identity;
 pub use noise::Timestamp;
 pub use outcome::{Finished, KeyLogEntry, Outgoing, Received, SendError};
@@ -148,7 +151,7 @@ impl Device {
 
     /// Adds a peer.
     pub fn add_peer(&mut self, settings: &Settings) -> Result<PeerId, PeerError> {
-        if self.peer(&settings.public).is_some() {
+        if [Some(settings.public), settings.other].iter().flatten().any(|key| self.peer(key).is_some()) {
             return Err(PeerError::Known);
         }
         ReadyPeer::of(&self.keys.identity, settings).map(|ready| self.join(ready))
@@ -156,7 +159,7 @@ impl Device {
 
     /// The peer with this public key.
     pub fn peer(&self, public: &[u8; 32]) -> Option<PeerId> {
-        self.peers.iter().position(|peer| peer.public == *public).map(PeerId)
+        self.peers.iter().position(|peer| peer.has(public)).map(PeerId)
     }
 
     /// The number of peers.

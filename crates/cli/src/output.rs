@@ -17,6 +17,7 @@ pub(crate) enum Kind<'a> {
     /// A text that begins so.
     Text(&'a str),
     /// A text whose first line ends so.
+    #[cfg(feature = "plan")]
     Table(&'a str),
     /// A capture of the demonstration.
     Capture,
@@ -78,6 +79,7 @@ pub(crate) fn replace(option: &str, kind: Kind<'_>, file: &Path, text: &str) -> 
 
 /// Like [`replace`], but a full disk leaves the earlier file as it was: the text is written beside it
 /// first.
+#[cfg(feature = "lab")]
 pub(crate) fn replace_whole(option: &str, kind: Kind<'_>, file: &Path, text: &str) -> Done {
     keep_others(option, kind, file)?;
     let mut part = file.as_os_str().to_owned();

@@ -22,7 +22,7 @@ use antedate_gateway::run::status::{OverlayPeer, Status};
 use harness::Test;
 use members::{Association, Lost, NONE, frame, load};
 use plant::{Plant, arp, cyclic};
-use sites::{Settings, Sites};
+use sites::{Far, Settings, Sites};
 
 const TESTS: &[Test] = &[
     ("settings_change_without_a_loss", settings_change_without_a_loss),
@@ -31,6 +31,8 @@ const TESTS: &[Test] = &[
     ("metrics_come_and_go", metrics_come_and_go),
     ("overlay_peers_come_and_go", overlay_peers_come_and_go),
     ("preshared_key_changes_without_a_loss", preshared_key_changes_without_a_loss),
+    ("static_key_changes_without_a_loss", static_key_changes_without_a_loss),
+    ("stock_end_changes_its_static_key", stock_end_changes_its_static_key),
 ];
 
 fn main() -> ExitCode {
@@ -319,4 +321,75 @@ fn preshared_key_changes_without_a_loss() {
     });
     assert_eq!(lost, NONE);
     assert!(peers(&sites)[0].handshakes > 1, "{:?}", peers(&sites));
+}
+
+/// Makes another private key of the far end, in `b.new`. Returns its public keys: the present one and
+/// the other one.
+fn other_key(sites: &Sites) -> [String; 2] {
+    let new = generate(Kind::Private, |octets| {
+        octets.fill(0x44);
+        Ok::<_, ()>(())
+    })
+    .expect("a key");
+    write_new(&sites.files.join("b.new"), &new).expect("a key file");
+    [&sites.keys[1], &new].map(|key| encode(&public_of(key)).to_string())
+}
+
+fn static_key_changes_without_a_loss() {
+    let sites = Sites::build(&Settings::default());
+    crosses(&sites);
+    let [old, new] = other_key(&sites);
+    let edit = |gateway: &plant::Gateway, before: &str, after: &str, what: &str| {
+        gateway.edit(before, after);
+        taken(&gateway.ask(Request::Reload {}), what);
+    };
+    let present = format!("public_key = \"{old}\"");
+    let both = format!("{present}\nnext_public_key = \"{new}\"");
+    let lost = send_all(&sites, 10, |second, sites| match second {
+        1 => edit(&sites.near, &present, &both, "changed peers"),
+        3 => {
+            assert_eq!(peers(sites)[0].public_key, old, "the far end has the old key");
+            let far = sites.far.as_ref().expect("ours");
+            edit(far, "\"b.key\"", "\"b.new\"", "another private key");
+        }
+        8 => {
+            let peer = &peers(sites)[0];
+            assert_eq!((&peer.public_key, &peer.other_public_key), (&new, &old));
+            let last = format!("public_key = \"{new}\"");
+            edit(&sites.near, &both, &last, "changed peers");
+        }
+        _ => {}
+    });
+    assert_eq!(lost, NONE);
+    let peer = &peers(&sites)[0];
+    assert!(peer.handshakes > 1 && peer.public_key == new && peer.other_public_key.is_empty(), "{peer:?}");
+}
+
+fn stock_end_changes_its_static_key() {
+    if let Some(missing) = sites::stock_is_missing() {
+        harness::skipped(&format!("a stock far end: {missing}"));
+        return;
+    }
+    let sites = Sites::build(&Settings { far: Far::WireguardGo, ..Settings::default() });
+    crosses(&sites);
+    let [old, new] = other_key(&sites);
+    let present = format!("public_key = \"{old}\"");
+    let key = sites.files.join("b.new").display().to_string();
+    // It drops its sessions with the key, and begins a handshake at its next frame.
+    let lost = send_all(&sites, 7, |second, sites| match second {
+        1 => {
+            sites.near.edit(&present, &format!("{present}\nnext_public_key = \"{new}\""));
+            taken(&sites.near.ask(Request::Reload {}), "changed peers");
+        }
+        3 => {
+            let name = sites.stock.as_ref().expect("a stock end").name();
+            let words = ["wg", "set", name, "private-key", &key];
+            sites::run(&sites.chain.gateway_b, &words).expect("wg set");
+            sites.device.send(&back(9));
+        }
+        _ => {}
+    });
+    assert_eq!(lost, NONE);
+    let peer = &peers(&sites)[0];
+    assert_eq!((&peer.public_key, &peer.other_public_key), (&new, &old));
 }

@@ -97,6 +97,10 @@ impl Device {
         out: &mut [u8; LONGEST_HANDSHAKE],
     ) -> Option<usize> {
         let now = world.now();
+        // A peer that changes keys may have either one by now.
+        if self.peers.get(at)?.is_unanswered() {
+            self.exchange_keys(at);
+        }
         let index = free_index(&self.indices, world);
         let mut random = Zeroizing::new([0; 40]);
         world.random(&mut random[..]);
@@ -150,7 +154,7 @@ impl Device {
             }
             Outcome::Answered { origin, public, timestamp, answer } => {
                 let PeerId(at) = self.peer(&public).ok_or(Dropped::UnknownPeer)?;
-                self.answer(now, origin, at, timestamp, answer, out)
+                self.answer(now, origin, (at, &public), timestamp, answer, out)
             }
             Outcome::Ended { origin, public, message, session } => {
                 let PeerId(at) = self.peer(&public).ok_or(Dropped::UnknownPeer)?;
@@ -172,7 +176,7 @@ impl Device {
         &mut self,
         now: u64,
         origin: Origin,
-        at: usize,
+        (at, public): (usize, &[u8; 32]),
         timestamp: Timestamp,
         answer: Answer,
         out: &mut [u8; LONGEST_HANDSHAKE],
@@ -186,6 +190,11 @@ impl Device {
         if self.indices.contains_key(&index) {
             return Err(Dropped::Overload);
         }
+        if peer.public != *public {
+            // It has changed keys: the answer, too, is made for the key heard.
+            self.exchange_keys(at);
+        }
+        let peer = self.peers.get_mut(at).ok_or(Dropped::UnknownPeer)?;
         self.indices.insert(index, at);
         peer.heard_at(origin);
         let to = peer.endpoint.unwrap_or(origin.from);
@@ -204,7 +213,7 @@ impl Device {
             log.push(KeyLogEntry {
                 local_static: Zeroizing::new(*self.keys.identity.secret()),
                 local_ephemeral: Zeroizing::new(**ephemeral),
-                remote_static: partner.public,
+                remote_static: partner.used.public,
                 preshared: Zeroizing::new(*partner.preshared),
             });
         }

@@ -35,7 +35,10 @@ pub(super) enum Age {
 }
 
 pub(super) struct Peer {
+    /// The public key to which handshakes are begun.
     pub(super) public: [u8; 32],
+    /// The other one, while the peer changes keys.
+    pub(super) other: Option<[u8; 32]>,
     pub(super) endpoint: Option<SocketAddr>,
     pub(super) counters: PeerCounters,
     pub(super) marker: Marker,
@@ -85,6 +88,7 @@ impl Peer {
     pub(super) fn new(settings: &Settings) -> Self {
         Self {
             public: settings.public,
+            other: settings.other,
             endpoint: settings.endpoint,
             counters: PeerCounters::default(),
             marker: Marker::new(&settings.public),
@@ -256,6 +260,16 @@ impl Peer {
             return false;
         }
         true
+    }
+
+    /// Whether it has this public key.
+    pub(super) fn has(&self, public: &[u8; 32]) -> bool {
+        self.public == *public || self.other == Some(*public)
+    }
+
+    /// Whether the last initiation has no answer.
+    pub(super) fn is_unanswered(&self) -> bool {
+        self.trying_since.is_some() && self.begun.is_some()
     }
 
     /// Records a sent initiation. `jitter` separates two peers that initiate at the same moment.

@@ -31,12 +31,7 @@ impl ReadyPeer {
     }
 
     pub(super) fn of(identity: &Identity, settings: &Settings) -> Result<Self, PeerError> {
-        if settings.public == identity.public {
-            return Err(PeerError::Ourselves);
-        }
-        let shared = identity.agree(&settings.public).map_err(|_| PeerError::LowOrder)?;
-        let preshared = Secret::copy(&settings.preshared);
-        let partner = Arc::new(Partner { public: settings.public, shared, preshared });
+        let partner = Arc::new(Partner::new(identity, settings)?);
         Ok(Self { peer: Peer::new(settings), partner })
     }
 }
@@ -73,8 +68,7 @@ impl Device {
         if bool::from(partner.preshared[..].ct_eq(&preshared[..])) {
             return false;
         }
-        let preshared = Secret::copy(preshared);
-        let other = Partner { public: partner.public, shared: partner.shared.clone(), preshared };
+        let other = Partner { preshared: Secret::copy(preshared), ..Partner::clone(partner) };
         if let Some(place) = Arc::make_mut(&mut self.keys).partners.get_mut(peer.0) {
             *place = Arc::new(other);
         }

@@ -12,6 +12,8 @@ use super::PREPARED_LEN;
 pub struct Settings {
     /// its public key
     pub public: [u8; 32],
+    /// its other public key, while it changes keys: the next one, or the one before
+    pub other: Option<[u8; 32]>,
     /// the preshared key, or zeros
     pub preshared: [u8; 32],
     /// its address, if known; otherwise it must initiate
@@ -25,7 +27,14 @@ pub struct Settings {
 impl Settings {
     /// A peer without preshared key that must initiate.
     pub const fn new(public: [u8; 32]) -> Self {
-        Self { public, preshared: [0; 32], endpoint: None, keepalive_seconds: 0, reach: PREPARED_LEN }
+        Self {
+            public,
+            other: None,
+            preshared: [0; 32],
+            endpoint: None,
+            keepalive_seconds: 0,
+            reach: PREPARED_LEN,
+        }
     }
 }
 

@@ -1,3 +1,4 @@
+mod identity;
 mod limits;
 mod peers;
 mod timers;

@@ -16,12 +16,36 @@ use super::noise::{Begun, ForgedError, Heard, Identity, Secret, Timestamp};
 use super::peer::Origin;
 use super::session::Session;
 
-/// Constant data of a peer, known before the first message.
-pub(super) struct Partner {
+/// A static public key of a peer.
+#[derive(Clone)]
+pub(super) struct Static {
     pub(super) public: [u8; 32],
-    /// The secret shared by our static key and the peer's.
+    /// The secret shared by our static key and this one.
     pub(super) shared: Secret,
+}
+
+/// Constant data of a peer, known before the first message.
+#[derive(Clone)]
+pub(super) struct Partner {
+    /// The key to which handshakes are begun.
+    pub(super) used: Static,
+    /// Its other key, while it changes keys. Handshakes of either are answered.
+    pub(super) other: Option<Static>,
     pub(super) preshared: Secret,
+}
+
+impl Partner {
+    /// Its key with this public part.
+    fn of(&self, public: &[u8; 32]) -> Option<&Static> {
+        [Some(&self.used), self.other.as_ref()].into_iter().flatten().find(|key| key.public == *public)
+    }
+
+    /// Exchanges the keys.
+    pub(super) fn exchange(&mut self) {
+        if let Some(other) = &mut self.other {
+            core::mem::swap(&mut self.used, other);
+        }
+    }
 }
 
 /// Our keys and those of all peers.
@@ -93,7 +117,7 @@ impl Keys {
         timestamp: &Timestamp,
     ) -> Result<Outcome, ForgedError> {
         let Some(partner) = self.partners.get(at) else { return Ok(Outcome::UnknownPeer) };
-        let (public, shared) = (&partner.public, &partner.shared);
+        let Static { public, shared } = &partner.used;
         let (begun, message) = Begun::new(&self.identity, public, shared, ephemeral, timestamp, index)?;
         Ok(Outcome::Begun { public: *public, begun, message })
     }
@@ -106,15 +130,14 @@ impl Keys {
         ephemeral: Secret,
     ) -> Result<Outcome, ForgedError> {
         let heard = Heard::new(&self.identity, message)?;
-        let Some(partner) = self.partners.iter().find(|partner| partner.public == heard.initiator) else {
-            return Ok(Outcome::UnknownPeer);
-        };
-        let (proven, timestamp) = heard.timestamp(&partner.shared)?;
+        let known = self.partners.iter().find_map(|partner| Some((partner, partner.of(&heard.initiator)?)));
+        let Some((partner, key)) = known else { return Ok(Outcome::UnknownPeer) };
+        let (proven, timestamp) = heard.timestamp(&key.shared)?;
         let remote = proven.index();
         let (response, keys) = proven.respond(&partner.preshared, &ephemeral, index)?;
         let session = Session::new(keys, index, remote, false).ok_or(ForgedError)?;
         let answer = Answer { index, ephemeral, response, session: Box::new(session) };
-        Ok(Outcome::Answered { origin, public: partner.public, timestamp, answer })
+        Ok(Outcome::Answered { origin, public: key.public, timestamp, answer })
     }
 
     fn end(
@@ -127,6 +150,6 @@ impl Keys {
         let Some(partner) = self.partners.get(at) else { return Ok(Outcome::UnknownPeer) };
         let keys = begun.finish(&self.identity, &partner.preshared, &message)?;
         let session = Session::new(keys, message.receiver, message.sender, true).ok_or(ForgedError)?;
-        Ok(Outcome::Ended { origin, public: partner.public, message, session: Box::new(session) })
+        Ok(Outcome::Ended { origin, public: partner.used.public, message, session: Box::new(session) })
     }
 }

@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::path::PathBuf;
 
 use antedate_gateway::run::control::{Request, ask};
-use antedate_gateway::run::status::{Agreement, AgreementCak, AgreementMember};
+use antedate_gateway::run::status::{Agreement, AgreementCak, AgreementMember, Overlay};
 use antedate_host::fault::Fault;
 use clap::Args;
 
@@ -16,7 +16,7 @@ use crate::output;
 pub(crate) struct KeyStatus {
     #[command(flatten)]
     running: Running,
-    /// Write the CAKs as JSON to FILE, or to standard output without one.
+    /// Write the CAKs, or the peers of an overlay, as JSON to FILE, or to standard output without one.
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
     json: Option<PathBuf>,
 }
@@ -28,15 +28,51 @@ impl KeyStatus {
         let Some(status) = reply.status else {
             return Err(Fault::of_file(socket, reply.message, reply.remedy).into());
         };
+        if let Some(overlay) = status.overlay.filter(|overlay| !overlay.public_key.is_empty()) {
+            return match self.json {
+                Some(file) => output::json(&file, &overlay.peers),
+                None => output::print(&tunnels(&overlay)),
+            };
+        }
         let Some(agreement) = status.macsec.and_then(|macsec| macsec.agreement) else {
-            let remedy = "see `antedate gateway status` for static keys and sessions of an overlay";
-            return Err(Fault::of_file(socket, "this gateway has no cak_file", remedy).into());
+            let remedy = "see `antedate gateway status` for static keys of MACsec";
+            return Err(
+                Fault::of_file(socket, "this gateway has no cak_file and no WireGuard", remedy).into()
+            );
         };
         match self.json {
             Some(file) => output::json(&file, &agreement.caks),
             None => output::print(&page(&agreement)),
         }
     }
+}
+
+/// Our public key, those of the peers, and the conclusion.
+fn tunnels(overlay: &Overlay) -> String {
+    let mut text = format!("own public key: {}\n", overlay.public_key);
+    let mut changing = Vec::new();
+    for peer in &overlay.peers {
+        let state = match (peer.session, peer.handshake_age_seconds) {
+            (true, Some(age)) => format!("session, last handshake {age:.0} s ago"),
+            (true, None) => "session".to_owned(),
+            (false, _) => "no session".to_owned(),
+        };
+        // Writing to a string cannot fail.
+        _ = writeln!(text, "{}: {state}\n    uses {}", peer.name, peer.public_key);
+        if !peer.other_public_key.is_empty() {
+            _ = writeln!(text, "    also may use {}", peer.other_public_key);
+            changing.push(peer.name.as_str());
+        }
+    }
+    if !changing.is_empty() {
+        _ = writeln!(
+            text,
+            "two public keys are allowed for {}: when a peer uses the new one, make it public_key and remove \
+             next_public_key",
+            changing.join(", ")
+        );
+    }
+    text
 }
 
 /// The CAKs, their members and the conclusion.
@@ -96,6 +132,8 @@ fn conclusion(caks: &[AgreementCak]) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use antedate_gateway::run::status::OverlayPeer;
+
     use super::*;
 
     fn cak(ckn: &str, carries: bool, members: &[&str]) -> AgreementCak {
@@ -117,6 +155,25 @@ mod tests {
         assert!(text.starts_with("CKN 2e, priority 0: rests\n    A at : live"), "{text}");
         assert!(text.contains("CKN 9a, priority 0: carries\n"), "{text}");
         assert!(text.ends_with("not live with the preferred CAK: B\n"), "{text}");
+    }
+
+    #[test]
+    fn page_shows_both_keys_of_a_peer() {
+        let peer = OverlayPeer {
+            name: "yard".to_owned(),
+            public_key: "NEW=".to_owned(),
+            other_public_key: "OLD=".to_owned(),
+            session: true,
+            ..OverlayPeer::default()
+        };
+        let mut overlay = Overlay { public_key: "OWN=".to_owned(), peers: vec![peer], ..Overlay::default() };
+        let text = tunnels(&overlay);
+        assert!(
+            text.starts_with("own public key: OWN=\nyard: session\n    uses NEW=\n    also may use OLD=\n")
+        );
+        assert!(text.contains("two public keys are allowed for yard:"), "{text}");
+        overlay.peers[0].other_public_key.clear();
+        assert!(!tunnels(&overlay).contains("two public keys"));
     }
 
     #[test]

@@ -83,6 +83,8 @@ pub struct Peer {
     pub name: String,
     /// Its public key; zeros without WireGuard.
     pub public_key: [u8; 32],
+    /// Its other public key, while it changes keys.
+    pub next_public_key: Option<[u8; 32]>,
     /// The file with the preshared key.
     pub preshared_key_file: Option<PathBuf>,
     /// Its UDP address. `None`: it has a host name, or has to start.
@@ -99,6 +101,19 @@ pub struct Peer {
     pub macs: Vec<EthernetAddress>,
     /// Whether further addresses are learned from its frames.
     pub learn: bool,
+}
+
+impl Peer {
+    /// Its public keys: one, or two while it changes keys.
+    pub fn public_keys(&self) -> impl Iterator<Item = [u8; 32]> {
+        std::iter::once(self.public_key).chain(self.next_public_key)
+    }
+
+    /// Whether one of its public keys is one of the other's, which is then the same peer.
+    #[must_use]
+    pub fn shares_key(&self, other: &Self) -> bool {
+        self.public_keys().any(|key| other.public_keys().any(|its| its == key))
+    }
 }
 
 /// How frames too long for a datagram are sent.

@@ -68,18 +68,9 @@ fn rekeyed(
     faults: &mut Vec<Fault>,
 ) -> Option<Rekeyed> {
     match (draft.protection.as_ref()?, protection) {
-        (Protection::Overlay(overlay), Keyed::Overlay { public: before, .. }) => {
+        (Protection::Overlay(overlay), Keyed::Overlay { .. }) => {
             let read = check::overlay::overlaid(draft, overlay, machine, faults)?;
-            let Keyed::Overlay { public, keys, .. } = read else { return None };
-            if let (Some(public), Some(before)) = (public, before)
-                && public != *before
-            {
-                let key = "overlay.private_key_file";
-                faults.push(restart(
-                    draft.lines.fault(&draft.file, key, "", ""),
-                    "all sessions are of the old key",
-                ));
-            }
+            let Keyed::Overlay { keys, .. } = read else { return None };
             Some(Rekeyed::Peers(keys))
         }
         (Protection::Macsec(Macsec { keys: Keys::Agreed(settings), .. }), Keyed::Agreed { .. }) => {
@@ -137,6 +128,7 @@ impl Changed<'_> {
         if let (Protection::Overlay(old), Protection::Overlay(new)) = (&old.protection, &new.protection) {
             all.extend([
                 ("overlay.tcp_mss", old.tcp_mss == new.tcp_mss),
+                ("overlay.private_key_file", old.private_key_file == new.private_key_file),
                 ("overlay.dscp", old.dscp == new.dscp),
                 ("overlay.relay", old.relay == new.relay),
                 ("overlay.storm_limit", old.storm_limit == new.storm_limit),
@@ -295,10 +287,11 @@ fn overlay(old: &Overlay, new: &Overlay, keep: &mut impl FnMut(&'static str, boo
     const ENDS: &str = "all ends were told at the start";
     keep("overlay.listen", *listen == new.listen, SOCKET);
     keep("overlay.direct", *direct == new.direct, SOCKET);
+    // Another key is taken over, but a gateway has WireGuard or has not.
     keep(
         "overlay.private_key_file",
-        *private_key_file == new.private_key_file,
-        "all sessions are of the old key",
+        private_key_file.is_some() == new.private_key_file.is_some(),
+        PROTECTION,
     );
     keep("overlay.address", *address == new.address, ENDS);
     keep("overlay.vni", *vni == new.vni, ENDS);
@@ -429,7 +422,7 @@ mod tests {
                 &[],
                 &["overlay.release_clock_us", "overlay.mac_limit"],
             ),
-            (OVERLAY, "\"key\"", "\"other\"", &[], &["overlay.private_key_file"]),
+            (OVERLAY, "\"key\"", "\"other\"", &["overlay.private_key_file"], &[]),
             (OVERLAY, "10.66.0.1", "10.66.0.4", &[], &["overlay.address"]),
             (
                 OVERLAY,

@@ -114,6 +114,8 @@ fn release_clock(clock: &Release, overlay: &Overlay) -> ReleaseClock {
 
 fn row(peer: &Peer, overlay: &Overlay, device: Option<&Device>, macs: usize, now: u64) -> OverlayPeer {
     let counters = device.and_then(|device| device.counters(peer.id)).copied().unwrap_or_default();
+    let used = device.and_then(|device| device.public_of_peer(peer.id)).copied();
+    let other = used.and_then(|used| peer.settings.public_keys().find(|key| *key != used));
     let age = |at: u64| (at > 0).then(|| now.saturating_sub(at) as f64 / 1e9);
     let endpoint = device.map_or(peer.endpoint, |device| device.endpoint(peer.id));
     let parts = peer.reassembly.as_ref().map(|reassembly| *reassembly.counters()).unwrap_or_default();
@@ -121,9 +123,8 @@ fn row(peer: &Peer, overlay: &Overlay, device: Option<&Device>, macs: usize, now
     let path = peer.searches.iter().flatten().map(Search::path_mtu).min_by_key(|path| path.octets);
     OverlayPeer {
         name: peer.settings.name.clone(),
-        public_key: device
-            .map(|_| tunnel_keys::encode(&peer.settings.public_key).to_string())
-            .unwrap_or_default(),
+        public_key: used.map(|key| tunnel_keys::encode(&key).to_string()).unwrap_or_default(),
+        other_public_key: other.map(|key| tunnel_keys::encode(&key).to_string()).unwrap_or_default(),
         endpoint: endpoint.map(|at| at.to_string()).unwrap_or_default(),
         second_endpoint: peer.settings.second_endpoint.map(|at| at.to_string()).unwrap_or_default(),
         address: peer.settings.address.to_string(),

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::sync::mpsc::Sender as Post;
 
-use antedate_channel::wireguard::{GonePeer, ReadyPeer};
+use antedate_channel::wireguard::{GonePeer, ReadyKeys, ReadyPeer};
 
 use super::peers::Peer;
 use crate::config::overlay::{Host, Overlay};
@@ -31,6 +31,10 @@ pub struct Change {
     pub names: Option<Post<Host>>,
     /// The peers that stay: their places before, in rising order, and the preshared keys.
     pub stay: Vec<(usize, Option<Secret>)>,
+    /// Our static key and those of the peers that stay, if there is WireGuard.
+    pub keys: Option<ReadyKeys>,
+    /// Our static key is another one.
+    pub own_key_changed: bool,
     /// The peers that join, with their keys if there is WireGuard.
     pub join: Vec<(Peer, Option<ReadyPeer>)>,
     /// The peers that are gone.

@@ -397,6 +397,7 @@ fn settings(
     mtus: [Option<usize>; 2],
 ) -> Settings {
     Settings {
+        other: peer.next_public_key,
         preshared: preshared.map_or([0; 32], |key| **key),
         endpoint: peer.endpoint,
         keepalive_seconds: peer.keepalive_seconds,

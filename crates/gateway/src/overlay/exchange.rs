@@ -99,8 +99,11 @@ impl Core {
 
     /// Changes the settings of the peers that stay.
     fn stay(&mut self, now: u64, change: &mut Change) {
-        let Change { stay, rekeyed, .. } = change;
+        let Change { stay, rekeyed, keys, own_key_changed, .. } = change;
         let Self { peers, overlay, crypt, .. } = self;
+        if let (Crypt::Wireguard(device), Some(keys)) = (&mut *crypt, keys) {
+            *own_key_changed = device.set_keys(now, keys);
+        }
         let all = peers.iter_mut().zip(&overlay.peers).zip(stay).enumerate();
         for (place, ((peer, settings), (_, preshared))) in all {
             peer.id = PeerId(place);

@@ -593,8 +593,11 @@ pub struct ReleaseClock {
 pub struct OverlayPeer {
     /// Its name in the configuration.
     pub name: String,
-    /// Its public key.
+    /// Its public key; the one heard last, or tried last, if it has two.
     pub public_key: String,
+    /// Its other public key, while it changes keys; else empty.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub other_public_key: String,
     /// Its last known UDP address, or empty.
     pub endpoint: String,
     /// Its UDP address on the second uplink, or empty.

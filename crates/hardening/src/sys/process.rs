@@ -49,8 +49,14 @@ fn lock(flags: libc::c_int) -> io::Result<()> {
     check(unsafe { libc::mlockall(flags) }).map(drop)
 }
 
+/// The type of a limit's name in the C library.
+#[cfg(target_env = "musl")]
+type Resource = libc::c_int;
+#[cfg(not(target_env = "musl"))]
+type Resource = libc::__rlimit_resource_t;
+
 /// Sets both parts of a limit.
-fn set_limit(which: libc::__rlimit_resource_t, value: libc::rlim_t) -> io::Result<()> {
+fn set_limit(which: Resource, value: libc::rlim_t) -> io::Result<()> {
     let limit = libc::rlimit { rlim_cur: value, rlim_max: value };
     // SAFETY: the pointer is to a live rlimit, which the kernel only reads.
     check(unsafe { libc::setrlimit(which, &limit) }).map(drop)

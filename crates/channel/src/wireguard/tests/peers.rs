@@ -20,7 +20,7 @@ fn with_a_stranger() -> Pair {
 }
 
 /// Brings what is due, whatever becomes of it.
-fn exchange(pair: &mut Pair) {
+pub(super) fn exchange(pair: &mut Pair) {
     for at in 0..2 {
         for datagram in pair.due(at) {
             if let Ok(Some(answer)) = pair.bring(1 - at, pair.at[at], &datagram) {

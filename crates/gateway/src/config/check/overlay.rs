@@ -149,7 +149,7 @@ pub(in crate::config) fn overlaid(
     }
     let public = private.as_ref().map(tunnel_keys::public_of);
     if let Some(own) = public
-        && let Some(peer) = overlay.peers.iter().find(|peer| peer.public_key == own)
+        && let Some(peer) = overlay.peers.iter().find(|peer| peer.public_keys().any(|key| key == own))
     {
         let what = format!("the public key of {} is this gateway's own", peer.name);
         let remedy = "write what `antedate keygen wireguard --public FILE` prints at the other end";

@@ -174,7 +174,7 @@ fn peers(
         if peers.iter().any(|other| other.name == peer.name) {
             twice("the name");
         }
-        if !plain && peers.iter().any(|other| other.public_key == peer.public_key) {
+        if !plain && peers.iter().any(|other| other.shares_key(&peer)) {
             twice("the public key");
         }
         if peers.iter().any(|other| other.address == peer.address) {
@@ -257,6 +257,22 @@ fn peer(
             },
         )
     };
+    let next = section.get("next_public_key").map(|field| {
+        if plain {
+            field.fault("is not used without WireGuard", "remove the line, or wireguard = false");
+        }
+        let key = tunnel_keys::decode(field.string()?).filter(|key| *key != [0; 32]);
+        if key.is_none() {
+            field.fault(
+                "is not a key: 44 characters of base64",
+                "write what `antedate keygen wireguard` printed for the other end's next key, or remove the line",
+            );
+        } else if key == public_key {
+            field.fault("is the present key", "write the other end's next key, or remove the line");
+            return None;
+        }
+        key
+    });
     let remedy = "`antedate keygen wireguard --preshared --out FILE` makes one";
     let preshared = section.get("preshared_key_file").map(|field| {
         if plain {
@@ -299,6 +315,7 @@ fn peer(
     Some(Peer {
         name: all(name)?.unwrap_or_else(|| format!("peer{}", place + 1)),
         public_key: public_key?,
+        next_public_key: all(next)?,
         preshared_key_file: all(preshared)?,
         endpoint: at,
         host,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::mpsc;
 
-use antedate_channel::wireguard::ReadyPeer;
+use antedate_channel::wireguard::{ReadyKeys, ReadyPeer};
 use antedate_host::fault::{Fault, Faults};
 
 use super::{Supervisor, no_peer, settings};
@@ -40,7 +40,7 @@ struct Sorted {
 
 /// Finds the peers of the file among the present ones.
 fn sorted(before: &[Peer], peers: &[Peer], preshared: Vec<Option<Secret>>, secured: bool) -> Sorted {
-    let is = |a: &Peer, b: &Peer| if secured { a.public_key == b.public_key } else { a.name == b.name };
+    let is = |a: &Peer, b: &Peer| if secured { a.shares_key(b) } else { a.name == b.name };
     let (mut stay, mut join) = (Vec::new(), Vec::new());
     for (peer, key) in peers.iter().cloned().zip(preshared) {
         match before.iter().position(|known| is(known, &peer)) {
@@ -97,6 +97,13 @@ impl Supervisor<'_> {
             // Its place comes when it joins.
             ready.push((peers::Peer::new(&overlay, 0, peer, mtus, trusted), made));
         }
+        let all: Vec<_> =
+            stay.iter().map(|(_, peer, key)| settings(&overlay, peer, key.as_ref(), mtus)).collect();
+        let keys = private.map(|private| ReadyKeys::new(private, &all)).transpose();
+        let keys = keys.map_err(|(at, error)| match stay.get(at) {
+            Some((_, peer, _)) => no_peer(config, peer, error),
+            None => Fault::of_file(&config.file, error.to_string(), "see [[overlay.peer]]"),
+        })?;
         let differs = |(place, peer, _): &&(usize, Peer, Option<Secret>)| {
             self.overlay.peers.get(*place).is_none_or(|known| known != peer)
         };
@@ -105,6 +112,7 @@ impl Supervisor<'_> {
             changed: stay.iter().filter(differs).map(|(_, peer, _)| peer.name.clone()).collect(),
             gone,
             rekeyed: Vec::new(),
+            own: false,
         };
         overlay.peers =
             stay.iter().map(|(_, peer, _)| peer).chain(join.iter().map(|(peer, _)| peer)).cloned().collect();
@@ -119,6 +127,8 @@ impl Supervisor<'_> {
             overlay,
             names,
             stay: stay.into_iter().map(|(place, _, preshared)| (place, preshared)).collect(),
+            keys,
+            own_key_changed: false,
             join: ready,
             gone: Vec::new(),
             rekeyed: Vec::new(),
@@ -135,6 +145,7 @@ impl Supervisor<'_> {
             Ok(done) => {
                 let names = done.rekeyed.iter().filter_map(|place| overlay.peers.get(*place));
                 peers.rekeyed = names.map(|peer| peer.name.clone()).collect();
+                peers.own = done.own_key_changed;
             }
             // The message stays in the mailbox.
             Err(_) => tracing::warn!("the forwarding thread is slow, and takes over the new settings later"),
@@ -160,6 +171,8 @@ struct Peers {
     gone: Vec<String>,
     changed: Vec<String>,
     rekeyed: Vec<String>,
+    /// The gateway has another private key.
+    own: bool,
 }
 
 impl Peers {
@@ -171,7 +184,9 @@ impl Peers {
             ("another preshared key", &self.rekeyed),
         ];
         let some = kinds.into_iter().filter(|(_, names)| !names.is_empty());
-        let all: Vec<_> = some.map(|(kind, names)| format!("{kind}: {}", names.join(", "))).collect();
+        let own = self.own.then(|| "another private key".to_owned());
+        let named = some.map(|(kind, names)| format!("{kind}: {}", names.join(", ")));
+        let all: Vec<_> = own.into_iter().chain(named).collect();
         (!all.is_empty()).then(|| all.join("; "))
     }
 }
