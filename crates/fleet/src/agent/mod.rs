@@ -10,6 +10,7 @@ pub mod apply;
 pub mod join;
 #[cfg(feature = "nats")]
 pub mod run;
+mod stale;
 pub mod state;
 
 use std::path::Path;

@@ -12,6 +12,8 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use super::Gateway;
 use super::apply::{Desk, Outcome};
+use super::stale::Stale;
+use crate::document::DocumentError;
 use crate::engine::{Access, Change, Engine};
 use crate::login;
 use crate::now;
@@ -57,6 +59,7 @@ struct Agent {
     start: u64,
     number: u64,
     refused: String,
+    stale: Stale,
     told: Told,
     reported: Option<Instant>,
     /// A document is wanted: after a connection, or after a question without an answer.
@@ -105,6 +108,7 @@ pub async fn run(
         start,
         number: 0,
         refused: String::new(),
+        stale: Stale::default(),
         told: Told::default(),
         reported: None,
         fetch: false,
@@ -146,7 +150,7 @@ pub async fn run(
             },
             Some(message) = heard.next() => agent.consider(&message.payload).await,
             _ = watch.tick() => {
-                if agent.fetch && agent.up {
+                if agent.up && (agent.fetch || agent.stale.asks()) {
                     agent.ask_for_document().await;
                 }
                 agent.watch(rhythm.report).await;
@@ -219,20 +223,32 @@ impl Agent {
             }
         };
         let what = match outcome {
-            Outcome::Unchanged => return,
+            Outcome::Unchanged => match self.stale.passed() {
+                None => return,
+                Some(before) => {
+                    tracing::info!("NATS shows the newest document again");
+                    self.refused = before;
+                    "NATS shows the newest document again".to_owned()
+                }
+            },
             Outcome::Applied { version, said } => {
                 self.refused.clear();
+                self.stale.passed();
                 self.keep_pass(self.desk.pass());
                 tracing::info!(version, "settings are in force: {said}");
                 format!("settings {version} are in force: {said}")
             }
             Outcome::Failed { version, why } => {
+                self.stale.passed();
                 self.keep_pass(self.desk.pass());
                 tracing::error!(version, "settings are not in force, and the old ones stay: {why}");
                 self.refused = format!("settings {version}: {why}");
                 format!("settings {version} are not in force: {why}")
             }
             Outcome::Refused(error) => {
+                if matches!(error, DocumentError::Old { .. }) {
+                    self.stale.shown(&self.refused);
+                }
                 let why = error.to_string();
                 if self.refused == why {
                     return;
