@@ -134,7 +134,12 @@ impl Cluster {
         std::fs::write(tls.join("both.pem"), &both).map_err(|e| e.to_string())?;
         let tell = |name: &str| {
             fleet(dir, &["set", "certificates", &file(name)])?;
-            fleet(dir, &["renew", "--within", "401"])
+            // Devices that have just found another server may miss a document, and go back with the others.
+            let mut why = String::new();
+            until("all devices' certificates", super::PATIENCE, || {
+                fleet(dir, &["renew", "--within", "401"]).map_err(|said| why = said).ok()
+            })
+            .map_err(|e| format!("{e}: {why}"))
         };
         tell("both.pem")?;
         std::fs::write(tls.join("ca.pem"), &both).map_err(|e| e.to_string())?;
