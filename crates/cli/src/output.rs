@@ -17,7 +17,7 @@ pub(crate) enum Kind<'a> {
     /// A text that begins so.
     Text(&'a str),
     /// A text whose first line ends so.
-    #[cfg(feature = "plan")]
+    #[cfg_attr(not(feature = "plan"), allow(dead_code, reason = "only plans write tables"))]
     Table(&'a str),
     /// A capture of the demonstration.
     Capture,
