@@ -251,16 +251,13 @@ impl SetCertificates {
         let pem = fs::read_to_string(&self.file).map_err(|error| {
             Fault::of_io(&self.file, "read the certificates", &error, "give a file of certificates (PEM)")
         })?;
-        if home.fleet.certificates.is_empty() || !pem.contains("-----BEGIN CERTIFICATE-----") {
-            let (what, remedy) = if home.fleet.certificates.is_empty() {
-                (
-                    "the fleet has no certificates",
-                    "make a fleet with `antedate fleet init --certificates FILE --tls DIR`",
-                )
-            } else {
-                ("is no file of certificates", "give a file of certificates (PEM)")
-            };
-            return Err(Fault::of_file(&self.file, what, remedy).into());
+        if home.fleet.certificates.is_empty() {
+            let remedy = "make a fleet with `antedate fleet init --certificates FILE --tls DIR`";
+            return Err(Fault::of_file(&self.file, "the fleet has no certificates", remedy).into());
+        }
+        if !pem.contains("-----BEGIN CERTIFICATE-----") {
+            let remedy = "give a file of certificates (PEM)";
+            return Err(Fault::of_file(&self.file, "is no file of certificates", remedy).into());
         }
         // Devices with certificates that fit no server would be cut off for good.
         let access = home.access_with(&pem)?;
