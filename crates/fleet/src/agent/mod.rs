@@ -10,6 +10,7 @@ pub mod apply;
 pub mod join;
 #[cfg(feature = "nats")]
 pub mod run;
+#[cfg(feature = "nats")]
 mod stale;
 pub mod state;
 
