@@ -1,9 +1,9 @@
-//! Datagrams of UDP and segments of TCP in frames of Ethernet.
+//! IP packets and datagrams of UDP in frames of Ethernet.
 
 use std::net::{IpAddr, SocketAddr};
 
 use antedate_wire::ip::Protocol;
-use antedate_wire::{ipv4, ipv6, tcp, udp};
+use antedate_wire::{ipv4, ipv6, udp};
 
 /// Sender and receiver.
 pub(super) type Ends = [SocketAddr; 2];
@@ -21,37 +21,12 @@ pub(super) fn udp_of(octets: &[u8]) -> Option<(Ends, &[u8])> {
     Some((ends, rest.get(8..usize::from(datagram.length()))?))
 }
 
-/// A segment of TCP.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Segment<'a> {
-    pub(super) ends: Ends,
-    /// The number of its first octet.
-    pub(super) sequence: u32,
-    pub(super) flags: tcp::Flags,
-    pub(super) payload: &'a [u8],
-}
-
-/// The flag that ends a connection at once; `wire` names those that its offloads look at.
-pub(super) const RST: tcp::Flags = tcp::Flags(0x04);
-
-/// A segment in a frame without tags.
-pub(super) fn segment(frame: &[u8]) -> Option<Segment<'_>> {
-    let (addresses, rest) = packet(frame.get(14..)?, Protocol::Tcp)?;
-    let segment = tcp::Segment::new_checked(rest).ok()?;
-    Some(Segment {
-        ends: ends(addresses, [segment.src_port(), segment.dst_port()]),
-        sequence: segment.sequence(),
-        flags: segment.flags(),
-        payload: rest.get(segment.header_len()..)?,
-    })
-}
-
-fn ends([from, to]: [IpAddr; 2], [source, destination]: [u16; 2]) -> Ends {
+pub(super) fn ends([from, to]: [IpAddr; 2], [source, destination]: [u16; 2]) -> Ends {
     [(from, source), (to, destination)].map(SocketAddr::from)
 }
 
 /// The addresses of an IP packet, and the content, which is of this protocol.
-fn packet(octets: &[u8], wanted: Protocol) -> Option<([IpAddr; 2], &[u8])> {
+pub(super) fn packet(octets: &[u8], wanted: Protocol) -> Option<([IpAddr; 2], &[u8])> {
     match octets.first()? >> 4 {
         4 => {
             let packet = ipv4::Packet::new_checked(octets).ok()?;
@@ -75,6 +50,7 @@ fn packet(octets: &[u8], wanted: Protocol) -> Option<([IpAddr; 2], &[u8])> {
 
 /// A frame with another content of its datagram, as if that had been sent: lengths are set, and
 /// the checksum of UDP is left out.
+#[cfg(feature = "dtls")]
 pub(super) fn with_content(frame: &[u8], content: &[u8]) -> Option<Vec<u8>> {
     let (_, before) = datagram(frame)?;
     let at = before.as_ptr().addr() - frame.as_ptr().addr();
@@ -105,9 +81,12 @@ mod tests {
         frame.extend([0x1f, 0x90, 0xca, 0x6c, 0, 12, 0, 0, 1, 2, 3, 4]);
         let (ends, content) = datagram(&frame).unwrap();
         assert_eq!((ends[1].to_string(), content), ("192.0.2.2:51820".into(), &[1, 2, 3, 4][..]));
-        let longer = with_content(&frame, b"longer than before").unwrap();
-        assert_eq!(datagram(&longer), Some((ends, &b"longer than before"[..])));
-        assert!(ipv4::Packet::new_checked(&longer[14..]).unwrap().verify_checksum());
+        #[cfg(feature = "dtls")]
+        {
+            let longer = with_content(&frame, b"longer than before").unwrap();
+            assert_eq!(datagram(&longer), Some((ends, &b"longer than before"[..])));
+            assert!(ipv4::Packet::new_checked(&longer[14..]).unwrap().verify_checksum());
+        }
         for length in 0..frame.len() {
             assert!(datagram(&frame[..length]).is_none(), "{length}");
         }
@@ -115,23 +94,8 @@ mod tests {
             let mut changed = frame.clone();
             changed[at] = value;
             assert!(datagram(&changed).is_none(), "{at}");
+            #[cfg(feature = "dtls")]
             assert!(with_content(&changed, b"x").is_none(), "{at}");
         }
-    }
-
-    #[test]
-    fn segments_are_read() {
-        let mut frame = vec![0; 14];
-        frame.extend([0x60, 0, 0, 0, 0, 23, 6, 64]);
-        frame.extend([[0; 15].as_slice(), &[1], &[0; 15], &[2]].concat());
-        frame.extend([0x07, 0x5b, 0x80, 0, 0, 0, 0, 9, 0, 0, 0, 0, 0x50, 0x18, 0, 0, 0, 0, 0, 0]);
-        frame.extend([1, 2, 3, 0xee]);
-        let found = segment(&frame).unwrap();
-        assert_eq!((found.sequence, found.payload), (9, &[1, 2, 3][..]), "the frame is padded");
-        assert_eq!(found.ends[0].to_string(), "[::1]:1883");
-        for length in 0..frame.len() - 1 {
-            assert!(segment(&frame[..length]).is_none(), "{length}");
-        }
-        assert!(datagram(&frame).is_none());
     }
 }

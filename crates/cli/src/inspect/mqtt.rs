@@ -12,13 +12,13 @@ use antedate_wire::mqtt::Envelope;
 use serde::Serialize;
 
 use super::audit::{Audit, Number, Stream, alarm};
-use super::ip::{Ends, segment};
+use super::ip::Ends;
 use super::lines::{How, Lines};
 use super::payload::Payload;
 use super::publish::{self, Publish, Version};
 use super::reader::bare;
 use super::stats::{Counted, Packet};
-use super::stream::{Came, Direction};
+use super::stream::{Came, Direction, segment};
 use crate::capture::Source;
 use crate::failure::Done;
 

@@ -1,11 +1,37 @@
-//! One direction of a TCP connection: its octets in order, from segments in any order (RFC 9293
-//! section 3.10).
+//! Segments of TCP, and one direction of a connection: its octets in order, from segments in any
+//! order (RFC 9293 section 3.10).
 
 use std::collections::BTreeMap;
 
-use antedate_wire::tcp::Flags;
+use antedate_wire::ip::Protocol;
+use antedate_wire::tcp::{self, Flags};
 
-use super::ip::{RST, Segment};
+use super::ip::{Ends, ends, packet};
+
+/// A segment of TCP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Segment<'a> {
+    pub(super) ends: Ends,
+    /// The number of its first octet.
+    pub(super) sequence: u32,
+    pub(super) flags: Flags,
+    pub(super) payload: &'a [u8],
+}
+
+/// The flag that ends a connection at once; `wire` names those that its offloads look at.
+const RST: Flags = Flags(0x04);
+
+/// A segment in a frame without tags.
+pub(super) fn segment(frame: &[u8]) -> Option<Segment<'_>> {
+    let (addresses, rest) = packet(frame.get(14..)?, Protocol::Tcp)?;
+    let segment = tcp::Segment::new_checked(rest).ok()?;
+    Some(Segment {
+        ends: ends(addresses, [segment.src_port(), segment.dst_port()]),
+        sequence: segment.sequence(),
+        flags: segment.flags(),
+        payload: rest.get(segment.header_len()..)?,
+    })
+}
 
 /// Octets that may wait for a missing segment. Then it counts as not recorded.
 const WAITING_MAX: usize = 1 << 20;
@@ -90,6 +116,22 @@ fn base(sequence: u32) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn segments_are_read() {
+        let mut frame = vec![0; 14];
+        frame.extend([0x60, 0, 0, 0, 0, 23, 6, 64]);
+        frame.extend([[0; 15].as_slice(), &[1], &[0; 15], &[2]].concat());
+        frame.extend([0x07, 0x5b, 0x80, 0, 0, 0, 0, 9, 0, 0, 0, 0, 0x50, 0x18, 0, 0, 0, 0, 0, 0]);
+        frame.extend([1, 2, 3, 0xee]);
+        let found = segment(&frame).unwrap();
+        assert_eq!((found.sequence, found.payload), (9, &[1, 2, 3][..]), "the frame is padded");
+        assert_eq!(found.ends[0].to_string(), "[::1]:1883");
+        for length in 0..frame.len() - 1 {
+            assert!(segment(&frame[..length]).is_none(), "{length}");
+        }
+        assert!(super::super::ip::datagram(&frame).is_none());
+    }
 
     fn take(direction: &mut Direction, sequence: u32, payload: &[u8]) -> Came {
         let ends = [1, 2].map(|port| std::net::SocketAddr::from(([192, 0, 2, 1], port)));
