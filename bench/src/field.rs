@@ -169,6 +169,9 @@ fn aes_128_gcm(len: usize) -> Result<Vec<Entrant>, String> {
     field.peer("aws-lc-rs", peers::aws_lc::aes_128_gcm);
     field.peer("aes-gcm", rustcrypto::aes_128_gcm);
     field.peer("openssl", peers::openssl::aes_128_gcm);
+    if peers::graviola::runs_here() {
+        field.peer("graviola", peers::graviola::aes_128_gcm);
+    }
     #[cfg(ipsec_mb)]
     field.peer(IPSEC_MB, peers::ipsec_mb::aes_128_gcm);
     field.done()
@@ -181,6 +184,9 @@ fn aes_256_gcm(len: usize) -> Result<Vec<Entrant>, String> {
     field.peer("aws-lc-rs", peers::aws_lc::aes_256_gcm);
     field.peer("aes-gcm", rustcrypto::aes_256_gcm);
     field.peer("openssl", peers::openssl::aes_256_gcm);
+    if peers::graviola::runs_here() {
+        field.peer("graviola", peers::graviola::aes_256_gcm);
+    }
     #[cfg(ipsec_mb)]
     field.peer(IPSEC_MB, peers::ipsec_mb::aes_256_gcm);
     field.done()
@@ -193,6 +199,9 @@ fn chacha20_poly1305(len: usize) -> Result<Vec<Entrant>, String> {
     field.peer("aws-lc-rs", peers::aws_lc::chacha20_poly1305);
     field.peer("chacha20poly1305", rustcrypto::chacha20_poly1305);
     field.peer("openssl", peers::openssl::chacha20_poly1305);
+    if peers::graviola::runs_here() {
+        field.peer("graviola", peers::graviola::chacha20_poly1305);
+    }
     #[cfg(ipsec_mb)]
     {
         field.peer(IPSEC_MB, peers::ipsec_mb::chacha20_poly1305);

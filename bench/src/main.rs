@@ -7,6 +7,8 @@
 #[cfg(not(target_arch = "x86_64"))]
 compile_error!("the fences and the time stamp counter are those of x86-64");
 
+mod class;
+mod classes;
 mod clock;
 mod field;
 mod figure;
@@ -18,13 +20,14 @@ mod packet;
 mod peers;
 mod results;
 
+use class::Class;
 use field::Discipline;
 use results::{Measured, Results};
 use serde_json::json;
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
-const USAGE: &str = "antedate-bench [--quick] [--only CIPHER]... [--tail] [--json FILE] [--figure FILE]";
+const USAGE: &str = "antedate-bench [--quick] [--only CIPHER]... [--class NAME | --classes] [--tail] [--json FILE] [--figure FILE]";
 
 /// Bytes of payload.
 const FULL: [usize; 8] = [16, 32, 64, 112, 256, 600, 1000, 1500];
@@ -37,6 +40,8 @@ struct Plan {
     tail: bool,
     json: Option<String>,
     figure: Option<String>,
+    class: Option<&'static Class>,
+    classes: bool,
     one_layout: bool,
 }
 
@@ -62,6 +67,8 @@ fn plan() -> Result<Plan, String> {
         tail: false,
         json: None,
         figure: None,
+        class: None,
+        classes: false,
         one_layout: false,
     };
     let mut words = std::env::args().skip(1);
@@ -71,6 +78,8 @@ fn plan() -> Result<Plan, String> {
             "--tail" => plan.tail = true,
             layouts::ONE => plan.one_layout = true,
             "--only" => plan.only.push(words.next().ok_or(USAGE)?),
+            "--class" => plan.class = Some(class::named(&words.next().ok_or(USAGE)?)?),
+            "--classes" => plan.classes = true,
             "--figure" => plan.figure = Some(words.next().ok_or(USAGE)?),
             "--json" => plan.json = Some(words.next().ok_or(USAGE)?),
             _ => return Err(USAGE.into()),
@@ -98,6 +107,17 @@ fn main() -> ExitCode {
 }
 
 fn run(plan: &Plan) -> Result<bool, String> {
+    if plan.classes {
+        return classes::run(plan);
+    }
+    if let Some(class) = plan.class {
+        if std::env::var_os(class::VARIABLE).is_none_or(|name| name != class.name) {
+            return classes::again(class);
+        }
+        if !class.is_here() {
+            return Err(format!("this CPU cannot be of class {}: {}", class.name, class.what));
+        }
+    }
     let cpu = clock::pin()?;
     let disciplines = plan.disciplines();
     if plan.one_layout {
@@ -106,6 +126,9 @@ fn run(plan: &Plan) -> Result<bool, String> {
     }
     let machine = machine(cpu);
     println!("{}, core {cpu}, load {}", machine["cpu"], machine["load"]);
+    if let Some(class) = plan.class {
+        println!("class {}: {}", class.name, class.what);
+    }
     println!("ipsec-mb: {}", ipsec_mb().unwrap_or("not installed, so not measured".into()));
     println!(
         "nanoseconds of a packet, 14 bytes of associated data; x: how many times as long as ours the other takes\n"
@@ -130,7 +153,7 @@ fn run(plan: &Plan) -> Result<bool, String> {
     print!("{}", goals::table(&goals));
     if let Some(file) = &plan.json {
         let result = json!({
-            "experiment": "bench aead", "machine": machine, "antedate": env!("CARGO_PKG_VERSION"),
+            "experiment": "bench aead", "machine": machine, "class": plan.class.map(|class| class.name), "antedate": env!("CARGO_PKG_VERSION"),
             "method": "lfence around each call, cost of an empty call subtracted, contenders take turns in every round",
             "rounds": plan.rounds, "processes": layouts::LAYOUTS, "packets_in_a_turn": meter::TURN, "aad": packet::AAD.len(),
             "rows": results.0.iter().map(Measured::json).collect::<Vec<_>>(),

@@ -51,6 +51,12 @@ impl Results {
         peers.map(|m| (m.latency.median, m.who)).min_by(|a, b| a.0.total_cmp(&b.0))
     }
 
+    /// The median of the fastest peer of all, and its name.
+    pub fn peers(&self, cipher: &str, len: usize, what: What) -> Option<(f64, &'static str)> {
+        let peers = self.of(cipher, len, what).filter(|m| m.who != WHO);
+        peers.map(|m| (m.latency.median, m.who)).min_by(|a, b| a.0.total_cmp(&b.0))
+    }
+
     /// The median of ipsec-mb's faster interface.
     pub fn ipsec_mb(&self, cipher: &str, len: usize, what: What) -> Option<f64> {
         let ways = self.of(cipher, len, what).filter(|m| [IPSEC_MB, IPSEC_MB_JOB].contains(&m.who));

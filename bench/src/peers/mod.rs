@@ -3,6 +3,7 @@
 
 pub mod aegis;
 pub mod aws_lc;
+pub mod graviola;
 #[cfg(ipsec_mb)]
 pub mod ipsec_mb;
 pub mod morus;

@@ -15,6 +15,13 @@ pub(crate) struct Arguments {
     /// Measure this cipher alone; may be given several times
     #[arg(long, value_name = "CIPHER")]
     only: Vec<String>,
+    /// Measure as a CPU of this class would, which lacks instructions of this one: avx512, vaes, avx2, sse,
+    /// no-aes
+    #[arg(long, value_name = "CLASS")]
+    class: Option<String>,
+    /// Measure each class of CPUs, and print a table of each
+    #[arg(long, conflicts_with_all = ["class", "tail", "figure"])]
+    classes: bool,
     /// Print the tails too
     #[arg(long)]
     tail: bool,
@@ -43,14 +50,21 @@ pub(crate) fn main(arguments: &Arguments) -> Result<bool, String> {
             println!("xtask: {reason}\nxtask: going on without ipsec-mb");
         }
     }
-    let target = cache("bench-aead")?;
+    let is_masked = arguments.classes || arguments.class.is_some();
+    let target = cache(if is_masked { "bench-aead-classes" } else { "bench-aead" })?;
     println!("xtask: building the peers, OpenSSL and AWS-LC among them: some minutes the first time");
     let mut build = cargo();
-    // `bench/` has its own Cargo configuration, which selects the native CPU.
-    build.current_dir(root().join("bench")).env("CARGO_TARGET_DIR", &target);
-    build.args(["build", "--release", "--quiet", "--locked"]).echoed(3600)?;
+    // `bench/` has its own Cargo configuration, which selects the native CPU. A class has each
+    // implementation choose when it runs, as one for all CPUs does.
+    let from = if is_masked { root() } else { root().join("bench") };
+    build.current_dir(from).env("CARGO_TARGET_DIR", &target).args(["build", "--release", "--quiet", "--locked"]);
+    build.arg("--manifest-path").arg(root().join("bench/Cargo.toml")).echoed(3600)?;
     let mut run = program(target.join("release/antedate-bench"));
     run.args(arguments.quick.then_some("--quick")).args(arguments.tail.then_some("--tail"));
+    run.args(arguments.classes.then_some("--classes"));
+    if let Some(class) = &arguments.class {
+        run.args(["--class", class]);
+    }
     arguments.only.iter().for_each(|cipher| {
         run.args(["--only", cipher]);
     });
