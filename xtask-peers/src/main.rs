@@ -88,6 +88,8 @@ mod tests {
             "peers scapy dtls",
             "bench gateway --quick --no-verdict --only tcp --only cpu",
             "bench aead --quick --only gcm --tail --json a.json",
+            "bench aead --quick --classes --only gcm",
+            "bench aead --class sse",
             "cross --list",
             "cross aarch64-unknown-linux-gnu --only gateway",
         ] {
