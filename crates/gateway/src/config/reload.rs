@@ -171,6 +171,8 @@ impl Changed<'_> {
         const PORTS: &str = "the ports are opened at the start";
         keep("field.interface", field.interface == new.field.interface, PORTS);
         keep("uplink.interface", uplink.interface == new.uplink.interface, PORTS);
+        keep("field.io", field.io == new.field.io, PORTS);
+        keep("uplink.io", uplink.io == new.uplink.io, PORTS);
         keep("second_uplink", *second_uplink == new.second_uplink, PORTS);
         keep("uplink.mtu", uplink.mtu == new.uplink.mtu, "the path's length is set at the start");
         keep(

@@ -159,7 +159,7 @@ fn defaults_are_as_documented() {
     let eth0 = InterfaceName::new("eth0").unwrap();
     assert_eq!(
         config.uplink,
-        UplinkPort { interface: eth0, mtu: None, outer: None, carries_link_local: false }
+        UplinkPort { interface: eth0, mtu: None, outer: None, carries_link_local: false, io: Io::Auto }
     );
     assert_eq!(
         config.protection,
