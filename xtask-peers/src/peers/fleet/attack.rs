@@ -43,7 +43,7 @@ pub(super) fn copy(home: &Home, id: &str) -> Result<Vec<u8>, String> {
     block_on(async {
         let engine = Engine::connect(&access).await.map_err(text)?;
         let found = engine.last(&DOCUMENTS, id).await.map_err(text)?;
-        found.map(|octets| octets.to_vec()).ok_or_else(|| "there is no document".to_owned())
+        found.map(|stored| stored.payload.to_vec()).ok_or_else(|| "there is no document".to_owned())
     })
 }
 
