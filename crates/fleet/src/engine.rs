@@ -8,9 +8,7 @@ use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, pull};
 use async_nats::jetstream::context::Context;
 use async_nats::jetstream::message::StreamMessage;
 use async_nats::jetstream::stream::{self, DiscardPolicy, StorageType};
-use async_nats::{
-    Auth, Client, ConnectErrorKind, ConnectOptions, Event, RequestErrorKind, Subscriber,
-};
+use async_nats::{Auth, Client, ConnectErrorKind, ConnectOptions, Event, RequestErrorKind, Subscriber};
 use bytes::Bytes;
 use futures_util::StreamExt;
 use tokio::sync::mpsc::UnboundedSender;
@@ -259,12 +257,7 @@ impl Engine {
     ///
     /// # Errors
     /// When NATS forbids it, or does not store it in time.
-    pub async fn put(
-        &self,
-        stream: &Stream,
-        id: &str,
-        payload: impl Into<Bytes>,
-    ) -> Result<(), EngineError> {
+    pub async fn put(&self, stream: &Stream, id: &str, payload: impl Into<Bytes>) -> Result<(), EngineError> {
         let (payload, end) = (payload.into(), Instant::now() + ELECTION);
         loop {
             match self.put_once(stream, id, payload.clone()).await {
@@ -275,7 +268,12 @@ impl Engine {
     }
 
     /// As [`Self::put`], once.
-    pub(crate) async fn put_once(&self, stream: &Stream, id: &str, payload: Bytes) -> Result<(), EngineError> {
+    pub(crate) async fn put_once(
+        &self,
+        stream: &Stream,
+        id: &str,
+        payload: Bytes,
+    ) -> Result<(), EngineError> {
         let sent = self.context.publish(stream.subject(id), payload).await;
         let stored = sent.map_err(|error| self.failed(error))?;
         self.answer(stored.into_future()).await.map(drop)

@@ -22,10 +22,10 @@ use crate::bearer::{Bearers, overlay};
 use crate::document::{Body, SealError, Settings};
 use crate::engine::{Engine, EngineError};
 use crate::home::{Home, Member};
-use crate::now;
 use crate::render::{Difference, differences};
 use crate::report::{self, Level, Report};
 use crate::subjects::STATUS;
+use crate::{now, utc};
 
 /// Seconds without a report after which a device counts as silent. Agents report each minute.
 pub const SILENT: u64 = 150;
@@ -51,6 +51,14 @@ pub enum RolloutError {
         device: String,
         /// Why.
         error: SealError,
+    },
+    /// The clock of this machine is behind NATS's.
+    #[error("this machine's clock shows {}, and NATS has stored a report at {}: correct the clock, or devices refuse what is signed here", utc(*here), utc(*there))]
+    Clock {
+        /// This machine's clock, in seconds since 1970.
+        here: u64,
+        /// NATS's, at the newest report.
+        there: u64,
     },
     /// Devices are worse than before. The others went back.
     #[error("{} device(s) are worse than before, and {returned} went back to their old settings: {}", bad.len(), bad.join("; "))]
@@ -353,8 +361,9 @@ impl Verdict {
             return Self::Bad(format!("refuses its settings: {}", report.refused));
         }
         if report.settings < version {
-            let why = if report.refused.is_empty() { "has its old settings" } else { &report.refused };
-            return Self::NotYet(why.to_owned());
+            let why = &report.refused;
+            let what = if why.is_empty() { "has its old settings".into() } else { format!("says: {why}") };
+            return Self::NotYet(what);
         }
         if report.health.level > before {
             return Self::NotYet(format!("is {}: {}", report.health.level.name(), report.health.what));

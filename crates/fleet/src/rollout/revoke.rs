@@ -45,9 +45,7 @@ impl Rollout<'_> {
 
     /// Voids the passes of all that are revoked.
     async fn shut_out(&self) -> Result<(), RolloutError> {
-        let devices = self.home.devices.values().filter(|member| member.revoked != 0);
-        let revoked: Vec<String> = devices.filter_map(|member| Some(member.keys()?.user())).collect();
-        let token = login::account(self.signing, &self.home.fleet.name, now(), &revoked);
+        let token = login::account(self.signing, &self.home.fleet.name, now(), &self.home.revoked());
         Engine::connect(&self.home.system_access(self.signing)).await?.set_account(token).await?;
         Ok(())
     }

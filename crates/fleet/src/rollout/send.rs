@@ -101,6 +101,7 @@ pub(super) fn seal_all(
 ) -> Result<Vec<Sealed>, RolloutError> {
     let mut all = Vec::new();
     let time = now();
+    clock_is_right(known, time)?;
     let days = |days: u64| time + days * 86_400;
     let (pass_ends, keys_days) = (days(home.fleet.pass_days), home.fleet.keys_days);
     let certificates = Some(&home.fleet.certificates).filter(|_| home.fleet.certificates_changed).cloned();
@@ -131,6 +132,13 @@ pub(super) fn seal_all(
         }
     }
     Ok(all)
+}
+
+/// Whether this machine's clock is not behind that of NATS, as far as reports show it. A document that is
+/// signed with an old time would be refused by all, and its version spent.
+fn clock_is_right(known: &BTreeMap<String, Known>, here: u64) -> Result<(), RolloutError> {
+    let there = known.values().map(|known| known.time).max().unwrap_or_default();
+    if here + CLOCKS_DIFFER < there { Err(RolloutError::Clock { here, there }) } else { Ok(()) }
 }
 
 impl Rollout<'_> {
@@ -272,6 +280,15 @@ impl Rollout<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn clock_behind_the_reports_is_told() {
+        let known = BTreeMap::from([("a".to_owned(), Known { time: 10_000, ..Known::default() })]);
+        clock_is_right(&known, 10_000 - CLOCKS_DIFFER).unwrap();
+        let error = clock_is_right(&known, 9_000 - CLOCKS_DIFFER).unwrap_err();
+        assert!(matches!(error, RolloutError::Clock { there: 10_000, .. }), "{error}");
+        clock_is_right(&BTreeMap::new(), 0).unwrap();
+    }
 
     #[tokio::test(start_paused = true)]
     async fn pauses_grow_and_progress_puts_them_off() {

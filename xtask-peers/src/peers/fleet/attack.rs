@@ -167,6 +167,29 @@ pub(super) fn permissions(
     })
 }
 
+/// Tries with the pass of a leaf node. Returns how many tries failed.
+pub(super) fn leaf(home: &Home, name: &str) -> Result<usize, String> {
+    let signing = home.signing(None).map_err(text)?;
+    let [file, _] = login::leaf(&signing, name, now());
+    let pass = file.lines().nth(1).ok_or("no pass")?.to_owned();
+    let access =
+        Access { user: "leaf".into(), pass, secret: signing.leaf(name), ..home.access().map_err(text)? };
+    let other = "abcdefghijklmnop";
+    let forbidden_ones = [
+        DOCUMENTS.subject(other),
+        WELCOMES.subject(other),
+        STATUS.last(other),
+        REQUESTS.last(other),
+        format!("$JS.API.CONSUMER.CREATE.{}", DOCUMENTS.name),
+        format!("$JS.API.STREAM.PURGE.{}", DOCUMENTS.name),
+        format!("$JS.API.STREAM.DELETE.{}", DOCUMENTS.name),
+        "$JS.API.STREAM.NAMES".to_owned(),
+        "$SYS.REQ.CLAIMS.UPDATE".to_owned(),
+    ];
+    let unheard = [STATUS.subject("*"), EVENTS.subject(other), REQUESTS.subject(other)];
+    block_on(forbidden(&access, &DOCUMENTS.last(other), &forbidden_ones, &unheard))
+}
+
 /// Whether NATS still admits a device.
 pub(super) fn is_admitted(device: &Path) -> Result<bool, String> {
     let state = State::of(device);
