@@ -208,7 +208,7 @@ mod tests {
         let text = leaf_configuration("plant", &trust, &leaf, Path::new("/var/lib/nats"));
         assert!(!text.contains("jetstream") && text.contains("\"nats-leaf://10.0.0.1:7422\""), "{text}");
         assert!(text.contains("/etc/nats/leaf-hall-system.creds") && text.contains("ca.pem"), "{text}");
-        assert!(!text.contains("SU"), "{text}");
+        assert!(!text.contains("SEED"), "{text}");
         let node = Node {
             name: "n1".into(),
             listen: "10.0.0.1:4222".into(),

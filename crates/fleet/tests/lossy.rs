@@ -1,6 +1,7 @@
 //! Messages that are lost between an agent and a real NATS server: a document, or the report of one.
 
 #![cfg(feature = "nats")]
+#![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
