@@ -5,8 +5,6 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -23,25 +21,8 @@ use antedate_fleet::now;
 use antedate_fleet::rollout::{self, Rollout, Waves};
 use antedate_fleet::server::{Node, Trust, configuration};
 
-#[path = "../../wire/tests/skip/mod.rs"]
-mod skip;
-use skip::skipped;
-
-const SERVER: &str = "/usr/sbin/nats-server";
-
-/// A server, which ends with this value.
-struct Server(Child);
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
-}
+mod nats;
+use nats::{Server, free_port, is_here, start};
 
 /// What the wire loses: messages whose line has all these words, so many times.
 #[derive(Clone)]
@@ -121,18 +102,10 @@ fn access_of(state: &State) -> Access {
     state.access(&state.membership().unwrap().unwrap(), &identity).unwrap()
 }
 
-fn start(place: &Path, port: u16) -> Server {
-    let log = std::fs::File::create(place.join("log")).unwrap();
-    let mut server = Command::new(SERVER);
-    server.arg("--config").arg(place.join("n1.conf")).args(["-p", &port.to_string()]);
-    Server(server.stdin(Stdio::null()).stderr(log).spawn().unwrap())
-}
-
 impl Fleet {
     /// Makes it. `None` without a server on this machine.
     fn with(losses: Vec<Loss>) -> Option<Self> {
-        if !Path::new(SERVER).exists() {
-            skipped("messages lost between an agent and NATS: there is no nats-server");
+        if !is_here("messages lost between an agent and NATS") {
             return None;
         }
         let directory = tempfile::tempdir().unwrap();
@@ -151,7 +124,7 @@ impl Fleet {
         let trust = Trust::of(&signing, "plant", now(), &[]);
         std::fs::write(place.join("n1.conf"), configuration("plant", &trust, &node, &place.join("data")))
             .unwrap();
-        let server = start(place, port);
+        let server = start(&place.join("n1.conf"));
         let state = State::of(&place.join("agent"));
         let keys = state.identity(true).unwrap().public();
         home.devices.insert(keys.id(), Member::new("press", "publisher", "", keys));
