@@ -115,12 +115,12 @@ impl Leaf {
             self.credentials.display()
         );
         if !opened.is_empty() {
-            said += &format!(
+            said.push_str(&format!(
                 "{} let leaf nodes in at port {} now: copy them to their servers, and start these again, one \
                  after the other\n",
                 opened.join(", "),
                 self.port
-            );
+            ));
         }
         output::print(&said)
     }
