@@ -54,15 +54,18 @@ impl Layout {
         let manifest = json!({ "schemaVersion": 2, "mediaType": kind, "config": config, "layers": [layer] });
         let mut manifest = self.json(&manifest, kind)?;
         manifest["platform"] = json!({ "architecture": architecture, "os": "linux" });
-        manifest["annotations"] = json!({ NAME: self.name });
         self.manifests.push(manifest);
         Ok(())
     }
 
-    /// Writes the index.
+    /// Writes the index of the images, and that of the layout, which has one entry of the name: readers
+    /// take the first of a name, and choose by CPU below it.
     pub(super) fn finish(self) -> Result<PathBuf, String> {
         let kind = "application/vnd.oci.image.index.v1+json";
-        let index = json!({ "schemaVersion": 2, "mediaType": kind, "manifests": self.manifests });
+        let images = json!({ "schemaVersion": 2, "mediaType": kind, "manifests": self.manifests });
+        let mut images = self.json(&images, kind)?;
+        images["annotations"] = json!({ NAME: self.name });
+        let index = json!({ "schemaVersion": 2, "mediaType": kind, "manifests": [images] });
         for (name, text) in [("index.json", index), ("oci-layout", json!({ "imageLayoutVersion": "1.0.0" }))]
         {
             let file = self.place.join(name);
@@ -126,9 +129,11 @@ mod tests {
         let (first, place) = make();
         assert_eq!(make().0, first, "the same sources give the same image");
         let index = document(&place.join("index.json"));
-        assert_eq!(index["manifests"].as_array().map(Vec::len), Some(2));
-        let manifest = document(&blob(&place, &index["manifests"][1]));
-        assert_eq!(index["manifests"][1]["annotations"][NAME], "0.1.0-1");
+        assert_eq!(index["manifests"].as_array().map(Vec::len), Some(1), "a name has one entry");
+        assert_eq!(index["manifests"][0]["annotations"][NAME], "0.1.0-1");
+        let images = document(&blob(&place, &index["manifests"][0]));
+        assert_eq!(images["manifests"].as_array().map(Vec::len), Some(2));
+        let manifest = document(&blob(&place, &images["manifests"][1]));
         let config = document(&blob(&place, &manifest["config"]));
         assert_eq!(config["architecture"], "arm64");
         let layer = blob(&place, &manifest["layers"][0]);
