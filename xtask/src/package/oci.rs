@@ -96,9 +96,21 @@ fn sha256(file: &Path) -> Result<String, String> {
 }
 
 #[cfg(test)]
+#[path = "../../../crates/wire/tests/skip/mod.rs"]
+mod skip;
+
+#[cfg(test)]
 mod tests {
     use super::*;
-    use crate::shell::cache;
+    use crate::shell::{cache, has_program};
+
+    /// What an independent reader takes for a CPU.
+    fn chosen(place: &Path, architecture: &str) -> Value {
+        let mut skopeo = program("skopeo");
+        skopeo.args(["--override-arch", architecture, "inspect", "--config"]);
+        let said = skopeo.arg(format!("oci:{}:0.1.0-1", place.display())).read(20).expect("an image");
+        serde_json::from_str(&said).expect("JSON")
+    }
 
     /// The blob that a descriptor names.
     fn blob(place: &Path, descriptor: &Value) -> PathBuf {
@@ -147,6 +159,23 @@ mod tests {
             Some(&*named),
             plain.split_whitespace().next().map(|sum| format!("sha256:{sum}")).as_deref()
         );
+        if has_program("skopeo") {
+            for architecture in ["amd64", "arm64"] {
+                let config = chosen(&place, architecture);
+                assert_eq!(config["architecture"], architecture);
+                assert_eq!(config["config"]["Entrypoint"][0], "/usr/bin/antedate");
+            }
+            let copy = folder.join("copy.tar");
+            let (from, to) =
+                (format!("oci:{}:0.1.0-1", place.display()), format!("docker-archive:{}", copy.display()));
+            program("skopeo")
+                .args(["--override-arch", "arm64", "copy", &from, &to])
+                .read(20)
+                .expect("a copy");
+            assert!(fs::metadata(copy).expect("a copy").len() > 0);
+        } else {
+            skip::skipped("the image by an independent reader: no program skopeo");
+        }
         fs::remove_dir_all(folder).expect("removed");
     }
 }
