@@ -272,6 +272,8 @@ pub struct Run {
     pub prepare: usize,
     /// Whether frames bypass the queueing discipline of the port.
     pub qdisc_bypass: bool,
+    /// Whether all memory is brought in at the start, code too, or each page by its first use.
+    pub preload: bool,
     /// The ages from which on frames are dropped.
     pub max_age: Bounds,
 }

@@ -184,7 +184,7 @@ impl Changed<'_> {
         keep("standby", *standby == new.standby, "its threads are started with it");
         keep("loop_detection", *loops == new.loops, "its thread is started with it");
         keep("link_loss", *link_loss == new.link_loss, "its thread is started with it");
-        let Run { threads, poll: _, priority, prepare, qdisc_bypass, max_age: _ } = run;
+        let Run { threads, poll: _, priority, prepare, qdisc_bypass, preload, max_age: _ } = run;
         const THREADS: &str = "the threads are started with it, and have given up the right to change it";
         keep(threads_key(self.old, new), *threads == new.run.threads, THREADS);
         keep("run.priority", *priority == new.run.priority, THREADS);
@@ -194,6 +194,7 @@ impl Changed<'_> {
             "the pools of prepared packet numbers are made at the start",
         );
         keep("run.qdisc_bypass", *qdisc_bypass == new.run.qdisc_bypass, PORTS);
+        keep("run.preload", *preload == new.run.preload, "memory is brought in at the start");
         let State { directory, reserve } = state;
         const STATE: &str = "the state file is open";
         keep("state.directory", *directory == new.state.directory, STATE);
@@ -374,9 +375,9 @@ mod tests {
             (
                 MACSEC,
                 "[run]",
-                "[run]\nprepare = 5\nqdisc_bypass = false",
+                "[run]\nprepare = 5\nqdisc_bypass = false\npreload = false",
                 &[],
-                &["run.prepare", "run.qdisc_bypass"],
+                &["run.prepare", "run.qdisc_bypass", "run.preload"],
             ),
             (
                 MACSEC,

@@ -85,7 +85,7 @@ pub fn run(checked: &Checked, stop: &AtomicBool, hangup: &Hangup) -> Result<(), 
     // Static keys were expanded on the stack.
     let (door, reloads) = Reloads::new(hangup);
     let mut supervisor = stack::wiped(|| Supervisor::start(checked, door)).map_err(RunError::NotStarted)?;
-    setup::settle();
+    setup::settle(checked.config.run.preload);
     let mut life = Life::begin();
     let mut fallen = false;
     let pause = if checked.config.state.reserve < RESERVE { SHORT_ROUND } else { ROUND };
