@@ -10,13 +10,16 @@ use antedate_channel::dtls::{CipherSuite, ConnectionId, PREPARED_LEN, Settings};
 use antedate_dtls::service::{Keys, News, Service, Target};
 use antedate_dtls::{KeyLog, Options, status};
 use antedate_hardening::confine::{self, Capability, Needs};
-use antedate_hardening::stack;
+use antedate_hardening::{files, stack};
 use clap::{Args, Subcommand};
 
 use crate::failure::{Done, Failure, ValueError};
 use crate::gateway::run::{log, trust_agent, watch_generation, watch_signals, went_on};
 use crate::hardened;
 use crate::output;
+
+/// Open files beside the sockets of sessions, and more than enough.
+const OTHER_FILES: usize = 64;
 
 /// Sides of the proxy.
 #[derive(Subcommand)]
@@ -183,6 +186,20 @@ impl Common {
         }
     }
 
+    /// Each session has a socket of its own.
+    fn allow_files(&self) {
+        let wanted = self.max_sessions.get().saturating_add(OTHER_FILES);
+        let allowed = files::allow(wanted);
+        if allowed < wanted {
+            tracing::warn!(
+                allowed,
+                wanted,
+                "each session has a socket, and this process may not open so many files; raise the hard limit (ulimit -Hn, \
+                 LimitNOFILE= of the unit), or lower --max-sessions"
+            );
+        }
+    }
+
     /// Starts the log, reads the keys and installs the signal handler. Starts the thread that reads
     /// them again.
     fn start(&self, service: Service) -> Result<Started, Failure> {
@@ -190,6 +207,7 @@ impl Common {
         if self.agent {
             trust_agent(&self.psk)?;
         }
+        self.allow_files();
         hardened::close_memory_of_daemon();
         // Before the files are read: what changes from now on is read again.
         let mark = service.mark();

@@ -8,14 +8,14 @@ use core::fmt;
 use antedate_wire::dtls::handshake::{Alert, AlertDescription, Fragment, HandshakeType};
 use antedate_wire::dtls::{ContentType, Record, VERSION_1_2, records};
 use sha2::{Digest, Sha256};
-use zeroize::Zeroizing;
+use zeroize::{Zeroize, Zeroizing};
 
 use super::super::{CipherSuite, ConnectionId, DirectionKeys, Dropped, Reader, Refusals, Writer};
 use super::assembly::{Assembly, Message};
 use super::flight::{Flight, Piece, record};
 use super::group::Group;
 use super::prf::{self, Binding, Master};
-use super::{Client, Event, Failure, Keyring, Phase, SendError, Settings};
+use super::{Client, Event, Failure, Keyring, Phase, Psk, SendError, Settings};
 use crate::secret::Boxed;
 
 /// The most records kept until their keys exist, or until their handshake is done.
@@ -217,8 +217,21 @@ impl Connection {
             let content = scratch.get(..opened.len).unwrap_or_default();
             self.content(opened.content_type, content, now, keyring, each).map(|()| opened.newest)
         });
-        self.scratch = scratch;
+        if self.settings.large {
+            self.scratch = scratch;
+        }
         done
+    }
+
+    /// Wipes and frees what only the handshake needed. A server's last flight stays, for a client
+    /// that has not received it.
+    fn forget_handshake(&mut self) {
+        self.ephemeral.zeroize();
+        (self.peer_share, self.settings.suites) = (None, Vec::new());
+        if let Some(client) = &mut self.client {
+            client.key = Psk::default();
+            self.flight = Flight::default();
+        }
     }
 
     fn content(
@@ -250,6 +263,7 @@ impl Connection {
                 if self.step == Step::Done && self.phase == Phase::Handshaking {
                     self.phase = Phase::Established;
                     self.deadline = None;
+                    self.forget_handshake();
                     each(Event::Established);
                     for data in core::mem::take(&mut self.held) {
                         self.received += 1;
@@ -441,7 +455,12 @@ impl Connection {
 
     /// The next datagram to be sent.
     pub fn transmit(&mut self) -> Option<Vec<u8>> {
-        self.outgoing.pop_front()
+        let datagram = self.outgoing.pop_front();
+        if datagram.is_none() {
+            // Few connections have anything to send between data.
+            self.outgoing = VecDeque::new();
+        }
+        datagram
     }
 
     /// The time at which [`timeout`](Self::timeout) is due, in milliseconds.
@@ -494,6 +513,7 @@ impl Connection {
     /// Changes the memory for prepared records, as [`Writer::set_large`].
     pub fn set_large(&mut self, large: bool) {
         self.settings.large = large;
+        self.scratch = Vec::new();
         if let Some(writer) = &mut self.writer {
             writer.set_large(large);
         }
