@@ -170,7 +170,7 @@ impl Listen {
             random(&mut octets);
             ConnectionId::new(&octets).unwrap_or_default()
         });
-        let settings = Settings { cid, ..self.options.settings.clone() };
+        let settings = Settings { cid, ..self.keys.settings(&self.options.settings) };
         let mut connection = match Connection::accept(settings, datagram, now, &mut random) {
             Ok(connection) => connection,
             Err((refusal, alert)) => {
@@ -180,7 +180,7 @@ impl Listen {
                     io.send(&alert, from);
                 }
                 if let Some(offer) = Offer::of(datagram) {
-                    let (cause, reason) = offer.mismatch(&self.options.settings);
+                    let (cause, reason) = offer.mismatch(&self.keys.settings(&self.options.settings));
                     self.failures.count(cause);
                     if let Some(count) = self.summaries.note(reason, now) {
                         tracing::warn!(peer = %from, count, "a handshake was refused: {reason}; offered {offer}");
@@ -531,6 +531,9 @@ impl Side for Listen {
     fn keys(&mut self, io: &Io, keys: Keys) {
         let old = std::mem::replace(&mut self.keys, keys);
         let revoked = |begun: &Begun| {
+            if let Some(shown) = begun.connection.shown() {
+                return self.keys.distrusts(Some(shown));
+            }
             let identity = begun.connection.identity();
             // A handshake without an identity or a key so far asks for the new key.
             let before = old.key(identity);

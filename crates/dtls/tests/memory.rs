@@ -38,7 +38,8 @@ fn quiet_session_is_small() {
     let (to, news) = (server.at, Arc::<News>::default());
     let side = run(move |stop, ready| {
         count_in(&CONNECT);
-        let keys = Keys { psk: keys(), devices: Devices::all("turbine 3".to_owned()) };
+        let keys =
+            Keys { psk: Some(keys()), devices: Devices::all("turbine 3".to_owned()), ..Keys::default() };
         connect(&wide(options(any(), to)), keys, &news, stop, |at| _ = ready.send(at)).expect("it runs");
     });
     let mut devices = Vec::new();
