@@ -86,12 +86,8 @@ impl Doctor {
 /// What a configuration asks of the machine.
 fn wanted(checked: &Checked) -> Wanted {
     let run = &checked.config.run;
-    let cpus = match run.threads {
-        Threads::One(cpu) => vec![cpu],
-        Threads::Two(cpus) => cpus.to_vec(),
-    };
     Wanted {
-        cpus: cpus.into_iter().flatten().collect(),
+        cpus: run.threads.cpus().into_iter().flatten().collect(),
         is_polling: run.poll != Poll::Block,
         priority: run.priority,
         ports: vec![checked.field.name.clone(), checked.uplink.name.clone()],
