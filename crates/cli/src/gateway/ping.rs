@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn express_channels_are_no_peers() {
+    fn further_channels_are_no_peers() {
         use antedate_gateway::run::status::{Macsec, ReceiveSa};
         let sa = |sci: &str, member: &str| ReceiveSa {
             sci: sci.into(),
@@ -301,6 +301,7 @@ mod tests {
         let receive = vec![
             sa("0200000000010001", "hall"),
             sa("0200000000018001", "hall-express"),
+            sa("0200000000010002", "hall#2"),
             sa("0200000000028001", "press"),
         ];
         let status = Status { macsec: Some(Macsec { receive, ..Macsec::default() }), ..Status::default() };

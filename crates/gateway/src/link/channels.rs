@@ -229,16 +229,18 @@ fn sak(keys: &KeyFile, an: An) -> Result<Sak, macsec::SakError> {
     Sak::new(keys.suite, key, salt)
 }
 
-/// Opens the ports of each thread that has its own: out, and in.
+/// The ports of a thread: out, and in.
+pub type BothPorts = (Ports<Sender>, Ports<Delivery>);
+
+/// Opens the ports of each thread that has its own.
 ///
 /// # Errors
 /// As [`outward`].
-#[expect(clippy::type_complexity, reason = "pairs of ports")]
 pub fn ports(
     config: &Config,
     (field, uplink, second): (&Interface, &Interface, Option<&Interface>),
     mtu: usize,
-) -> Result<Vec<(Ports<Sender>, Ports<Delivery>)>, Fault> {
+) -> Result<Vec<BothPorts>, Fault> {
     let (file, run) = (&config.file, &config.run);
     if run.threads.channels() > 1 {
         return shared(file, (field, uplink), mtu, run);
@@ -335,7 +337,7 @@ fn shared(
     (field, uplink): (&Interface, &Interface),
     mtu: usize,
     run: &Run,
-) -> Result<Vec<(Ports<Sender>, Ports<Delivery>)>, Fault> {
+) -> Result<Vec<BothPorts>, Fault> {
     let (workers, bypass) = (run.threads.channels(), run.qdisc_bypass);
     let open = || {
         let from_field = fanout::field(field, MACHINES_HEAD, run.max_age, workers)?;

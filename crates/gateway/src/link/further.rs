@@ -11,19 +11,17 @@ use antedate_wire::Sci;
 
 use crate::config::keys::channels;
 use crate::config::{Checked, Keyed, Protection};
-use crate::frames::delivery::Delivery;
 use crate::frames::gate::Gate;
+use crate::link::channels::BothPorts;
 use crate::link::echo::Desk;
-use crate::link::message::Ports;
 use crate::link::path::{Inbound, Outbound, Protector, Validator};
 use crate::run::tally::Tally;
-use crate::sys::packet::Sender;
 
 /// What the workers have apart: ports, channels, policy.
 #[derive(Debug)]
 pub struct Parts {
     /// The ports of each worker behind the first.
-    pub ports: Vec<(Ports<Sender>, Ports<Delivery>)>,
+    pub ports: Vec<BothPorts>,
     /// The secure channels of each.
     pub channels: Vec<(Protector, Validator)>,
     /// The policy of each worker, the first one's included.
