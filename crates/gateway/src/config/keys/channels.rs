@@ -13,15 +13,18 @@ use super::{CHANNELS_MAX, Member};
 /// The mark in the name of a further channel, which no member's name has.
 const MARK: char = '#';
 
+/// The SCI of a channel, and its SSCI with an XPN suite.
+pub type Identity = (Sci, Option<u32>);
+
 /// The SCI and SSCI of the channel at this place of a member.
 #[must_use]
-pub fn at(member: &Member, place: u16) -> (Sci, Option<u32>) {
+pub fn at(member: &Member, place: u16) -> Identity {
     let sci = Sci::new(member.sci.address(), member.sci.port().wrapping_add(place));
     (sci, member.ssci.map(|ssci| ssci.wrapping_add(place.into())))
 }
 
 /// The SCIs and SSCIs of all channels of a member.
-pub fn all(member: &Member) -> impl Iterator<Item = (Sci, Option<u32>)> {
+pub fn all(member: &Member) -> impl Iterator<Item = Identity> {
     (0..member.channels).map(|place| at(member, place))
 }
 
@@ -68,7 +71,7 @@ pub(super) fn read(field: &Field<'_, '_>, sci: Option<Sci>) -> Option<u16> {
 
 /// Reports what this member's channels share with those of the others.
 pub(super) fn apart(field: &Field<'_, '_>, others: &[Member], member: &Member) {
-    let shared = |same: fn((Sci, Option<u32>), (Sci, Option<u32>)) -> bool| {
+    let shared = |same: fn(Identity, Identity) -> bool| {
         others.iter().find_map(|other| {
             let pairs = all(other).flat_map(|a| all(member).map(move |b| (a, b)));
             pairs.into_iter().find(|(a, b)| same(*a, *b)).map(|((sci, _), _)| (other, sci))
