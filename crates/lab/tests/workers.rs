@@ -27,7 +27,7 @@ const TESTS: &[Test] = &[
 ];
 
 const FLOWS: u16 = 24;
-const NUMBERS: u32 = 12;
+const NUMBERS: u32 = 40;
 /// Ages and rings that a busy machine does not exceed.
 const POLICY: &str = "allow = [\"profinet-rt\", \"arp\", \"ipv4\"]";
 /// The machine behind gateway A with flows over UDP, and the one behind gateway B. The cyclic frames

@@ -6,7 +6,7 @@ mod facts;
 use std::fmt::Write;
 use std::path::PathBuf;
 
-use antedate_gateway::config::{Checked, Poll, Threads, check, machine::ThisMachine};
+use antedate_gateway::config::{Checked, Poll, check, machine::ThisMachine};
 use antedate_host::fault::Fault;
 use clap::Args;
 use serde::Serialize;
