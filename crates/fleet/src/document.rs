@@ -18,7 +18,7 @@ use zeroize::Zeroizing;
 
 use crate::authority::{Authority, Signing};
 use crate::identity::{Identity, Public, is_id};
-use crate::{random, utc};
+use crate::random;
 
 /// The most octets of a document.
 pub const MAX_LEN: usize = 1 << 18;
@@ -152,8 +152,7 @@ pub enum DocumentError {
     },
     /// Its time is over.
     #[error(
-        "it has expired at {}, and this device's clock shows {}: apply a newer one, or correct the clock",
-        utc(*expires), utc(*now)
+        "it has expired at {expires}, and this device's clock shows {now} (seconds since 1970): apply a newer one, or correct the clock"
     )]
     Expired {
         /// The end of its time.
@@ -163,8 +162,7 @@ pub enum DocumentError {
     },
     /// Its time has not come.
     #[error(
-        "it is valid from {} on, and this device's clock shows {}: correct the clock",
-        utc(*not_before), utc(*now)
+        "it is valid from {not_before} on, and this device's clock shows {now} (seconds since 1970): correct the clock"
     )]
     Future {
         /// The begin of its time.

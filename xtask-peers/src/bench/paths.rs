@@ -15,10 +15,8 @@ pub(crate) enum Contender {
     Bridges,
     /// Our daemon without protection.
     Plain,
-    /// Our daemon with GCM-AES-128. Frames leave by AF_XDP, which it chooses on veth pairs.
+    /// Our daemon with GCM-AES-128.
     Macsec,
-    /// The same; frames leave by packet sockets.
-    MacsecRing,
     /// OpenVPN in tap mode with AES-128-GCM, each end bridged to its field port.
     OpenVpn,
     /// VXLAN of the kernel, without protection.
@@ -33,7 +31,6 @@ impl fmt::Display for Contender {
             Contender::Bridges => "bridges",
             Contender::Plain => "antedate none",
             Contender::Macsec => "antedate macsec",
-            Contender::MacsecRing => "antedate macsec, ring",
             Contender::OpenVpn => "OpenVPN tap AES-128-GCM",
             Contender::Vxlan => "kernel VXLAN",
             Contender::WireguardGo => "VXLAN over wireguard-go",
@@ -45,16 +42,11 @@ impl fmt::Display for Contender {
 pub(crate) const ALL: [Contender; 4] =
     [Contender::Bridges, Contender::Plain, Contender::Macsec, Contender::OpenVpn];
 
-/// Those whose TCP is measured: by either way to the driver too.
-pub(crate) const FOR_TCP: [Contender; 5] =
-    [Contender::Bridges, Contender::Plain, Contender::Macsec, Contender::MacsecRing, Contender::OpenVpn];
-
 /// Those whose frames a second are counted: other tunnels too.
-pub(crate) const FOR_RATES: [Contender; 7] = [
+pub(crate) const FOR_RATES: [Contender; 6] = [
     Contender::Bridges,
     Contender::Plain,
     Contender::Macsec,
-    Contender::MacsecRing,
     Contender::Vxlan,
     Contender::OpenVpn,
     Contender::WireguardGo,
@@ -119,7 +111,7 @@ impl Path {
             }
             Contender::Vxlan => vxlan::plain()?,
             Contender::WireguardGo => path._others.extend(vxlan::protected(placement)?),
-            Contender::Plain | Contender::Macsec | Contender::MacsecRing => {
+            Contender::Plain | Contender::Macsec => {
                 for (side, space) in ["gwa", "gwb"].into_iter().enumerate() {
                     let core = placement.core(side);
                     let mut run =
@@ -137,8 +129,7 @@ impl Path {
                         }
                     });
                     let options = Options {
-                        keys: (contender != Contender::Plain).then(|| cell_keys(SUITES[0])),
-                        io: if contender == Contender::MacsecRing { "io = \"ring\"" } else { "" },
+                        keys: (contender == Contender::Macsec).then(|| cell_keys(SUITES[0])),
                         allow: vec!["all"],
                         run,
                         core,

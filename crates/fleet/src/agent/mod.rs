@@ -7,8 +7,6 @@
 
 pub mod apply;
 #[cfg(feature = "nats")]
-mod ask;
-#[cfg(feature = "nats")]
 pub mod join;
 #[cfg(feature = "nats")]
 pub mod run;

@@ -12,7 +12,6 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use super::Gateway;
 use super::apply::{Desk, Outcome};
-use super::ask::Ask;
 use super::stale::Stale;
 use crate::document::DocumentError;
 use crate::engine::{Access, Change, Engine};
@@ -61,10 +60,9 @@ struct Agent {
     number: u64,
     refused: String,
     stale: Stale,
-    ask: Ask,
     told: Told,
     reported: Option<Instant>,
-    /// A document is wanted: from time to time, or since one was not applied.
+    /// A document is wanted: after a connection, or after a question without an answer.
     fetch: bool,
     /// The connection is there.
     up: bool,
@@ -111,7 +109,6 @@ pub async fn run(
         number: 0,
         refused: String::new(),
         stale: Stale::default(),
-        ask: Ask::default(),
         told: Told::default(),
         reported: None,
         fetch: false,
@@ -134,8 +131,7 @@ pub async fn run(
                 Change::Up => {
                     tracing::info!("connected to NATS");
                     complaint.clear();
-                    agent.up = true;
-                    agent.ask.connected();
+                    (agent.up, agent.fetch) = (true, true);
                     agent.reported = None;
                     agent.ask_for_document().await;
                     agent.watch(rhythm.report).await;
@@ -152,14 +148,9 @@ pub async fn run(
                     }
                 }
             },
-            Some(message) = heard.next() => {
-                // One that is published again: the report of it may be lost.
-                if agent.consider(&message.payload).await {
-                    agent.reported = None;
-                }
-            }
+            Some(message) = heard.next() => agent.consider(&message.payload).await,
             _ = watch.tick() => {
-                if agent.up && (agent.fetch || agent.stale.asks() || agent.ask.is_due()) {
+                if agent.up && (agent.fetch || agent.stale.asks()) {
                     agent.ask_for_document().await;
                 }
                 agent.watch(rhythm.report).await;
@@ -174,9 +165,8 @@ impl Agent {
         match self.engine.last(&DOCUMENTS, &self.id).await {
             Ok(found) => {
                 self.fetch = false;
-                self.ask.answered();
-                if let Some(stored) = found {
-                    self.consider(&stored.payload).await;
+                if let Some(message) = found {
+                    self.consider(&message).await;
                 }
             }
             Err(error) => tracing::debug!(%error, "no answer for the document; asked again"),
@@ -222,20 +212,19 @@ impl Agent {
         }
     }
 
-    /// True if the document is the one that was taken last.
-    async fn consider(&mut self, message: &[u8]) -> bool {
+    async fn consider(&mut self, message: &[u8]) {
         let outcome = match self.desk.consider(message, now(), &mut *self.gateway) {
             Ok(outcome) => outcome,
             Err(fault) => {
                 self.complain(format!("a document is not applied: {fault:#}"));
                 // As when a disk is full for a while.
                 self.fetch = true;
-                return false;
+                return;
             }
         };
         let what = match outcome {
             Outcome::Unchanged => match self.stale.passed() {
-                None => return true,
+                None => return,
                 Some(before) => {
                     tracing::info!("NATS shows the newest document again");
                     self.refused = before;
@@ -262,7 +251,7 @@ impl Agent {
                 }
                 let why = error.to_string();
                 if self.refused == why {
-                    return false;
+                    return;
                 }
                 tracing::warn!("a document is refused: {why}");
                 self.refused.clone_from(&why);
@@ -272,7 +261,6 @@ impl Agent {
         };
         self.tell(what).await;
         self.watch(Duration::MAX).await;
-        false
     }
 
     /// Tells a fault once, and until something else is to be told.

@@ -26,7 +26,6 @@ use antedate_host::fault::Fault;
 use antedate_wire::vlan::VlanId;
 
 use super::http::Http;
-use super::io::Io;
 use super::link_loss::LinkLoss;
 use super::loops::LoopSettings;
 use super::policy::Policy;
@@ -95,7 +94,6 @@ pub(super) struct UplinkDraft {
     pub(super) mtu: Option<Option<u16>>,
     pub(super) outer: Option<Option<OuterTag>>,
     pub(super) carries_link_local: Option<bool>,
-    pub(super) io: Option<Io>,
 }
 
 /// The paths of the key files of `[macsec]` or `[overlay]`.
@@ -116,7 +114,6 @@ impl Draft {
                 mtu: self.uplink.mtu?,
                 outer: self.uplink.outer?,
                 carries_link_local: self.uplink.carries_link_local?,
-                io: self.uplink.io?,
             },
             second_uplink: self.second_uplink?,
             protection: self.protection?,
@@ -231,9 +228,8 @@ fn field_port(mut section: Section<'_, '_>, lines: &mut Lines) -> Option<FieldPo
     lines.note("field", section.line());
     let interface =
         interface(&mut section, "field.interface", "name the interface of the side with the machines", lines);
-    let io = io(&mut section, "field.io", lines);
     section.finish();
-    Some(FieldPort { interface: interface?, io: io? })
+    Some(FieldPort { interface: interface? })
 }
 
 fn uplink_port(mut section: Section<'_, '_>, lines: &mut Lines) -> UplinkDraft {
@@ -250,18 +246,9 @@ fn uplink_port(mut section: Section<'_, '_>, lines: &mut Lines) -> UplinkDraft {
         lines.note("uplink.carry_link_local", Some(field.line()));
         field.boolean()
     });
-    let io = io(&mut section, "uplink.io", lines);
     section.finish();
     let carries_link_local = all(carries).map(Option::unwrap_or_default);
-    UplinkDraft { interface, mtu: all(mtu), outer, carries_link_local, io }
-}
-
-fn io(section: &mut Section<'_, '_>, key: &'static str, lines: &mut Lines) -> Option<Io> {
-    let io = section.get("io").map(|field| {
-        lines.note(key, Some(field.line()));
-        field.one_of("a way to send", &Io::NAMES)
-    });
-    all(io).map(Option::unwrap_or_default)
+    UplinkDraft { interface, mtu: all(mtu), outer, carries_link_local }
 }
 
 /// `Some(None)`: there is no section.

@@ -275,7 +275,6 @@ fn deliver(counters: &PathCounters, to: &mut Delivery, mtu: usize, class: Class,
     }
     match class {
         Class::Named(Traffic::Ipv4 | Traffic::Ipv6) => to.join(counters, frame),
-        _ if class.is_cyclic() => to.put(counters, frame),
-        _ => to.put_patient(counters, frame),
+        _ => to.put(counters, frame),
     }
 }
