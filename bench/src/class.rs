@@ -26,11 +26,7 @@ pub struct Class {
 
 /// From the newest to the oldest.
 pub const ALL: [Class; 5] = [
-    Class {
-        name: "avx512",
-        what: "AVX-512 and VAES: Xeons from Ice Lake on, EPYCs from Zen 4 on",
-        lacks: 0,
-    },
+    Class { name: "avx512", what: "AVX-512 and VAES: Xeons from Ice Lake on, EPYCs from Zen 4 on", lacks: 0 },
     Class {
         name: "vaes",
         what: "AVX2, and VAES of 256 bits: Core from Alder Lake on with its E-cores, EPYCs of Zen 3",
@@ -70,10 +66,7 @@ static STEPS: [&[Bits]; 4] = [
     // GFNI, VAES, VPCLMULQDQ, AVX-VNNI, AVX-IFMA.
     &[Bits(7, 0, |r| &mut r.ecx, bits([8, 9, 10])), Bits(7, 1, |r| &mut r.eax, bits([4, 23]))],
     // FMA, AVX, F16C; BMI1, AVX2, BMI2, ADX.
-    &[
-        Bits(1, 0, |r| &mut r.ecx, bits([12, 28, 29])),
-        Bits(7, 0, |r| &mut r.ebx, bits([3, 5, 8, 19])),
-    ],
+    &[Bits(1, 0, |r| &mut r.ecx, bits([12, 28, 29])), Bits(7, 0, |r| &mut r.ebx, bits([3, 5, 8, 19]))],
     // PCLMULQDQ, AES; SHA.
     &[Bits(1, 0, |r| &mut r.ecx, bits([1, 25])), Bits(7, 0, |r| &mut r.ebx, bits([29]))],
 ];
@@ -94,7 +87,9 @@ impl Class {
 /// The class of a name.
 pub fn named(name: &str) -> Result<&'static Class, String> {
     let names = || ALL.iter().map(|class| class.name).collect::<Vec<_>>().join(", ");
-    ALL.iter().find(|class| class.name == name).ok_or_else(|| format!("no class `{name}`; there are {}", names()))
+    ALL.iter()
+        .find(|class| class.name == name)
+        .ok_or_else(|| format!("no class `{name}`; there are {}", names()))
 }
 
 /// Steps whose bits are taken away.

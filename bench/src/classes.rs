@@ -21,15 +21,18 @@ pub fn again(class: &Class) -> Result<bool, String> {
 pub fn run(plan: &Plan) -> Result<bool, String> {
     let (mut runs, mut text) = (Vec::new(), String::new());
     for class in &ALL {
-        let file = std::env::temp_dir().join(format!("antedate-bench-{}-{}.json", std::process::id(), class.name));
+        let file =
+            std::env::temp_dir().join(format!("antedate-bench-{}-{}.json", std::process::id(), class.name));
         let mut command = this()?;
         command.args(plan.arguments()).args(["--class", class.name, "--json"]).arg(&file);
         let status = command.status().map_err(|error| format!("class {}: {error}", class.name))?;
-        let result = std::fs::read(&file).ok().and_then(|octets| serde_json::from_slice::<Value>(&octets).ok());
+        let result =
+            std::fs::read(&file).ok().and_then(|octets| serde_json::from_slice::<Value>(&octets).ok());
         let _ = std::fs::remove_file(&file);
         match result {
             Some(result) if status.code().is_some_and(|code| code < 2) => {
-                write!(text, "\n{}: {}\n\n{}", class.name, class.what, table(&result)).map_err(|e| e.to_string())?;
+                write!(text, "\n{}: {}\n\n{}", class.name, class.what, table(&result))
+                    .map_err(|e| e.to_string())?;
                 runs.push(result);
             }
             // It has said why.
@@ -101,9 +104,7 @@ mod tests {
 
     #[test]
     fn table_has_the_fastest_peer_and_ours() {
-        let row = |who: &str, what: &str, time: f64| {
-            json!({ "cipher": "aes-128-gcm", "payload": 64, "who": who, "what": what, "median_ns": time })
-        };
+        let row = |who: &str, what: &str, time: f64| json!({ "cipher": "aes-128-gcm", "payload": 64, "who": who, "what": what, "median_ns": time });
         let rows = [
             row("ring", "seal", 90.0),
             row("aws-lc-rs", "seal", 80.0),

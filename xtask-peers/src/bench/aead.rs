@@ -57,7 +57,12 @@ pub(crate) fn main(arguments: &Arguments) -> Result<bool, String> {
     // `bench/` has its own Cargo configuration, which selects the native CPU. A class has each
     // implementation choose when it runs, as one for all CPUs does.
     let from = if is_masked { root() } else { root().join("bench") };
-    build.current_dir(from).env("CARGO_TARGET_DIR", &target).args(["build", "--release", "--quiet", "--locked"]);
+    build.current_dir(from).env("CARGO_TARGET_DIR", &target).args([
+        "build",
+        "--release",
+        "--quiet",
+        "--locked",
+    ]);
     build.arg("--manifest-path").arg(root().join("bench/Cargo.toml")).echoed(3600)?;
     let mut run = program(target.join("release/antedate-bench"));
     run.args(arguments.quick.then_some("--quick")).args(arguments.tail.then_some("--tail"));
