@@ -75,7 +75,7 @@ impl Class {
     /// Whether CPUID tells what this class has, and no more.
     pub fn is_here(&self) -> bool {
         let here = [
-            is_x86_feature_detected!("avx512vl"),
+            is_x86_feature_detected!("avx512vl") && is_x86_feature_detected!("vaes"),
             is_x86_feature_detected!("vaes"),
             is_x86_feature_detected!("avx2"),
             is_x86_feature_detected!("aes"),
@@ -123,8 +123,8 @@ extern "C" fn answer(_: c_int, _: *mut libc::siginfo_t, context: *mut c_void) {
     // SAFETY: with `SA_SIGINFO` the kernel hands the context of the fault, which is this handler's alone.
     let registers = unsafe { &mut (*context.cast::<libc::ucontext_t>()).uc_mcontext.gregs };
     let at = registers[libc::REG_RIP as usize];
-    // SAFETY: the instruction that faulted begins here. CPUID has two octets, and every other instruction
-    // that faults is at least one, followed by another in the program's text.
+    // SAFETY: the instruction that faulted begins here, and more text of the program follows it. A jump
+    // to no memory faults again at this read, while the signal is blocked, which ends the process.
     let octets = unsafe { std::ptr::with_exposed_provenance::<[u8; 2]>(at as usize).read_unaligned() };
     if octets != [0x0f, 0xa2] {
         // SAFETY: the default action takes no handler.

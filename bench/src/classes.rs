@@ -35,8 +35,8 @@ pub fn run(plan: &Plan) -> Result<bool, String> {
                     .map_err(|e| e.to_string())?;
                 runs.push(result);
             }
-            // It has said why.
-            _ => eprintln!("antedate-bench: no result of class {}", class.name),
+            // It has said why, unless a signal ended it.
+            _ => eprintln!("antedate-bench: no result of class {}: {status}", class.name),
         }
     }
     if runs.is_empty() {

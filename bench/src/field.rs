@@ -173,7 +173,9 @@ fn aes_128_gcm(len: usize) -> Result<Vec<Entrant>, String> {
         field.peer("graviola", peers::graviola::aes_128_gcm);
     }
     #[cfg(ipsec_mb)]
-    field.peer(IPSEC_MB, peers::ipsec_mb::aes_128_gcm);
+    if peers::ipsec_mb::runs_here() {
+        field.peer(IPSEC_MB, peers::ipsec_mb::aes_128_gcm);
+    }
     field.done()
 }
 
@@ -188,7 +190,9 @@ fn aes_256_gcm(len: usize) -> Result<Vec<Entrant>, String> {
         field.peer("graviola", peers::graviola::aes_256_gcm);
     }
     #[cfg(ipsec_mb)]
-    field.peer(IPSEC_MB, peers::ipsec_mb::aes_256_gcm);
+    if peers::ipsec_mb::runs_here() {
+        field.peer(IPSEC_MB, peers::ipsec_mb::aes_256_gcm);
+    }
     field.done()
 }
 
@@ -203,7 +207,7 @@ fn chacha20_poly1305(len: usize) -> Result<Vec<Entrant>, String> {
         field.peer("graviola", peers::graviola::chacha20_poly1305);
     }
     #[cfg(ipsec_mb)]
-    {
+    if peers::ipsec_mb::runs_here() {
         field.peer(IPSEC_MB, peers::ipsec_mb::chacha20_poly1305);
         field.peer(IPSEC_MB_JOB, peers::ipsec_mb::chacha20_poly1305_job);
     }
@@ -217,7 +221,9 @@ fn aes_128_ccm_8(len: usize) -> Result<Vec<Entrant>, String> {
     field.peer("ccm 0.5", rustcrypto::aes_128_ccm_8_before);
     field.peer("openssl", peers::openssl::aes_128_ccm_8);
     #[cfg(ipsec_mb)]
-    field.peer(IPSEC_MB_JOB, peers::ipsec_mb::aes_128_ccm_8_job);
+    if peers::ipsec_mb::runs_here() {
+        field.peer(IPSEC_MB_JOB, peers::ipsec_mb::aes_128_ccm_8_job);
+    }
     field.done()
 }
 

@@ -115,7 +115,11 @@ fn run(plan: &Plan) -> Result<bool, String> {
             return classes::again(class);
         }
         if !class.is_here() {
-            return Err(format!("this CPU cannot be of class {}: {}", class.name, class.what));
+            return Err(format!(
+                "this CPU cannot be of class {}: {}; for another class than its own, `cpuid_fault` must be among \
+                 the flags of /proc/cpuinfo",
+                class.name, class.what
+            ));
         }
     }
     let cpu = clock::pin()?;

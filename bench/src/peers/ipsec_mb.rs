@@ -58,6 +58,11 @@ impl<const T: usize> Drop for Peer<T> {
     }
 }
 
+/// Whether this CPU has the instructions without which version 1.3 ends the process.
+pub fn runs_here() -> bool {
+    is_x86_feature_detected!("aes")
+}
+
 /// The library's version.
 pub fn version() -> String {
     // SAFETY: the library returns a zero-terminated string with static lifetime.

@@ -33,6 +33,17 @@ pub(crate) struct Arguments {
     figure: Option<PathBuf>,
 }
 
+impl Arguments {
+    /// The file of the numbers, unless given.
+    fn file(&self) -> String {
+        match &self.class {
+            Some(class) => format!("aead-{class}.json"),
+            None if self.classes => "aead-classes.json".into(),
+            None => "aead.json".into(),
+        }
+    }
+}
+
 /// The package of ipsec-mb, and its description.
 const IPSEC_MB: (&str, &str) = ("libipsec-mb-dev", "Intel's library for IPsec, a peer");
 const IPSEC_MB_HEADER: &str = "/usr/include/intel-ipsec-mb.h";
@@ -73,7 +84,7 @@ pub(crate) fn main(arguments: &Arguments) -> Result<bool, String> {
     arguments.only.iter().for_each(|cipher| {
         run.args(["--only", cipher]);
     });
-    let json = arguments.json.clone().or_else(|| Some(cache("bench").ok()?.join("aead.json")));
+    let json = arguments.json.clone().or_else(|| Some(cache("bench").ok()?.join(arguments.file())));
     if let Some(file) = json {
         println!("xtask: all numbers will be in {}", file.display());
         run.arg("--json").arg(file);
