@@ -75,16 +75,9 @@ fn said(document: &serde_json::Value, commit: &str) -> String {
     let text = |value: &serde_json::Value| value.as_str().unwrap_or("unknown").to_owned();
     let made = text(&document["made"]);
     let machine = &document["machine"];
-    let results = document["results"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let short: Vec<String> =
-        results.iter().filter(|one| one["quick"] == true).map(|one| text(&one["experiment"])).collect();
-    let (form, times) = match &short[..] {
-        [] if document["quick"] == false => ("a full run".to_owned(), ""),
-        // A guest, whose clock counts instructions, has its short form in a full run.
-        [_, ..] if 2 * short.len() < results.len() => {
-            (format!("a full run (with the short form of {})", short.join(", ")), "")
-        }
-        _ => ("a short run".to_owned(), ", which shows what the page has: its times are no measurement"),
+    let (form, times) = match document["quick"].as_bool() {
+        Some(false) => ("a full run", ""),
+        _ => ("a short run", ", which shows what the page has: its times are no measurement"),
     };
     let load = text(&machine["load"]);
     format!(
@@ -193,11 +186,6 @@ mod tests {
                 && said.contains("a load of 0.10,")
                 && said.contains("no measurement")
         );
-        let result = |experiment: &str, quick: bool| json!({ "experiment": experiment, "quick": quick });
-        let mixed = json!({ "quick": true, "results": [result("a", false), result("guest", true), result("b", false)] });
-        let said_of_mixed = super::said(&mixed, "18183ce0");
-        assert!(said_of_mixed.contains("a full run (with the short form of guest)"), "{said_of_mixed}");
-        assert!(!said_of_mixed.contains("no measurement"));
         let chapter = format!("# A\n\n{}\nold\n{}\n\nB\n", MARKS[0], MARKS[1]);
         let text = between(&chapter, &said).expect("marks");
         assert_eq!(commit_of(&text), Some("18183ce0"));
