@@ -1,6 +1,8 @@
 //! Captures that `antedate inspect` reads: IP, TCP streams in any order, and MQTT's PUBLISH in them.
 
 // The command's own files: a program has no library.
+#[path = "../../crates/cli/src/inspect/content.rs"]
+mod content;
 #[allow(dead_code, reason = "the command uses more of it")]
 #[path = "../../crates/cli/src/inspect/ip.rs"]
 mod ip;
@@ -15,7 +17,7 @@ use std::collections::HashMap;
 
 use antedate_wire::tcp::Flags;
 use publish::Version;
-use stream::{Came, Direction};
+use stream::{Came, Direction, Segment};
 
 /// A stream of MQTT: packets in front are whole ones, and a PUBLISH has its parts within.
 pub fn inspect_publish(data: &[u8]) {
@@ -35,12 +37,12 @@ pub fn inspect_publish(data: &[u8]) {
 /// A frame as it is, and segments of a known stream in an order of the input's choice: what comes out
 /// is the stream, in order and without a gap.
 pub fn inspect_stream(data: &[u8]) {
-    if let Some(segment) = ip::segment(data) {
+    if let Some(segment) = stream::segment(data) {
         assert!(segment.payload.len() <= data.len());
     }
     if let Some((_, content)) = ip::datagram(data) {
         assert!(data.len() >= content.len());
-        if let Some(longer) = ip::with_content(data, &[7; 99]) {
+        if let Some(longer) = content::with_content(data, &[7; 99]) {
             assert_eq!(ip::datagram(&longer).map(|(_, content)| content), Some(&[7; 99][..]));
         }
     }
@@ -51,7 +53,7 @@ pub fn inspect_stream(data: &[u8]) {
     let mut take = |at: usize, payload: &[u8], flags| {
         let ends = [([10, 0, 0, 1], 1).into(), ([10, 0, 0, 2], 2).into()];
         let sequence = begin.wrapping_add(at as u32);
-        let came = direction.take(&ip::Segment { ends, sequence, flags, payload });
+        let came = direction.take(&Segment { ends, sequence, flags, payload });
         (came, direction.octets.clone())
     };
     assert_eq!(take(0, &[], Flags::SYN).0, Came::Anew);

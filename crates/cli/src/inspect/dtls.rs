@@ -19,7 +19,8 @@ use serde::Serialize;
 use zeroize::Zeroizing;
 
 use super::audit::{Audit, Number, Stream, alarm};
-use super::ip::{Ends, datagram, with_content};
+use super::content::with_content;
+use super::ip::{Ends, datagram};
 use super::lines::{How, Lines};
 use super::payload::Payload;
 use super::reader::bare;

@@ -48,28 +48,6 @@ pub(super) fn packet(octets: &[u8], wanted: Protocol) -> Option<([IpAddr; 2], &[
     }
 }
 
-/// A frame with another content of its datagram, as if that had been sent: lengths are set, and
-/// the checksum of UDP is left out.
-#[cfg(feature = "dtls")]
-pub(super) fn with_content(frame: &[u8], content: &[u8]) -> Option<Vec<u8>> {
-    let (_, before) = datagram(frame)?;
-    let at = before.as_ptr().addr() - frame.as_ptr().addr();
-    let mut new = [frame.get(..at)?, content].concat();
-    let length = u16::try_from(new.len() - at + 8).ok()?.to_be_bytes();
-    new.get_mut(at - 4..at - 2)?.copy_from_slice(&length);
-    new.get_mut(at - 2..at)?.fill(0);
-    let total = u16::try_from(new.len() - 14).ok()?;
-    let packet = new.get_mut(14..)?;
-    if packet.first()? >> 4 == 4 {
-        packet.get_mut(2..4)?.copy_from_slice(&total.to_be_bytes());
-        ipv4::Packet::new_checked(packet).ok()?.fill_checksum();
-    } else {
-        let payload = total.checked_sub(ipv6::HEADER_LEN as u16)?;
-        packet.get_mut(4..6)?.copy_from_slice(&payload.to_be_bytes());
-    }
-    Some(new)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -81,12 +59,6 @@ mod tests {
         frame.extend([0x1f, 0x90, 0xca, 0x6c, 0, 12, 0, 0, 1, 2, 3, 4]);
         let (ends, content) = datagram(&frame).unwrap();
         assert_eq!((ends[1].to_string(), content), ("192.0.2.2:51820".into(), &[1, 2, 3, 4][..]));
-        #[cfg(feature = "dtls")]
-        {
-            let longer = with_content(&frame, b"longer than before").unwrap();
-            assert_eq!(datagram(&longer), Some((ends, &b"longer than before"[..])));
-            assert!(ipv4::Packet::new_checked(&longer[14..]).unwrap().verify_checksum());
-        }
         for length in 0..frame.len() {
             assert!(datagram(&frame[..length]).is_none(), "{length}");
         }
@@ -94,8 +66,6 @@ mod tests {
             let mut changed = frame.clone();
             changed[at] = value;
             assert!(datagram(&changed).is_none(), "{at}");
-            #[cfg(feature = "dtls")]
-            assert!(with_content(&changed, b"x").is_none(), "{at}");
         }
     }
 }

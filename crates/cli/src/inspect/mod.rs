@@ -3,6 +3,8 @@
 
 mod audit;
 #[cfg(feature = "dtls")]
+mod content;
+#[cfg(feature = "dtls")]
 mod dtls;
 mod goose;
 mod ip;
