@@ -193,6 +193,12 @@ const NEEDS: &[Need] = &[
         purposes: &[Test, Peers, Bench],
     },
     Need {
+        sign: Program("mosquitto_sub"),
+        package: "mosquitto-clients",
+        why: "reads a broker's queue beside our subscriber",
+        purposes: &[Test, Peers],
+    },
+    Need {
         sign: File("/usr/sbin/nats-server"),
         package: "nats-server",
         why: "another MQTT broker, and the engine of a fleet",
