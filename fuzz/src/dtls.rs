@@ -2,8 +2,12 @@
 //! server that receive datagrams from strangers.
 
 use antedate_channel::dtls::{
-    Aead, Client, Connection, ConnectionId, ContentType, Cookies, DirectionKeys, Greeting, Keyring,
-    PartialHello, Phase, Psk, Reader, Settings, Writer,
+    Aead, CertificateType, Client, Connection, ConnectionId, ContentType, Cookies, Credentials,
+    DirectionKeys, Distrust, Greeting, Keyring, PartialHello, Phase, Psk, PublicKey, RawPublicKey, Reader,
+    Settings, Shown, SigningKey, Trusted, Writer,
+};
+use antedate_wire::dtls::handshake::certificates::{
+    CertificateRequest, Certificates, Signature, SignedKeyExchange, client_share, raw_public_key,
 };
 use antedate_wire::dtls::handshake::{
     Alert, ClientHello, ClientHelloFront, ClientKeyExchange, Fragment, HelloVerifyRequest, ServerHello,
@@ -50,6 +54,18 @@ fn body(octets: &[u8]) {
         let _ = hello.extensions.connection_id();
     }
     let _ = (ServerHello::parse(octets), HelloVerifyRequest::parse(octets), Alert::parse(octets));
+    if let Ok(list) = Certificates::parse(octets) {
+        let walked: usize = list.iter().map(|one| 3 + one.len()).sum();
+        assert_eq!(walked + 3, octets.len());
+    }
+    if let Ok(exchange) = SignedKeyExchange::parse(octets) {
+        assert!(octets.starts_with(exchange.params));
+    }
+    let _ = (
+        CertificateRequest::parse(octets).map(|request| request.schemes().count()),
+        Signature::parse(octets),
+    );
+    let _ = (client_share(octets), raw_public_key(octets));
     for ecdhe in [false, true] {
         let _ = (ServerKeyExchange::parse(octets, ecdhe), ClientKeyExchange::parse(octets, ecdhe));
     }
@@ -91,6 +107,12 @@ impl Keyring for OneKey {
     fn key(&self, identity: &[u8]) -> Option<Psk> {
         (identity == b"h3").then(|| Psk::new(vec![7; 16]))
     }
+
+    fn judge(&self, shown: &Shown) -> Result<Trusted, Distrust> {
+        let entries = shown.entries();
+        let key = entries.first().and_then(|spki| PublicKey::from_spki(spki)).ok_or(Distrust::Key)?;
+        Ok(Trusted { identity: entries.concat(), key })
+    }
 }
 
 /// Datagrams from strangers at each stage of a handshake. None establishes a connection.
@@ -125,4 +147,53 @@ pub fn dtls_connection(data: &[u8]) {
     stranger(&mut server);
     client.handle(&flight, 0, &(), &mut |_| {});
     stranger(&mut client);
+}
+
+/// The same with raw public keys: whatever is shown, its key does not sign this handshake.
+pub fn dtls_credentials(data: &[u8]) {
+    let random = &mut |out: &mut [u8]| out.fill(5);
+    let key = |octet| RawPublicKey::new(SigningKey::new(&[octet; 32]).expect("a key"));
+    let accepts = vec![CertificateType::RawPublicKey, CertificateType::X509];
+    let of_client = Settings { accepts, ..Settings::default() };
+    let of_server = Settings { credentials: vec![Credentials::RawPublicKey(key(9))], ..of_client.clone() };
+    for kind in [CertificateType::X509, CertificateType::RawPublicKey] {
+        if let Some(shown) = Shown::new(kind, true, data) {
+            assert!(shown.entries().iter().map(|one| one.len()).sum::<usize>() < data.len().max(1));
+        }
+    }
+    let stranger = |connection: &mut Connection| {
+        connection.handle(data, 0, &OneKey, &mut |event| panic!("{event:?} from a stranger"));
+        while connection.transmit().is_some() {}
+        connection.timeout(1000);
+        assert_eq!(connection.phase(), Phase::Handshaking);
+    };
+    if let Ok(mut server) = Connection::accept(of_server.clone(), data, 0, random) {
+        stranger(&mut server);
+    }
+    let mut client = Connection::connect(of_client, Credentials::RawPublicKey(key(8)), 0, random);
+    let hello = client.transmit().expect("a hello");
+    let mut server = Connection::accept(of_server, &hello, 0, random).expect("a good hello");
+    let flight = server.transmit().expect("a flight");
+    stranger(&mut server);
+    stranger(&mut client);
+    let mut client = client;
+    client.handle(&flight, 0, &OneKey, &mut |_| {});
+    stranger(&mut client);
+}
+
+/// A peer's certificate, a private key and a file of peers. A name that is shown fits a line of the log.
+pub fn dtls_certificate(data: &[u8]) {
+    use antedate_dtls::credentials::{der, peers::Peers};
+    if let Some(name) = der::subject(data) {
+        assert!(!name.is_empty() && name.len() <= 200 && !name.contains(char::is_control));
+    }
+    let _ = der::may_sign(data);
+    for secret in [der::pkcs8(data), der::sec1(data, false)].into_iter().flatten() {
+        assert!(data.windows(32).any(|part| part == secret));
+    }
+    if let Ok(text) = std::str::from_utf8(data)
+        && let Ok(peers) = Peers::parse(text)
+    {
+        assert!(peers.len() <= text.lines().count());
+    }
 }

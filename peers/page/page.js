@@ -64,6 +64,40 @@ async function guarded() {
 
 // ---- in the browser ----
 
+// What leaves the page or its drawing, or is too small to read.
+const misplaced = () => {
+  const found = [];
+  const { scrollWidth, clientWidth } = document.documentElement;
+  if (scrollWidth > clientWidth) {
+    found.push(`the page: ${scrollWidth} of ${clientWidth} px`);
+  }
+  for (const text of document.querySelectorAll("svg text")) {
+    const [own, drawing] = [text.getBoundingClientRect(), text.closest("svg").getBoundingClientRect()];
+    const cut = text.textContent.endsWith("…");
+    const inside = own.left >= drawing.left - 1 && own.right <= drawing.right + 1 && own.top >= drawing.top - 1 && own.bottom <= drawing.bottom + 1;
+    if (own.width > 0 && (!inside || cut || own.height < 9)) {
+      found.push(`${text.closest("svg").id}, ${own.height.toFixed(0)} px: ${text.textContent}`);
+    }
+  }
+  for (const cell of document.querySelectorAll("td.text")) {
+    if (cell.clientWidth > 0 && cell.clientWidth < 120) {
+      found.push(`a cell of ${cell.clientWidth} px: ${cell.textContent}`);
+    }
+  }
+  return found;
+};
+
+// Desk and telephone.
+async function fits(page) {
+  const size = page.viewportSize();
+  for (const width of [1280, 390]) {
+    await page.setViewportSize({ ...size, width });
+    const found = await page.evaluate(misplaced);
+    check(found.length === 0, `at ${width} px: ${found.join("; ")}`);
+  }
+  await page.setViewportSize(size);
+}
+
 async function looks(browser) {
   const context = await browser.newContext({ locale: "en-GB", colorScheme: "light", viewport: { width: 1280, height: 1000 } });
   const page = await context.newPage();
@@ -95,7 +129,7 @@ async function looks(browser) {
   for (const id of ["keys", "counters"]) {
     check((await page.locator(`#${id} tbody tr`).count()) > 3, `the table ${id} is empty`);
   }
-    run(given.fault);
+  run(given.fault);
   await until("the alarm", 15, async () => (await page.locator("#alarm-list li").count()) > 0);
   const alarm = await text("#alarm-list li strong");
   check(alarm.includes("a cyclic flow stopped"), `the alarm is: ${alarm}`);
@@ -104,6 +138,7 @@ async function looks(browser) {
   check((await page.locator("#shout").getAttribute("aria-live")) === "assertive", "nobody hears it");
   check((await page.title()).startsWith("(1) "), `the title is ${await page.title()}`);
   check((await text("#flows")).includes("STOPPED"), "no flow is shown as stopped");
+  await fits(page);
   await page.screenshot({ path: path.join(given.out, "page-alarm.png"), fullPage: true });
 
   // The other language and the theme by the keyboard alone.
@@ -124,6 +159,7 @@ async function looks(browser) {
   await sleep(1500);
   const pressed = await page.evaluate(() => document.activeElement.getAttribute("aria-pressed"));
   check(pressed === "true", "the chosen flow lost the focus, or is not chosen");
+  await fits(page);
   await page.screenshot({ path: path.join(given.out, "page-dark.png"), fullPage: true });
 
   run(given.repair);

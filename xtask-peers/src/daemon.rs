@@ -72,6 +72,8 @@ pub(crate) struct Options {
     pub(crate) keys: Option<Keys>,
     /// In place of static keys: the lines of the pre-shared key's file, for key agreement.
     pub(crate) cak: Option<String>,
+    /// More lines for `[field]` and `[uplink]` both.
+    pub(crate) io: &'static str,
     /// More lines for `[uplink]`.
     pub(crate) uplink: &'static str,
     /// More lines for `[macsec]`.
@@ -113,8 +115,10 @@ impl Gateway {
         let _ = fs::remove_dir_all(&dir);
         fs::create_dir_all(dir.join("state")).map_err(|e| format!("{}: {e}", dir.display()))?;
         let file = dir.join("gateway.toml");
-        let mut config =
-            format!("[field]\ninterface = \"field\"\n[uplink]\ninterface = \"uplink\"\n{}\n", options.uplink);
+        let Options { io, uplink, .. } = options;
+        let mut config = format!(
+            "[field]\ninterface = \"field\"\n{io}\n[uplink]\ninterface = \"uplink\"\n{io}\n{uplink}\n"
+        );
         let secret = |name: &str, text: &str| {
             let file = dir.join(name);
             fs::write(&file, text).map_err(|e| e.to_string())?;

@@ -1,5 +1,6 @@
-//! DTLS 1.2 with pre-shared keys: records sealed with prepared nonces (RFC 6347, RFC 6655, RFC
-//! 5288, RFC 7905), connection IDs (RFC 9146), and the handshake (RFC 4279, RFC 5489, RFC 7627).
+//! DTLS 1.2 with pre-shared keys, raw public keys or certificates: records sealed with prepared
+//! nonces (RFC 6347, RFC 6655, RFC 5288, RFC 7905), connection IDs (RFC 9146), and the handshake
+//! (RFC 4279, RFC 5489, RFC 7250, RFC 7627, RFC 8422).
 //!
 //! The *record layer* is [`Writer`] and [`Reader`], one direction of one epoch each. Epoch and
 //! sequence number determine the nonces of all suites: by the standard for ChaCha20-Poly1305, and
@@ -9,12 +10,13 @@
 //! chooses otherwise are read too; its next nonce is expected to be one above its last.
 //!
 //! Keys of another handshake enter as [`DirectionKeys`]; the record layer does not depend on their
-//! origin. ECDHE_ECDSA suites would use this too, with the records of [`Aead`].
+//! origin.
 //!
 //! The *handshake* is [`Connection`], client or server, without I/O: it takes datagrams and the
 //! time, and returns datagrams, data and the time of its next call. Before a server keeps state,
-//! [`Cookies`] verifies the client's address (RFC 6347 section 4.2.1). Hashes, HMAC and Curve25519
-//! come from RustCrypto and dalek.
+//! [`Cookies`] verifies the client's address (RFC 6347 section 4.2.1). What a side proves itself
+//! with is [`Credentials`], and its [`Keyring`] has pre-shared keys and judges certificates. Hashes,
+//! HMAC and the curves come from RustCrypto and dalek.
 //!
 //! Three rules of our own:
 //!
@@ -27,6 +29,8 @@
 
 mod counters;
 #[cfg(feature = "dtls")]
+mod credentials;
+#[cfg(feature = "dtls")]
 mod handshake;
 mod keys;
 mod pool;
@@ -36,15 +40,22 @@ mod suite;
 mod tests;
 mod writer;
 
+#[cfg(feature = "dtls")]
+pub use antedate_wire::dtls::handshake::certificates::CertificateType;
 pub use antedate_wire::dtls::{ConnectionId, ContentType, Record, records};
 pub use counters::{Cause, Dropped, Failures, Refusals};
 #[cfg(feature = "dtls")]
+pub use credentials::{
+    Certificate, Client, Credentials, Distrust, Keyring, Psk, PublicKey, RawPublicKey, SPKI_LEN, Shown,
+    SigningKey, Trusted, UnusableKeyError,
+};
+#[cfg(feature = "dtls")]
 pub use handshake::{
-    Client, ClosedError, Connection, Cookies, Event, Failure, Greeting, Keyring, KnownKeys, Offer, Overheard,
-    OverheardHandshake, PartialHello, Phase, Psk, SendError, Settings,
+    Asks, ClosedError, Connection, Cookies, Event, Failure, Greeting, KnownKeys, Offer, Overheard,
+    OverheardHandshake, PartialHello, Phase, SendError, Settings,
 };
 pub use keys::DirectionKeys;
 pub use pool::{PREPARED_LEN, SLOTS};
 pub use reader::{Opened, Reader};
-pub use suite::{Aead, CipherSuite, UnknownCipherSuiteError};
+pub use suite::{Aead, CipherSuite, Hash, KeyExchange, UnknownCipherSuiteError};
 pub use writer::{ProtectError, Writer};

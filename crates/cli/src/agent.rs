@@ -10,7 +10,7 @@ use antedate_fleet::agent::join;
 use antedate_fleet::agent::run::{self, Rhythm};
 use antedate_fleet::agent::state::{Membership, State};
 use antedate_fleet::agent::{Gateway, NoGateway, NotTaken};
-use antedate_fleet::engine::Engine;
+use antedate_fleet::engine::{Engine, EngineError};
 use antedate_fleet::enrol::Token;
 use antedate_fleet::home::Invitation;
 use antedate_fleet::report::{Health, Level};
@@ -87,6 +87,19 @@ fn host_name() -> String {
     name.trim().to_owned()
 }
 
+/// Why a device cannot ask: its operator has no directory of the fleet, but an invitation.
+fn not_asked(invitation: &Path, error: EngineError) -> Failure {
+    let remedy = match &error {
+        EngineError::NoServer { .. } => {
+            "check the network and the clock, or take the present invitation.json of the fleet"
+        }
+        EngineError::NotAdmitted(_) => "take the invitation.json of the fleet that these servers are for",
+        EngineError::Forbidden(_) | EngineError::Failed(_) => return error.into(),
+    };
+    let passing = matches!(error, EngineError::NoServer { .. });
+    Failure::from(Fault { passing, ..Fault::of_file(invitation, error.to_string(), remedy) })
+}
+
 impl Enrol {
     pub(crate) fn run(self) -> Done {
         if let Some(warning) = hardened::close_memory() {
@@ -112,7 +125,8 @@ impl Enrol {
         let access = invitation.access(state.certificates(&invitation.certificates)?);
         let name = self.name.clone().unwrap_or_else(host_name);
         let welcome = block_on(async {
-            let engine = Engine::connect(&access).await?;
+            let engine =
+                Engine::connect(&access).await.map_err(|error| not_asked(&self.invitation, error))?;
             let version = env!("CARGO_PKG_VERSION");
             join::ask(&engine, &identity, &name, version, self.token.as_ref()).await?;
             let waiting =

@@ -1,22 +1,30 @@
 //! `antedate dtls`.
 
+mod proof;
+
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use antedate_channel::dtls::{CipherSuite, ConnectionId, PREPARED_LEN, Settings};
+use antedate_channel::dtls::{Asks, CipherSuite, ConnectionId, PREPARED_LEN, Settings};
+use antedate_dtls::credentials::ServerName;
+use antedate_dtls::credentials::own;
 use antedate_dtls::service::{Keys, News, Service, Target};
 use antedate_dtls::{KeyLog, Options, status};
 use antedate_hardening::confine::{self, Capability, Needs};
-use antedate_hardening::stack;
+use antedate_hardening::{files, stack};
 use clap::{Args, Subcommand};
 
 use crate::failure::{Done, Failure, ValueError};
 use crate::gateway::run::{log, trust_agent, watch_generation, watch_signals, went_on};
 use crate::hardened;
 use crate::output;
+use proof::Proof;
+
+/// Open files beside the sockets of sessions, and more than enough.
+const OTHER_FILES: usize = 64;
 
 /// Sides of the proxy.
 #[derive(Subcommand)]
@@ -24,22 +32,31 @@ pub(crate) enum Verb {
     /// The devices' side: sends their plain datagrams on by DTLS, with a connection for each
     /// device.
     ///
-    /// The other side is `antedate dtls listen` or any server of DTLS 1.2 with pre-shared keys. A
-    /// device's datagrams wait for the handshake. If the server has lost a session, the proxy
-    /// begins a new one. Runs until SIGTERM or SIGINT.
+    /// The other side is `antedate dtls listen` or any server of DTLS 1.2 with pre-shared keys, raw
+    /// public keys or certificates on P-256. A device's datagrams wait for the handshake. If the
+    /// server has lost a session, the proxy begins a new one. Runs until SIGTERM or SIGINT.
     #[command(
-        after_help = "Example:\n  antedate dtls connect --listen 127.0.0.1:5000 --to plant.example:4433 --psk psk --identity turbine-3"
+        after_help = "Example:\n  antedate dtls connect --listen 127.0.0.1:5000 --to plant.example:4433 --psk psk --identity turbine-3\n  antedate dtls connect --listen 127.0.0.1:5000 --to plant.example:4433 --key turbine.key --peers plant.peers\n  antedate dtls connect --listen 127.0.0.1:5000 --to plant.example:4433 --key turbine.key --certificate turbine.pem --ca ca.pem --crl crl.pem"
     )]
     Connect(Connect),
     /// The server's side: takes DTLS and sends plain datagrams to the devices' server, from a
     /// socket for each connection.
     ///
-    /// The other side is `antedate dtls connect` or any client of DTLS 1.2 with a key of the file.
-    /// Runs until SIGTERM or SIGINT.
+    /// The other side is `antedate dtls connect` or any client of DTLS 1.2 with a key of the file, a
+    /// listed raw public key, or a certificate. Runs until SIGTERM or SIGINT.
     #[command(
-        after_help = "Example:\n  antedate dtls listen --listen 0.0.0.0:4433 --to 127.0.0.1:5000 --psk psk"
+        after_help = "Example:\n  antedate dtls listen --listen 0.0.0.0:4433 --to 127.0.0.1:5000 --psk psk\n  antedate dtls listen --listen 0.0.0.0:4433 --to 127.0.0.1:5000 --key plant.key --peers turbine.peers\n  antedate dtls listen --listen 0.0.0.0:4433 --to 127.0.0.1:5000 --key plant.key --certificate plant.pem --ca ca.pem"
     )]
     Listen(Listen),
+    /// Print the digest of the public key in each file, as lines of a file for --peers.
+    ///
+    /// A file is in PEM, and has a private key, a public key or a certificate.
+    #[command(after_help = "Example:\n  antedate dtls digest turbine.pem")]
+    Digest {
+        /// The files.
+        #[arg(value_name = "FILE", required = true)]
+        files: Vec<PathBuf>,
+    },
     /// Show the sessions and the counters of a running proxy, as JSON.
     #[command(after_help = "Example:\n  antedate dtls status /run/antedate-dtls-listen/status")]
     Status {
@@ -53,12 +70,16 @@ pub(crate) enum Verb {
 pub(crate) struct Connect {
     #[command(flatten)]
     common: Common,
+    /// The name in the server's certificate, which is also told to the server. [default: the host of
+    /// --to]
+    #[arg(long, value_name = "NAME", value_parser = proof::parse_name, requires = "ca")]
+    name: Option<ServerName<'static>>,
     /// Our identity, if the key file has several; with --devices, that of devices not in the file.
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", requires = "psk")]
     identity: Option<String>,
     /// The file with the identity of each device: lines of `ADDRESS IDENTITY`, where ADDRESS is
     /// 10.0.0.5, 10.0.0.5:5000 or *:5000. SIGHUP reads it again.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", requires = "psk")]
     devices: Option<PathBuf>,
     /// Begin a new session if a server that has answered does not answer for so long, or for four
     /// times its usual wait if that is shorter. 0: never.
@@ -80,6 +101,10 @@ pub(crate) struct Connect {
 pub(crate) struct Listen {
     #[command(flatten)]
     common: Common,
+    /// Accept clients without a key or certificate. Everybody who reaches the port then reaches the
+    /// devices' server.
+    #[arg(long)]
+    allow_anonymous: bool,
     /// Largest number of handshakes in progress; an address has a quarter of it. Beyond that the
     /// oldest gives way.
     #[arg(long, value_name = "COUNT", default_value = "1024")]
@@ -94,14 +119,8 @@ pub(crate) struct Common {
     /// The address to send them to. A name is resolved in the background, again when the peer is lost.
     #[arg(long, value_name = "HOST:PORT", value_parser = target)]
     to: Target,
-    /// The file with identities and keys (`antedate keygen dtls`), readable by its owner only. SIGHUP
-    /// reads it again, and ends the sessions of keys that are gone.
-    #[arg(long, value_name = "FILE")]
-    psk: PathBuf,
-    /// The key file is written by the agent of a fleet, as this user or as another one of this group: take it
-    /// with mode 0640, and read it again whenever it changes.
-    #[arg(long)]
-    agent: bool,
+    #[command(flatten)]
+    proof: Proof,
     /// Cipher suites by their IANA names, the favourite first. [default: all, those with forward
     /// secrecy first]
     #[arg(long = "suite", value_name = "NAME", value_parser = suite)]
@@ -147,6 +166,13 @@ impl Verb {
         match self {
             Self::Connect(verb) => verb.run(),
             Self::Listen(verb) => verb.run(),
+            Self::Digest { files } => {
+                for file in &files {
+                    let name = file.file_stem().unwrap_or_default().to_string_lossy();
+                    output::print(&format!("{name} {}\n", own::digest_of_file(file)?))?;
+                }
+                Ok(())
+            }
             Self::Status { socket } => output::print(&format!("{:#}\n", status::ask(&socket)?)),
         }
     }
@@ -165,6 +191,7 @@ impl Common {
             // The proxy gives this memory to the sessions that speak.
             large: false,
             require_extended_master_secret: !self.allow_plain_master_secret,
+            ..Settings::default()
         };
         Options {
             listen: self.listen,
@@ -177,9 +204,39 @@ impl Common {
             renew_ms: 0,
             resend: false,
             hold: 0,
-            generations: self.agent,
+            generations: self.proof.agent,
             status: self.status.clone(),
             key_log: None,
+        }
+    }
+
+    /// Each session has a socket of its own.
+    fn allow_files(&self) {
+        let wanted = self.max_sessions.get().saturating_add(OTHER_FILES);
+        let allowed = files::allow(wanted);
+        if allowed < wanted {
+            tracing::warn!(
+                allowed,
+                wanted,
+                "each session has a socket, and this process may not open so many files; raise the hard limit (ulimit -Hn, \
+                 LimitNOFILE= of the unit), or lower --max-sessions"
+            );
+        }
+    }
+
+    /// The files of a server, or of a client with the name of its server.
+    fn service(&self, name: Option<ServerName<'static>>) -> Service {
+        Service {
+            psk: self.proof.psk.clone(),
+            own: self.proof.own(),
+            peers: self.proof.peers(),
+            authorities: self.proof.authorities(),
+            name,
+            devices: None,
+            identity: None,
+            is_client: false,
+            follow: self.proof.agent,
+            hangup: Arc::default(),
         }
     }
 
@@ -187,15 +244,16 @@ impl Common {
     /// them again.
     fn start(&self, service: Service) -> Result<Started, Failure> {
         log(self.log.clone())?;
-        if self.agent {
-            trust_agent(&self.psk)?;
+        if let (Some(psk), true) = (&self.proof.psk, self.proof.agent) {
+            trust_agent(psk)?;
         }
+        self.allow_files();
         hardened::close_memory_of_daemon();
         // Before the files are read: what changes from now on is read again.
         let mark = service.mark();
         let keys = stack::wiped(|| service.load())?;
         let key_log = self.keylog.as_deref().map(KeyLog::open).transpose()?;
-        let reads = [Some(&service.psk), service.devices.as_ref()].into_iter().flatten().cloned().collect();
+        let reads = service.files().into_iter().cloned().collect();
         hardened::confine_daemon(&Needs {
             // Until the address is bound.
             capabilities: vec![Capability::NetBindService],
@@ -226,19 +284,13 @@ struct Started {
 
 impl Listen {
     fn run(self) -> Done {
-        let psk = self.common.psk.clone();
-        let service = Service {
-            psk,
-            devices: None,
-            identity: None,
-            is_client: false,
-            follow: self.common.agent,
-            hangup: Arc::default(),
-        };
+        self.common.proof.check_server(self.allow_anonymous)?;
+        let service = self.common.service(None);
         let Started { keys, key_log, news, stop, cloned } = self.common.start(service)?;
         let to = self.common.to.clone();
         let max_handshakes = self.max_handshakes.get();
-        let options = Options { max_handshakes, key_log, ..self.common.options() };
+        let mut options = Options { max_handshakes, key_log, ..self.common.options() };
+        options.settings.asks = if self.allow_anonymous { Asks::Politely } else { Asks::Firmly };
         antedate_dtls::listen(&options, keys, &news, &stop, |at| {
             confine::keep_none();
             tracing::info!("DTLS at {at}, plain datagrams to {to}");
@@ -249,18 +301,16 @@ impl Listen {
 
 impl Connect {
     fn run(self) -> Done {
-        let psk = self.common.psk.clone();
-        let (devices, identity) = (self.devices.clone(), self.identity.clone());
+        self.common.proof.check_client()?;
+        let name = proof::server_name(self.name.as_ref(), &self.common.to);
         let service = Service {
-            psk,
-            devices,
-            identity,
+            devices: self.devices.clone(),
+            identity: self.identity.clone(),
             is_client: true,
-            follow: self.common.agent,
-            hangup: Arc::default(),
+            ..self.common.service(name.clone())
         };
         let Started { keys, key_log, news, stop, cloned } = self.common.start(service)?;
-        let options = Options {
+        let mut options = Options {
             silence_ms: self.silence_ms,
             renew_ms: self.renew_seconds.saturating_mul(1000),
             resend: self.resend,
@@ -268,6 +318,7 @@ impl Connect {
             key_log,
             ..self.common.options()
         };
+        options.settings.server_name = proof::told_name(name.as_ref());
         let to = self.common.to.clone();
         antedate_dtls::connect(&options, keys, &news, &stop, |at| {
             confine::keep_none();

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use antedate_channel::macsec::CipherSuite;
 #[cfg(feature = "dtls")]
+use antedate_dtls::credentials::{self, own};
+#[cfg(feature = "dtls")]
 use antedate_dtls::psk;
 use antedate_gateway::config::cak::CakFile;
 use antedate_gateway::config::keys::{KeyFile, MEMBERS_MAX, is_member_name};
@@ -56,6 +58,12 @@ pub(crate) enum Verb {
         after_help = "Example:\n  antedate keygen dtls --identity turbine-3 --identity turbine-4 --out psk"
     )]
     Dtls(Dtls),
+    #[cfg(feature = "dtls")]
+    /// A key pair on P-256 for DTLS with raw public keys, or for a certificate request.
+    ///
+    /// Prints the line of the public key, for the file of --peers on the other side.
+    #[command(after_help = "Example:\n  antedate keygen raw-key --name turbine-3 --out turbine.key")]
+    RawKey(RawKey),
 }
 
 impl Verb {
@@ -64,6 +72,8 @@ impl Verb {
             Self::Macsec(verb) => verb.run(),
             #[cfg(feature = "dtls")]
             Self::Dtls(verb) => verb.run(),
+            #[cfg(feature = "dtls")]
+            Self::RawKey(verb) => verb.run(),
             Self::Wireguard(verb) => verb.run(),
             #[cfg(feature = "mqtt")]
             Self::Mqtt(verb) => verb.run(),
@@ -202,6 +212,30 @@ impl Dtls {
             }
             None => output::print(&text),
         }
+    }
+}
+
+#[cfg(feature = "dtls")]
+#[derive(Args)]
+pub(crate) struct RawKey {
+    /// The name of this side in the line.
+    #[arg(long, value_name = "NAME")]
+    name: String,
+    /// The file to create with the private key in PEM (PKCS #8), readable by its owner only. An existing
+    /// one is not overwritten.
+    #[arg(long, value_name = "FILE")]
+    out: PathBuf,
+}
+
+#[cfg(feature = "dtls")]
+impl RawKey {
+    fn run(self) -> Done {
+        let (text, spki) = own::generate().map_err(no_random)?;
+        let line = format!("{} {}\n", self.name, credentials::digest(&spki));
+        let known = credentials::peers::Peers::parse(&line);
+        known.map_err(|(_, what, remedy)| Failure::usage(what, remedy))?;
+        private_file::create(&self.out, &text)?;
+        output::print(&line)
     }
 }
 

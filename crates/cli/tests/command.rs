@@ -585,6 +585,36 @@ fn impossible_identities_are_refused() {
 }
 
 #[test]
+fn proxy_without_proof_is_refused() {
+    for (words, expected) in [
+        ("connect", "nothing proves the two sides to each other"),
+        ("connect --psk psk --key key --peers peers", "--psk and a key or certificate at once"),
+        ("connect --key key", "nothing says which server is trusted"),
+        ("listen", "nothing proves this server to its clients"),
+        ("listen --psk psk --ca ca.pem", "the server has none"),
+        ("listen --key key", "nothing says which clients are trusted"),
+    ] {
+        let addresses = ["--listen", "127.0.0.1:0", "--to", "127.0.0.1:9"];
+        let arguments: Vec<&str> = ["dtls"].into_iter().chain(words.split(' ')).chain(addresses).collect();
+        let called = Folder::new().antedate(&arguments);
+        assert_eq!(called.status(), 2, "{words}");
+        assert!(called.err().contains(expected) && called.err().contains("remedy"), "{}", called.err());
+    }
+}
+
+#[test]
+fn raw_key_has_the_line_of_its_digest() {
+    let folder = Folder::new();
+    let made = folder.antedate(&["keygen", "raw-key", "--name", "turbine-3", "--out", "turbine-3.key"]);
+    assert_eq!(made.status(), 0, "{}", made.err());
+    assert!(made.out().starts_with("turbine-3 sha256:"), "{}", made.out());
+    let again = folder.antedate(&["dtls", "digest", "turbine-3.key"]);
+    assert_eq!(again.out(), made.out());
+    let called = folder.antedate(&["keygen", "raw-key", "--name", "sha256:1", "--out", "other.key"]);
+    assert_eq!((called.status(), folder.path("other.key").exists()), (2, false));
+}
+
+#[test]
 fn proxy_limits_of_zero_are_refused() {
     let needed = ["dtls", "connect", "--listen", "127.0.0.1:0", "--to", "127.0.0.1:9", "--psk", "psk"];
     for option in ["--idle-seconds", "--max-sessions"] {

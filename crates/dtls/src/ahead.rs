@@ -1,7 +1,8 @@
 //! Which sessions have memory for several prepared records: those that speak.
 //!
-//! It is 26 KiB a session, too much for thousands of devices that report once in a while. A session
-//! that speaks takes the place of one that has been quiet; while none is, it keeps its small place.
+//! It is 26 KiB a session, and 10 KiB of expanded keys: too much for thousands of devices that report
+//! once in a while. A session that speaks takes the place of one that has been quiet. While none is,
+//! it rests: its keys are expanded for each record.
 
 use std::collections::HashMap;
 
@@ -9,12 +10,12 @@ use antedate_channel::dtls::Settings;
 
 use crate::Options;
 
-/// The most sessions with large places: 6.5 MiB.
+/// The most sessions with large places: 9 MiB.
 const MOST: usize = 256;
 /// Milliseconds without a datagram after which a session loses its place to another.
 const QUIET_MS: u64 = 2000;
 
-/// The options, with small places to begin with.
+/// The options, with sessions that rest to begin with.
 pub(crate) fn small(options: &Options) -> Options {
     let settings = Settings { large: false, ..options.settings.clone() };
     Options { settings, ..options.clone() }

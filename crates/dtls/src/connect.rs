@@ -12,7 +12,7 @@ use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use antedate_channel::dtls::{Client, Connection, Event, Failures, Phase, Refusals, SendError};
+use antedate_channel::dtls::{Connection, Credentials, Event, Failures, Phase, Refusals, SendError};
 use mio::net::UdpSocket;
 use serde_json::Value;
 
@@ -38,7 +38,7 @@ const SILENT: &str = "the server has stopped answering";
 
 struct Session {
     device: SocketAddr,
-    client: Client,
+    credentials: Credentials,
     /// The socket, and the server's address to which it is connected.
     socket: UdpSocket,
     to: SocketAddr,
@@ -102,10 +102,10 @@ struct Came {
     authentic: bool,
 }
 
-fn handle(connection: &mut Connection, datagram: &[u8], now: u64) -> Came {
+fn handle(connection: &mut Connection, datagram: &[u8], now: u64, keys: &Keys) -> Came {
     let mut came = Came::default();
     let (_, before, _) = connection.counts();
-    let newest = connection.handle(datagram, now, &(), &mut |event| match event {
+    let newest = connection.handle(datagram, now, keys, &mut |event| match event {
         Event::Data(data) => came.data.push(data.to_vec()),
         Event::Established => came.established = true,
         Event::Closed => came.closed = true,
@@ -162,7 +162,7 @@ impl Connect {
         if self.sessions.len() >= self.options.max_sessions {
             return None;
         }
-        let Some(client) = self.keys.client(device) else {
+        let Some(credentials) = self.keys.credentials(device) else {
             let unknown = "no identity for this device";
             if let Some(count) = self.summaries.note(unknown, io.now()) {
                 tracing::warn!(%device, count, "{unknown}; name it in the file of --devices, or give --identity for all others");
@@ -185,7 +185,7 @@ impl Connect {
         tracing::info!(%device, "a device speaks for the first time");
         let session = Session {
             device,
-            client,
+            credentials,
             socket,
             to,
             established: None,
@@ -226,8 +226,9 @@ impl Connect {
     fn begin(&mut self, id: usize, now: u64) {
         let Some(session) = self.sessions.get_mut(&id) else { return };
         if session.handshake.is_none() {
-            let (settings, client) = (self.options.settings.clone(), session.client.clone());
-            let mut connection = Connection::connect(settings, client, now, &mut random);
+            let settings = self.keys.settings(&self.options.settings);
+            let credentials = session.credentials.clone();
+            let mut connection = Connection::connect(settings, credentials, now, &mut random);
             transmit(&session.socket, &mut connection);
             session.handshake = Some(Box::new(connection));
             session.closed = false;
@@ -461,7 +462,7 @@ impl Side for Connect {
         self.speaks(id, now);
         let Some(session) = self.sessions.get_mut(&id) else { return };
         if let Some(connection) = &mut session.handshake {
-            let came = handle(connection, datagram, now);
+            let came = handle(connection, datagram, now, &self.keys);
             transmit(&session.socket, connection);
             for data in &came.data {
                 io.send(data, session.device);
@@ -474,7 +475,8 @@ impl Side for Connect {
                 let suite = connection.suite().map_or("", |suite| suite.name());
                 // A renewal is no news.
                 if !session.renews {
-                    tracing::info!(device = %session.device, suite, "established");
+                    let server = String::from_utf8_lossy(connection.identity());
+                    tracing::info!(device = %session.device, %server, suite, "established");
                 }
                 session.renews = false;
                 session.answered = false;
@@ -506,7 +508,7 @@ impl Side for Connect {
         let mut kept = false;
         if let Some(connection) = &mut session.established {
             let before = connection.refusals().unprotected_alert;
-            let came = handle(connection, datagram, now);
+            let came = handle(connection, datagram, now, &self.keys);
             hinted = connection.refusals().unprotected_alert > before;
             for data in &came.data {
                 io.send(data, session.device);
@@ -518,7 +520,7 @@ impl Side for Connect {
                 session.answered = true;
                 kept = session.handshake.is_some() && session.rekeys.is_none();
             } else if let Some(former) = &mut session.former {
-                for data in &handle(former, datagram, now).data {
+                for data in &handle(former, datagram, now, &self.keys).data {
                     io.send(data, session.device);
                     self.counters.opened += 1;
                 }
@@ -550,12 +552,18 @@ impl Side for Connect {
         // identity, as of a device that was revoked, ends the session.
         let mut moved = Vec::new();
         for (id, session) in &mut self.sessions {
-            let Some(client) = self.keys.client(session.device) else { continue };
-            let is_next = client.identity != session.client.identity
-                && device(&client.identity)
-                    .is_some_and(|name| Some(name) == device(&session.client.identity));
+            let Some(next) = self.keys.credentials(session.device) else { continue };
+            let is_next = match (&session.credentials, &next) {
+                (Credentials::Psk(old), Credentials::Psk(new)) => {
+                    old.identity != new.identity
+                        && device(&new.identity).is_some_and(|name| Some(name) == device(&old.identity))
+                }
+                // A renewed certificate.
+                (Credentials::Psk(_), _) | (_, Credentials::Psk(_)) => false,
+                (old, new) => !old.is_same(new),
+            };
             if is_next && session.established.is_some() {
-                session.client = client;
+                session.credentials = next;
                 session.rekeys = Some(0);
                 if let Some(old) = session.handshake.take() {
                     self.refused.add(old.refusals());
@@ -568,11 +576,13 @@ impl Side for Connect {
             self.begin(id, io.now());
         }
         let other = |session: &Session| {
-            let client = self.keys.client(session.device);
-            let same = |client: Client| {
-                client.identity == session.client.identity && client.key == session.client.key
+            let same = |next: Credentials| session.credentials.is_same(&next);
+            let distrusted = |of: &Option<Box<Connection>>| {
+                of.as_ref().is_some_and(|connection| self.keys.distrusts(connection.shown()))
             };
-            !client.is_some_and(same)
+            !self.keys.credentials(session.device).is_some_and(same)
+                || distrusted(&session.established)
+                || distrusted(&session.handshake)
         };
         let ended: Vec<usize> =
             self.sessions.iter().filter(|(_, session)| other(session)).map(|(id, _)| *id).collect();

@@ -21,13 +21,13 @@
 //! - `ahead`: which sessions prepare several records
 //! - `half_open`: the bounds of handshakes; `route`: the proof of a peer's address
 //! - `summary`: log lines that strangers can cause
-//! - [`certified`]: handshakes with certificates by a library, without the proxy
+//! - [`credentials`]: raw public keys and certificates
 
 #![forbid(unsafe_code)]
 
 mod ahead;
-pub mod certified;
 mod connect;
+pub mod credentials;
 mod deadlines;
 pub mod devices;
 mod event_loop;

@@ -18,6 +18,7 @@ use antedate_wire::dtls::handshake::HandshakeType;
 use antedate_wire::dtls::{ContentType, HEADER_LEN};
 use mio::net::UdpSocket;
 use serde_json::Value;
+use sha2::{Digest, Sha256};
 
 use crate::Options;
 use crate::ahead::{Ahead, small};
@@ -46,10 +47,10 @@ const HINTS_A_SECOND: u64 = 100;
 /// identity, when all sessions are taken.
 const QUIET_MS: u64 = 30_000;
 
-/// A connection and its ClientHello, to recognise copies.
+/// A connection and the digest of its ClientHello, to recognise copies.
 struct Begun {
     connection: Connection,
-    hello: Vec<u8>,
+    hello: [u8; 32],
     cid: ConnectionId,
 }
 
@@ -155,7 +156,7 @@ impl Listen {
     }
 
     fn accept(&mut self, io: &Io, datagram: &[u8], from: SocketAddr, now: u64) {
-        let hello = datagram.get(HEADER_LEN..).unwrap_or_default();
+        let hello = Sha256::digest(datagram.get(HEADER_LEN..).unwrap_or_default()).into();
         let known = self.by_peer.get(&from).copied();
         if let Some(session) = known.and_then(|id| self.sessions.get(&id)) {
             let begun = [&session.established, &session.handshake];
@@ -169,7 +170,7 @@ impl Listen {
             random(&mut octets);
             ConnectionId::new(&octets).unwrap_or_default()
         });
-        let settings = Settings { cid, ..self.options.settings.clone() };
+        let settings = Settings { cid, ..self.keys.settings(&self.options.settings) };
         let mut connection = match Connection::accept(settings, datagram, now, &mut random) {
             Ok(connection) => connection,
             Err((refusal, alert)) => {
@@ -179,7 +180,7 @@ impl Listen {
                     io.send(&alert, from);
                 }
                 if let Some(offer) = Offer::of(datagram) {
-                    let (cause, reason) = offer.mismatch(&self.options.settings);
+                    let (cause, reason) = offer.mismatch(&self.keys.settings(&self.options.settings));
                     self.failures.count(cause);
                     if let Some(count) = self.summaries.note(reason, now) {
                         tracing::warn!(peer = %from, count, "a handshake was refused: {reason}; offered {offer}");
@@ -195,7 +196,7 @@ impl Listen {
         if let Some(oldest) = self.half_open.oldest_beyond(from) {
             self.give_way(oldest, now);
         }
-        let begun = Box::new(Begun { connection, hello: hello.to_vec(), cid: cid.unwrap_or_default() });
+        let begun = Box::new(Begun { connection, hello, cid: cid.unwrap_or_default() });
         let id = known.unwrap_or_else(|| {
             self.next += 1;
             self.next - 1
@@ -530,6 +531,9 @@ impl Side for Listen {
     fn keys(&mut self, io: &Io, keys: Keys) {
         let old = std::mem::replace(&mut self.keys, keys);
         let revoked = |begun: &Begun| {
+            if let Some(shown) = begun.connection.shown() {
+                return self.keys.distrusts(Some(shown));
+            }
             let identity = begun.connection.identity();
             // A handshake without an identity or a key so far asks for the new key.
             let before = old.key(identity);

@@ -4,17 +4,21 @@
 
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 use std::{fs, io, thread};
 
-use antedate_channel::dtls::{Client, Keyring, Psk};
+use antedate_channel::dtls::{Client, Credentials, Distrust, Keyring, Psk, Settings, Shown, Trusted};
 use antedate_hardening::{confine, stack};
 use antedate_host::fault::Fault;
 use antedate_host::hangup::Hangup;
+use pki_types::ServerName;
 
+use crate::credentials::authorities::{self, Authorities};
+use crate::credentials::peers::Peers;
+use crate::credentials::{Trust, own};
 use crate::devices::Devices;
 use crate::psk::PskFile;
 
@@ -60,32 +64,68 @@ impl std::fmt::Display for Target {
     }
 }
 
-/// Keys, and the identities of devices.
-#[derive(Debug)]
+/// Keys, the identities of devices, and whom to trust.
+#[derive(Debug, Default)]
 pub struct Keys {
-    /// the key of each identity
-    pub psk: PskFile,
+    /// the pre-shared key of each identity
+    pub psk: Option<PskFile>,
     /// the identity of each device
     pub devices: Devices,
+    /// the own raw public key or certificates
+    pub own: Option<Credentials>,
+    /// whom to trust without a pre-shared key
+    pub trust: Trust,
 }
 
 impl Keys {
-    /// The client for a device.
-    pub(crate) fn client(&self, device: SocketAddr) -> Option<Client> {
+    /// What proves a device to the server: its pre-shared key, or the own key for all of them.
+    pub(crate) fn credentials(&self, device: SocketAddr) -> Option<Credentials> {
+        let Some(psk) = &self.psk else {
+            return Some(self.own.clone().unwrap_or(Credentials::Anonymous));
+        };
         let identity = self.devices.identity(device)?.as_bytes();
-        Some(Client { identity: identity.to_vec(), key: self.psk.key(identity)? })
+        Some(Client { identity: identity.to_vec(), key: psk.key(identity)? }.into())
+    }
+
+    /// Settings with what a server shows, and what either side accepts. A side without pre-shared keys
+    /// has no suites for them.
+    pub(crate) fn settings(&self, settings: &Settings) -> Settings {
+        let prefers_raw = matches!(self.own, Some(Credentials::RawPublicKey(_)));
+        let mut suites = settings.suites.clone();
+        suites.retain(|suite| !suite.is_psk() || self.psk.is_some());
+        Settings {
+            suites,
+            credentials: self.own.iter().cloned().collect(),
+            accepts: self.trust.accepts(prefers_raw),
+            ..settings.clone()
+        }
+    }
+
+    /// Whether a peer may not go on: it is no longer trusted.
+    pub(crate) fn distrusts(&self, shown: Option<&Shown>) -> bool {
+        shown.is_some_and(|shown| self.judge(shown).is_err())
+    }
+
+    /// What there is, for the log.
+    fn counts(&self) -> (usize, usize) {
+        let peers = self.trust.peers.as_ref().map_or(0, Peers::len);
+        (self.psk.as_ref().map_or(0, PskFile::len), peers)
     }
 }
 
 impl From<PskFile> for Keys {
     fn from(psk: PskFile) -> Self {
-        Self { psk, devices: Devices::default() }
+        Self { psk: Some(psk), ..Self::default() }
     }
 }
 
 impl Keyring for Keys {
     fn key(&self, identity: &[u8]) -> Option<Psk> {
-        self.psk.key(identity)
+        self.psk.as_ref()?.key(identity)
+    }
+
+    fn judge(&self, shown: &Shown) -> Result<Trusted, Distrust> {
+        self.trust.judge(shown, SystemTime::now())
     }
 }
 
@@ -128,7 +168,15 @@ impl News {
 #[derive(Debug, Clone)]
 pub struct Service {
     /// the file of identities and keys
-    pub psk: PathBuf,
+    pub psk: Option<PathBuf>,
+    /// the own private key, and certificates
+    pub own: Option<own::Files>,
+    /// the file of allowed peers
+    pub peers: Option<PathBuf>,
+    /// authorities
+    pub authorities: Option<authorities::Files>,
+    /// the server's name in its certificate (connect)
+    pub name: Option<ServerName<'static>>,
     /// the file of devices
     pub devices: Option<PathBuf>,
     /// the identity of devices that the file does not name
@@ -151,21 +199,43 @@ impl Service {
     /// # Errors
     /// The first fault, with file, line and remedy.
     pub fn load(&self) -> Result<Keys, Fault> {
-        let psk = PskFile::load(&self.psk)?;
+        let psk = self.psk.as_deref().map(PskFile::load).transpose()?;
+        let devices = match (&self.psk, &psk) {
+            (Some(file), Some(psk)) => self.devices_of(file, psk)?,
+            _ => Devices::default(),
+        };
+        let own = self.own.as_ref().map(own::Files::load).transpose()?;
+        let peers = self.peers.as_deref().map(Peers::load).transpose()?;
+        let authorities = self.authorities.as_ref();
+        let authorities = authorities.map(|files| Authorities::load(files, self.name.clone())).transpose()?;
+        Ok(Keys { psk, devices, own, trust: Trust { peers, authorities } })
+    }
+
+    fn devices_of(&self, file: &Path, psk: &PskFile) -> Result<Devices, Fault> {
         let devices = match &self.devices {
             Some(file) => Devices::load(file, self.identity.clone())?,
             None if self.is_client => {
                 let only = psk.only(self.identity.as_deref());
-                Devices::all(only.map_err(|(what, remedy)| Fault::of_file(&self.psk, what, remedy))?)
+                Devices::all(only.map_err(|(what, remedy)| Fault::of_file(file, what, remedy))?)
             }
             None => Devices::default(),
         };
         let without = devices.identities().find(|identity| psk.key(identity.as_bytes()).is_none());
         if let Some(identity) = without {
             let (what, remedy) = psk.lacks(identity);
-            return Err(Fault::of_file(&self.psk, what, remedy));
+            return Err(Fault::of_file(file, what, remedy));
         }
-        Ok(Keys { psk, devices })
+        Ok(devices)
+    }
+
+    /// The files that are read.
+    #[must_use]
+    pub fn files(&self) -> Vec<&PathBuf> {
+        let own = self.own.iter().flat_map(|own| [Some(&own.key), own.certificates.as_ref()]);
+        let issued = self.authorities.iter();
+        let issued = issued.flat_map(|files| std::iter::once(&files.authorities).chain(&files.revoked));
+        let others = [&self.psk, &self.devices, &self.peers].into_iter().flatten();
+        others.chain(own.flatten()).chain(issued).collect()
     }
 
     /// Starts the thread. `mark` is of before the files were loaded.
@@ -206,7 +276,7 @@ impl Service {
     /// What tells one version of the files from another.
     #[must_use]
     pub fn mark(&self) -> Mark {
-        let files = [Some(&self.psk), self.devices.as_ref()].into_iter().flatten();
+        let files = self.files().into_iter();
         let of = |about: fs::Metadata| (about.ino(), about.mtime(), about.mtime_nsec());
         Mark(files.map(|file| fs::metadata(file).ok().map(of)).collect())
     }
@@ -217,7 +287,8 @@ impl Service {
         let is_read = loaded.is_ok();
         match loaded {
             Ok(keys) => {
-                tracing::info!(identities = keys.psk.len(), "the keys are read again");
+                let (identities, peers) = keys.counts();
+                tracing::info!(identities, peers, "the keys are read again");
                 news.put_keys(keys);
                 said.clear();
             }
@@ -278,12 +349,23 @@ mod tests {
         let _ = std::fs::remove_file(&file);
         antedate_host::private_file::create(&file, psk).unwrap();
         Service {
-            psk: file,
+            psk: Some(file),
+            own: None,
+            peers: None,
+            authorities: None,
+            name: None,
             devices: None,
             identity: None,
             is_client: true,
             follow: false,
             hangup: Arc::default(),
+        }
+    }
+
+    fn client(keys: &Keys, device: &str) -> Option<Client> {
+        match keys.credentials(device.parse().unwrap())? {
+            Credentials::Psk(client) => Some(client),
+            other => panic!("{other:?}"),
         }
     }
 
@@ -296,15 +378,54 @@ mod tests {
         assert!(two.load().is_err(), "which of two");
         assert!(Service { is_client: false, ..two.clone() }.load().is_ok());
         let a = Service { identity: Some("a".to_owned()), ..two.clone() }.load().unwrap();
-        assert_eq!(a.client("10.0.0.1:1".parse().unwrap()).unwrap().identity, b"a");
+        assert_eq!(client(&a, "10.0.0.1:1").unwrap().identity, b"a");
         let devices = directory.path().join("devices");
         std::fs::write(&devices, "10.0.0.1 b\n").unwrap();
         let by_file = Service { devices: Some(devices.clone()), ..two };
         let keys = by_file.load().unwrap();
-        assert_eq!(keys.client("10.0.0.1:1".parse().unwrap()).unwrap().key.len(), 17);
-        assert!(keys.client("10.0.0.2:1".parse().unwrap()).is_none());
+        assert_eq!(client(&keys, "10.0.0.1:1").unwrap().key.len(), 17);
+        assert!(client(&keys, "10.0.0.2:1").is_none());
         std::fs::write(&devices, "10.0.0.1 c\n").unwrap();
         assert!(by_file.load().unwrap_err().to_string().contains("no identity c"));
+    }
+
+    #[test]
+    fn raw_keys_and_certificates_are_read_again() {
+        use crate::credentials::made::{Made, shown};
+        let made = Made::new();
+        let (good, bad) = (made.leaf("good", "/CN=good", &[]), made.leaf("bad", "/CN=bad", &[]));
+        made.revoke(&[], "crl.pem");
+        let service = Service {
+            psk: None,
+            own: Some(own::Files { key: made.at("good.key"), certificates: Some(made.at("good.pem")) }),
+            peers: None,
+            authorities: Some(authorities::Files {
+                authorities: made.at("ca.pem"),
+                revoked: vec![made.at("crl.pem")],
+            }),
+            name: None,
+            devices: None,
+            identity: None,
+            is_client: false,
+            follow: true,
+            hangup: Arc::default(),
+        };
+        assert_eq!(service.files().len(), 4);
+        let (keys, mark) = (service.load().unwrap(), service.mark());
+        let settings = keys.settings(&Settings::default());
+        assert!(settings.suites.iter().all(|suite| !suite.is_psk()) && settings.credentials.len() == 1);
+        let [good, bad] = [good, bad].map(|leaf| shown(&[&leaf], false));
+        assert!(!keys.distrusts(Some(&good)) && !keys.distrusts(Some(&bad)) && !keys.distrusts(None));
+        std::fs::remove_file(made.at("crl.pem")).unwrap();
+        made.revoke(&["bad"], "crl.pem");
+        assert_ne!(service.mark(), mark);
+        let keys = service.load().unwrap();
+        assert!(!keys.distrusts(Some(&good)) && keys.distrusts(Some(&bad)));
+        assert_eq!(keys.judge(&bad), Err(Distrust::Revoked));
+        // A client of a server that asks for nothing.
+        let anonymous = Service { own: None, is_client: true, ..service };
+        let credentials = anonymous.load().unwrap().credentials("10.0.0.1:1".parse().unwrap());
+        assert!(matches!(credentials, Some(Credentials::Anonymous)));
     }
 
     #[test]
@@ -316,8 +437,8 @@ mod tests {
         let mut said = String::new();
         assert!(one.read_again(&news, &mut said));
         let (keys, address) = news.take().unwrap();
-        assert_eq!((keys.unwrap().psk.len(), address), (1, None));
-        std::fs::write(&one.psk, "a:12\n").unwrap();
+        assert_eq!((keys.unwrap().counts().0, address), (1, None));
+        std::fs::write(one.psk.as_ref().unwrap(), "a:12\n").unwrap();
         assert!(!one.read_again(&news, &mut said) && !said.is_empty());
         assert!(news.take().is_none(), "a faulty file changes nothing");
     }
@@ -332,7 +453,11 @@ mod tests {
         one.clone().start(one.mark(), target, Arc::clone(&news), Arc::clone(&stop)).unwrap();
         thread::sleep(LOOK * 2);
         assert!(news.take().is_none(), "it has not changed");
-        antedate_host::replace::replace(&one.psk, format!("a:{KEY}\nb:{KEY}00\n").as_bytes()).unwrap();
+        antedate_host::replace::replace(
+            one.psk.as_ref().unwrap(),
+            format!("a:{KEY}\nb:{KEY}00\n").as_bytes(),
+        )
+        .unwrap();
         let begin = Instant::now();
         let keys = loop {
             if let Some((Some(keys), _)) = news.take() {
@@ -341,13 +466,14 @@ mod tests {
             assert!(begin.elapsed() < Duration::from_secs(20), "it is not read");
             thread::sleep(LOOK);
         };
-        assert_eq!(keys.psk.len(), 2);
+        assert_eq!(keys.counts().0, 2);
         // One that cannot be read at first, and then can without another mark.
-        std::fs::write(&one.psk, "a:12\n").unwrap();
-        let about = std::fs::metadata(&one.psk).unwrap();
+        std::fs::write(one.psk.as_ref().unwrap(), "a:12\n").unwrap();
+        let about = std::fs::metadata(one.psk.as_ref().unwrap()).unwrap();
         thread::sleep(LOOK * 3);
         assert!(news.take().is_none(), "it has a fault");
-        let file = std::fs::File::options().write(true).truncate(true).open(&one.psk).unwrap();
+        let file =
+            std::fs::File::options().write(true).truncate(true).open(one.psk.as_ref().unwrap()).unwrap();
         io::Write::write_all(&mut &file, format!("a:{KEY}\n").as_bytes()).unwrap();
         file.set_modified(about.modified().unwrap()).unwrap();
         let begin = Instant::now();
@@ -359,7 +485,7 @@ mod tests {
             thread::sleep(LOOK);
         };
         stop.store(true, Ordering::Release);
-        assert_eq!(keys.psk.len(), 1);
+        assert_eq!(keys.counts().0, 1);
     }
 
     #[test]

@@ -68,7 +68,8 @@ fn other_identity_loses_no_datagram() {
     news.put_keys(psk().into());
     let generations = Options { generations: true, status: Some(path.clone()), ..options(any(), echo.at) };
     let server = serving(generations, &news);
-    let keys = |name: &str| Keys { psk: psk(), devices: Devices::all(name.to_owned()) };
+    let keys =
+        |name: &str| Keys { psk: Some(psk()), devices: Devices::all(name.to_owned()), ..Keys::default() };
     let news = Arc::new(News::default());
     let side = served(options(any(), server.at), keys("press.1"), &news);
     let device = device(side.at);
@@ -92,13 +93,17 @@ fn forgotten_keys_end_the_session() {
     let directory = tempfile::tempdir().expect("a directory");
     let path: PathBuf = directory.path().join("status");
     let news = Arc::new(News::default());
-    let keys = Keys { psk: only("turbine 3"), devices: Devices::all("turbine 3".to_owned()) };
+    let keys = Keys {
+        psk: Some(only("turbine 3")),
+        devices: Devices::all("turbine 3".to_owned()),
+        ..Keys::default()
+    };
     let options = Options { status: Some(path.clone()), ..options(any(), server.at) };
     let side = served(options, keys, &news);
     let device = device(side.at);
     exchange(&device, b"before");
     let psk = PskFile::parse(&format!("revoked:{}\n", "01".repeat(32))).expect("a good key");
-    news.put_keys(Keys { psk, devices: Devices::all("revoked".to_owned()) });
+    news.put_keys(Keys { psk: Some(psk), devices: Devices::all("revoked".to_owned()), ..Keys::default() });
     let state = wait_for(&path, |state| state["sessions"].as_array().is_some_and(Vec::is_empty));
     assert_eq!(state["sessions"].as_array().map(Vec::len), Some(0), "{state:#}");
     device.send(b"after").expect("sent");
@@ -116,7 +121,7 @@ fn devices_have_their_own_identities() {
     let file = format!("*:{} turbine 3\n127.0.0.1:{} turbine 4\n", ports[0], ports[1]);
     let devices = Devices::parse(&file, None).expect("good lines");
     let news = Arc::new(News::default());
-    let keys = Keys { psk: only("turbine"), devices };
+    let keys = Keys { psk: Some(only("turbine")), devices, ..Keys::default() };
     let side = served(options(any(), server.at), keys, &news);
     all.iter().for_each(|device| device.connect(side.at).expect("an address"));
     exchange(&all[0], b"one");
@@ -134,7 +139,7 @@ fn devices_have_their_own_identities() {
     // Other identities of the same devices, and one for the third.
     let file = format!("*:{} turbine 4\n", ports[0]);
     let devices = Devices::parse(&file, Some("turbine 4".to_owned())).expect("good lines");
-    news.put_keys(Keys { psk: only("turbine"), devices });
+    news.put_keys(Keys { psk: Some(only("turbine")), devices, ..Keys::default() });
     thread::sleep(Duration::from_millis(200));
     all.iter().for_each(|device| exchange(device, b"again"));
     assert_eq!(identities(), ["\"turbine 4\"", "\"turbine 4\"", "\"turbine 4\""]);
@@ -144,7 +149,11 @@ fn devices_have_their_own_identities() {
 fn name_may_get_its_address_later() {
     let first = foreign(any());
     let news = Arc::new(News::default());
-    let keys = Keys { psk: only("turbine 3"), devices: Devices::all("turbine 3".to_owned()) };
+    let keys = Keys {
+        psk: Some(only("turbine 3")),
+        devices: Devices::all("turbine 3".to_owned()),
+        ..Keys::default()
+    };
     let to = Target::Name("plant.invalid".to_owned(), 4433);
     let side = served(Options { to, ..options(any(), first.at) }, keys, &news);
     let device = device(side.at);

@@ -78,7 +78,7 @@ fn wrong_key_gives_no_session() {
     let echo = echo();
     let server = server_side(options(any(), echo.at));
     let wrong = PskFile::parse("turbine 3:ffffffffffffffffffffffffffffffff\n").expect("good keys");
-    let wrong = Keys { psk: wrong, devices: Devices::all("turbine 3".to_owned()) };
+    let wrong = Keys { psk: Some(wrong), devices: Devices::all("turbine 3".to_owned()), ..Keys::default() };
     let to = server.at;
     let stranger = run(move |stop, ready| {
         let _ = connect(&options(any(), to), wrong, &Arc::default(), stop, |at| _ = ready.send(at));

@@ -176,7 +176,7 @@ pub(crate) fn proxy(
         let run = if listening {
             listen(&options, keys.into(), &Arc::default(), stop, ready)
         } else {
-            let keys = Keys { psk: keys, devices: Devices::all("turbine".to_owned()) };
+            let keys = Keys { devices: Devices::all("turbine".to_owned()), ..Keys::from(keys) };
             connect(&options, keys, &Arc::default(), stop, ready)
         };
         run.map_err(failed)

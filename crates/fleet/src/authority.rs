@@ -82,6 +82,18 @@ impl Signing {
         self.0.derive("nats system account")
     }
 
+    /// The Ed25519 key of a leaf node in the fleet's account.
+    #[must_use]
+    pub fn leaf(&self, name: &str) -> Zeroizing<[u8; 32]> {
+        self.0.derive(&format!("nats leaf {name}"))
+    }
+
+    /// The Ed25519 key of a leaf node in the system account.
+    #[must_use]
+    pub fn leaf_system(&self, name: &str) -> Zeroizing<[u8; 32]> {
+        self.0.derive(&format!("nats system leaf {name}"))
+    }
+
     /// The Ed25519 key of the user who changes accounts.
     #[must_use]
     pub fn system_user(&self) -> Zeroizing<[u8; 32]> {

@@ -18,7 +18,7 @@ use zeroize::Zeroizing;
 
 use crate::authority::{Authority, Signing};
 use crate::identity::{Identity, Public, is_id};
-use crate::random;
+use crate::{random, utc};
 
 /// The most octets of a document.
 pub const MAX_LEN: usize = 1 << 18;
@@ -152,7 +152,8 @@ pub enum DocumentError {
     },
     /// Its time is over.
     #[error(
-        "it has expired at {expires}, and this device's clock shows {now} (seconds since 1970): apply a newer one, or correct the clock"
+        "it has expired at {}, and this device's clock shows {}: apply a newer one, or correct the clock",
+        utc(*expires), utc(*now)
     )]
     Expired {
         /// The end of its time.
@@ -162,7 +163,8 @@ pub enum DocumentError {
     },
     /// Its time has not come.
     #[error(
-        "it is valid from {not_before} on, and this device's clock shows {now} (seconds since 1970): correct the clock"
+        "it is valid from {} on, and this device's clock shows {}: correct the clock",
+        utc(*not_before), utc(*now)
     )]
     Future {
         /// The begin of its time.

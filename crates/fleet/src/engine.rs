@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 
 use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, pull};
 use async_nats::jetstream::context::Context;
+use async_nats::jetstream::message::StreamMessage;
 use async_nats::jetstream::stream::{self, DiscardPolicy, StorageType};
-use async_nats::{Auth, Client, ConnectErrorKind, ConnectOptions, Event, Subscriber};
+use async_nats::{Auth, Client, ConnectErrorKind, ConnectOptions, Event, RequestErrorKind, Subscriber};
 use bytes::Bytes;
 use futures_util::StreamExt;
 use tokio::sync::mpsc::UnboundedSender;
@@ -21,6 +22,8 @@ use crate::subjects::{self, Stream};
 const PATIENCE: Duration = Duration::from_secs(5);
 /// The time for which a cluster may elect a leader.
 const ELECTION: Duration = Duration::from_secs(20);
+/// Requests on their way at a time.
+const AT_ONCE: usize = 64;
 /// The longest pause between two tries to connect.
 const PAUSE_MAX: Duration = Duration::from_secs(60);
 
@@ -254,8 +257,8 @@ impl Engine {
     ///
     /// # Errors
     /// When NATS forbids it, or does not store it in time.
-    pub async fn put(&self, stream: &Stream, id: &str, payload: Vec<u8>) -> Result<(), EngineError> {
-        let (payload, end) = (Bytes::from(payload), Instant::now() + ELECTION);
+    pub async fn put(&self, stream: &Stream, id: &str, payload: impl Into<Bytes>) -> Result<(), EngineError> {
+        let (payload, end) = (payload.into(), Instant::now() + ELECTION);
         loop {
             match self.put_once(stream, id, payload.clone()).await {
                 Err(EngineError::Failed(why)) if Instant::now() < end => again(&why).await,
@@ -264,7 +267,13 @@ impl Engine {
         }
     }
 
-    async fn put_once(&self, stream: &Stream, id: &str, payload: Bytes) -> Result<(), EngineError> {
+    /// As [`Self::put`], once.
+    pub(crate) async fn put_once(
+        &self,
+        stream: &Stream,
+        id: &str,
+        payload: Bytes,
+    ) -> Result<(), EngineError> {
         let sent = self.context.publish(stream.subject(id), payload).await;
         let stored = sent.map_err(|error| self.failed(error))?;
         self.answer(stored.into_future()).await.map(drop)
@@ -278,17 +287,52 @@ impl Engine {
         self.client.publish(stream.subject(id), payload.into()).await.map_err(|error| self.failed(error))
     }
 
-    /// The last message of a device.
+    /// The last message of a device. Any server that has the stream answers, also without a majority.
     ///
     /// # Errors
     /// When NATS forbids it, or does not answer in time.
-    pub async fn last(&self, stream: &Stream, id: &str) -> Result<Option<Bytes>, EngineError> {
-        let answer = self.answer(self.client.request(stream.last(id), Bytes::new())).await?;
+    pub async fn last(&self, stream: &Stream, id: &str) -> Result<Option<Stored>, EngineError> {
+        let asked = self.client.request(stream.last(id), Bytes::new());
+        let answer = async {
+            asked.await.map_err(|error| match error.kind() {
+                RequestErrorKind::NoResponders => {
+                    format!("nobody has {}: is this server set up by `antedate fleet init`?", stream.name)
+                }
+                _ => error.to_string(),
+            })
+        };
+        let answer = self.answer(answer).await?;
         match answer.status.map(|status| status.as_u16()) {
-            None | Some(200) => Ok(Some(answer.payload)),
-            Some(404) => Ok(None),
-            Some(code) => Err(self.failed(format!("status {code}"))),
+            None | Some(200) => {}
+            Some(404) => return Ok(None),
+            Some(code) => return Err(self.failed(format!("status {code}"))),
         }
+        let message = StreamMessage::try_from(answer).map_err(|error| self.failed(error))?;
+        let time = u64::try_from(message.time.unix_timestamp()).unwrap_or_default();
+        Ok(Some(Stored { id: id.to_owned(), payload: message.payload, time }))
+    }
+
+    /// The last messages of some devices. Tries again while NATS does not answer, as after the loss of a
+    /// server.
+    ///
+    /// # Errors
+    /// As [`Self::last`].
+    pub async fn last_of(&self, stream: &Stream, ids: &[&str]) -> Result<Vec<Stored>, EngineError> {
+        let end = Instant::now() + ELECTION;
+        let asked = ids.iter().map(|id| async move {
+            loop {
+                match self.last(stream, id).await {
+                    Err(EngineError::Failed(why)) if Instant::now() < end => again(&why).await,
+                    other => return other,
+                }
+            }
+        });
+        let mut answers = futures_util::stream::iter(asked).buffer_unordered(AT_ONCE);
+        let mut all = Vec::new();
+        while let Some(answer) = answers.next().await {
+            all.extend(answer?);
+        }
+        Ok(all)
     }
 
     /// The last message of each device, or with `history` all messages.

@@ -48,6 +48,15 @@ pub fn now() -> u64 {
     std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
+/// Seconds since 1970 as people read them: date and time, UTC. A number stays one that is in no calendar.
+#[must_use]
+pub fn utc(seconds: u64) -> String {
+    let of_calendar = i64::try_from(seconds).ok().map(time::OffsetDateTime::from_unix_timestamp);
+    let Some(Ok(at)) = of_calendar else { return format!("{seconds} s after 1970") };
+    let (date, hour, minute) = (at.date(), at.hour(), at.minute());
+    format!("{date} {hour:02}:{minute:02} UTC")
+}
+
 /// The system gives no random numbers.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the system gives no random numbers: {0}")]
@@ -59,4 +68,16 @@ pub struct NoRandom(String);
 /// When it fails.
 pub fn random(out: &mut [u8]) -> Result<(), NoRandom> {
     getrandom::fill(out).map_err(|error| NoRandom(error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_shown_as_dates() {
+        assert_eq!(utc(0), "1970-01-01 00:00 UTC");
+        assert_eq!(utc(1_795_921_935), "2026-11-29 03:12 UTC");
+        assert_eq!(utc(u64::MAX), "18446744073709551615 s after 1970");
+    }
 }

@@ -153,6 +153,30 @@ pub fn fleet_operator(signing: &Signing, login: &[u8; 32], now: u64) -> String {
     user(&signing.account(), login, "operator", now, &subjects::operator())
 }
 
+/// The two passes of a leaf node with their keys, which are derived from the signing key: for the fleet's
+/// account, and for the system account. As NATS's files of credentials.
+#[must_use]
+pub fn leaf(signing: &Signing, name: &str, now: u64) -> [Zeroizing<String>; 2] {
+    let (own, system) = (signing.leaf(name), signing.leaf_system(name));
+    let title = format!("leaf {name}");
+    let mut claims = of_user(&subjects::leaf());
+    claims["sub"]["deny"] = json!(subjects::hidden_from_leaf());
+    let subject = nkey::public(Kind::User, &author_public(&own));
+    let pass = token(Kind::Account, &signing.account(), &subject, &title, now, claims);
+    let of_system = user(&signing.system(), &author_public(&system), &title, now, &subjects::leaf_system());
+    [credentials(&pass, &own), credentials(&of_system, &system)]
+}
+
+/// A pass and its key in the form of NATS's tools.
+fn credentials(pass: &str, secret: &[u8; 32]) -> Zeroizing<String> {
+    let seed = nkey::seed(Kind::User, secret);
+    Zeroizing::new(format!(
+        "-----BEGIN NATS USER JWT-----\n{pass}\n------END NATS USER JWT------\n\n\
+         -----BEGIN USER NKEY SEED-----\n{}\n------END USER NKEY SEED------\n",
+        *seed
+    ))
+}
+
 /// The pass of the user who changes accounts, whose key is derived from the signing key.
 #[must_use]
 pub fn system_user(signing: &Signing, now: u64) -> String {

@@ -1,6 +1,8 @@
 //! Names of keys as NATS writes them: a prefix, the key and a CRC-16, in base 32 (RFC 4648) without
 //! padding.
 
+use zeroize::Zeroizing;
+
 /// The kind of a key, which is its first letter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
@@ -30,6 +32,15 @@ pub fn public(kind: Kind, key: &[u8; 32]) -> String {
     let mut octets = vec![kind.prefix()];
     octets.extend_from_slice(key);
     checked(octets)
+}
+
+/// The secret of a key as NATS writes it: `S`, the kind's letter, and the seed.
+#[must_use]
+pub fn seed(kind: Kind, secret: &[u8; 32]) -> Zeroizing<String> {
+    const SEED: u8 = 18 << 3;
+    let mut octets = vec![SEED | (kind.prefix() >> 5), (kind.prefix() & 31) << 3];
+    octets.extend_from_slice(secret);
+    Zeroizing::new(checked(octets))
 }
 
 fn checked(mut octets: Vec<u8>) -> String {

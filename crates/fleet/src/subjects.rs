@@ -143,6 +143,39 @@ pub fn operator() -> Permissions {
     }
 }
 
+/// A leaf node, for all devices behind it: what members and invitations may write, and all that may be
+/// heard but [`hidden_from_leaf`].
+#[must_use]
+pub fn leaf() -> Permissions {
+    let reads = |stream: &Stream| format!("$JS.API.DIRECT.GET.{}.>", stream.name);
+    Permissions {
+        publish: vec![
+            REQUESTS.subject("*"),
+            STATUS.subject("*"),
+            EVENTS.subject("*"),
+            reads(&DOCUMENTS),
+            reads(&WELCOMES),
+        ],
+        // An inbox has its user's name in its first word.
+        subscribe: vec!["*.>".into()],
+    }
+}
+
+/// What a leaf node may not hear: reports and requests of others.
+#[must_use]
+pub fn hidden_from_leaf() -> Vec<String> {
+    [REQUESTS, STATUS, EVENTS].iter().map(|stream| stream.subject(">")).collect()
+}
+
+/// A leaf node in the system account: hears which passes are void.
+#[must_use]
+pub fn leaf_system() -> Permissions {
+    Permissions {
+        publish: vec![format!("{}.>", inbox("system")), "$SYS.REQ.CLAIMS.PACK".into()],
+        subscribe: vec!["$SYS.REQ.CLAIMS.UPDATE".into(), "$SYS._INBOX.>".into()],
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -155,6 +188,21 @@ mod tests {
         assert!(publish.iter().chain(&subscribe).all(|subject| subject.contains(ID)), "{publish:?}");
         assert!(!publish.contains(&DOCUMENTS.subject(ID)), "a device writes no document");
         assert!(publish.iter().all(|subject| !subject.contains(['*', '>'])), "{publish:?}");
+    }
+
+    #[test]
+    fn leaf_writes_no_document() {
+        let Permissions { publish, .. } = leaf();
+        assert!(publish.iter().all(|subject| !subject.starts_with(&DOCUMENTS.subject(""))), "{publish:?}");
+        // All that its devices may write, and no other part of JetStream.
+        for subject in [device(ID).publish, invited().publish].concat() {
+            let covers = |wide: &String| {
+                let wide = wide.trim_end_matches(['*', '>']);
+                subject.starts_with(wide)
+            };
+            assert!(publish.iter().any(covers), "{subject}");
+        }
+        assert!(hidden_from_leaf().contains(&"fleet.status.>".to_owned()));
     }
 
     #[test]

@@ -184,7 +184,7 @@ const OLDER: &[i64] = &[c::SYS_accept, c::SYS_renameat];
 const OLDER: &[i64] = &[c::SYS_accept];
 
 /// Families of sockets: control, names and frames.
-const FAMILIES: [c::c_int; 5] = [c::AF_UNIX, c::AF_INET, c::AF_INET6, c::AF_NETLINK, c::AF_PACKET];
+const FAMILIES: [c::c_int; 6] = [c::AF_UNIX, c::AF_INET, c::AF_INET6, c::AF_NETLINK, c::AF_PACKET, c::AF_XDP];
 
 /// Limits the calling thread, and those it starts, to a daemon's calls: sockets of the known
 /// families, threads but no processes, no other program, and no memory that is both written and

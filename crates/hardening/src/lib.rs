@@ -4,6 +4,7 @@
 //! - [`stack`]: wipes what a computation with secrets left on the stack
 //! - [`memory`]: no dumps, no debugger, no swap
 //! - [`confine`]: no privileges, files and system calls beyond those needed
+//! - [`files`]: the bound of open files, before that
 
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64"))]
 mod calls;
@@ -11,6 +12,7 @@ mod calls;
 #[path = "no_calls.rs"]
 mod calls;
 pub mod confine;
+pub mod files;
 pub mod memory;
 pub mod stack;
 mod sys;

@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 
 use antedate_gateway::sys::age::Bounds;
 use antedate_gateway::sys::interface::Interface;
-use antedate_gateway::sys::packet::{Next, Receiver, Sender};
+use antedate_gateway::sys::packet::{Next, Receiver};
+use antedate_gateway::sys::sender::Sender;
 use antedate_lab::emulator::{self, fault::Fault};
 use antedate_lab::ns::{self, Chain, ChainOptions, Namespace};
 use antedate_lab::process::{self, Place, Process};

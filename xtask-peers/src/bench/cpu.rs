@@ -18,11 +18,11 @@ pub(crate) fn run(plan: Plan, goals: &mut Vec<Goal>) -> Result<Value, String> {
     let mut rows = Vec::new();
     for contender in [Contender::Plain, Contender::Macsec] {
         let path = Path::build(contender, PLACE, Waiting::Share(SHARE))?;
-        let before: Vec<u64> = path.gateways().iter().map(busy_ns).collect();
+        let before: Vec<u64> = path.gateways().iter().map(|g| busy_ns(g.pid())).collect();
         let start = Instant::now();
         let reports = cyclic(PLACE, 1000, plan.cpu_seconds)?;
         let passed = start.elapsed().as_nanos() as f64;
-        let share = |(g, before): (&Gateway, &u64)| (busy_ns(g) - before) as f64 / passed * 100.0;
+        let share = |(g, before): (&Gateway, &u64)| (busy_ns(g.pid()) - before) as f64 / passed * 100.0;
         let shares: Vec<f64> = path.gateways().iter().zip(&before).map(share).collect();
         let worst = shares.iter().copied().fold(0.0, f64::max);
         let round_trip = reports[0]["round_trip_us"]["p50"].as_f64().unwrap_or(f64::NAN);
@@ -48,9 +48,9 @@ pub(crate) fn run(plan: Plan, goals: &mut Vec<Goal>) -> Result<Value, String> {
     Ok(rows.into())
 }
 
-/// Nanoseconds that the daemon's threads have run (the first number of each thread's `schedstat`).
-fn busy_ns(gateway: &Gateway) -> u64 {
-    let tasks = std::fs::read_dir(format!("/proc/{}/task", gateway.pid()));
+/// Nanoseconds that a daemon's threads have run (the first number of each thread's `schedstat`).
+pub(super) fn busy_ns(pid: u32) -> u64 {
+    let tasks = std::fs::read_dir(format!("/proc/{pid}/task"));
     let of = |path: std::path::PathBuf| {
         std::fs::read_to_string(path.join("schedstat")).ok()?.split(' ').next()?.parse::<u64>().ok()
     };

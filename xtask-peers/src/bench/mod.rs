@@ -19,6 +19,7 @@ mod builds;
 mod counts;
 mod cpu;
 mod cycles;
+mod dtls;
 mod express;
 mod figure;
 mod goals;
@@ -62,6 +63,10 @@ pub(crate) struct Plan {
     /// Seconds of a trial of frames a second, and the lengths of these frames.
     rate_seconds: f64,
     rate_sizes: &'static [u32],
+    /// Numbers of DTLS sessions, rounds in which they take turns, and the round trips of one.
+    dtls_sessions: &'static [usize],
+    dtls_rounds: usize,
+    dtls_round_trips: usize,
 }
 
 impl Plan {
@@ -69,7 +74,8 @@ impl Plan {
         json!({ "tries": self.tries, "rounds": self.rounds, "rounds_of_two": self.rounds_of_two, "round_trips_back_to_back": self.dense, "round_trips_paced": self.paced,
                 "tcp_rounds": self.tcp_rounds, "tcp_seconds": self.tcp_seconds, "cycle_slices": self.cycle_slices,
                 "cycle_seconds": self.cycle_seconds, "cpu_seconds": self.cpu_seconds,
-                "rate_seconds": self.rate_seconds, "rate_sizes": self.rate_sizes })
+                "rate_seconds": self.rate_seconds, "rate_sizes": self.rate_sizes,
+                "dtls_sessions": self.dtls_sessions, "dtls_rounds": self.dtls_rounds, "dtls_round_trips": self.dtls_round_trips })
     }
 }
 
@@ -87,6 +93,9 @@ const FULL: Plan = Plan {
     cpu_seconds: 30.0,
     rate_seconds: 1.0,
     rate_sizes: &[64, 256, 1514],
+    dtls_sessions: &[10, 100, 1000, 4000, 10_000],
+    dtls_rounds: 30,
+    dtls_round_trips: 1000,
 };
 const QUICK: Plan = Plan {
     name: "gateway-quick",
@@ -102,18 +111,22 @@ const QUICK: Plan = Plan {
     cpu_seconds: 5.0,
     rate_seconds: 0.2,
     rate_sizes: &[64],
+    dtls_sessions: &[10, 400],
+    dtls_rounds: 5,
+    dtls_round_trips: 500,
 };
 
 /// Measures, adds its goals, and returns its rows.
 type Part = fn(Plan, &mut Vec<Goal>) -> Result<Value, String>;
 
-const PARTS: [(&str, Part); 6] = [
+const PARTS: [(&str, Part); 7] = [
     ("roundtrips", roundtrips::run),
     ("tcp", tcp::run),
     ("pps", rates::run),
     ("cycles", cycles::run),
     ("express", express::run),
     ("cpu", cpu::run),
+    ("dtls", dtls::run),
 ];
 
 #[derive(clap::Subcommand)]

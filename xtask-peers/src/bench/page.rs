@@ -111,6 +111,24 @@ pub(crate) fn page(parts: &Value) -> String {
             );
         }
     }
+    if let Some(rows) = rows("dtls") {
+        out.push_str("\n## DTLS proxy\n\n| sessions | of these speak | CPU µs a round trip, listen | connect | median µs | p99 | KiB a session, listen | connect |\n| --- | --- | --- | --- | --- | --- | --- | --- |\n");
+        for row in rows {
+            let tenths = |key: &str| number(&row[key], 1);
+            let _ = writeln!(
+                out,
+                "| {} | {} | {} | {} | {} | {} | {} | {} |",
+                row["sessions"],
+                text(&row["speak"]),
+                tenths("listen_cpu_us"),
+                tenths("connect_cpu_us"),
+                tenths("p50_us"),
+                tenths("p99_us"),
+                tenths("listen_session_kib"),
+                tenths("connect_session_kib")
+            );
+        }
+    }
     if let Some(rows) = rows("cycles") {
         out.push_str("\n## Cycles\n\n| cycle | path | bus errors | of these not beside a stall | missed cycles | interval p99 µs |\n| --- | --- | --- | --- | --- | --- |\n");
         for row in rows {

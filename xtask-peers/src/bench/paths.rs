@@ -15,8 +15,10 @@ pub(crate) enum Contender {
     Bridges,
     /// Our daemon without protection.
     Plain,
-    /// Our daemon with GCM-AES-128.
+    /// Our daemon with GCM-AES-128. Frames leave by AF_XDP, which it chooses on veth pairs.
     Macsec,
+    /// The same; frames leave by packet sockets.
+    MacsecRing,
     /// OpenVPN in tap mode with AES-128-GCM, each end bridged to its field port.
     OpenVpn,
     /// VXLAN of the kernel, without protection.
@@ -31,6 +33,7 @@ impl fmt::Display for Contender {
             Contender::Bridges => "bridges",
             Contender::Plain => "antedate none",
             Contender::Macsec => "antedate macsec",
+            Contender::MacsecRing => "antedate macsec, ring",
             Contender::OpenVpn => "OpenVPN tap AES-128-GCM",
             Contender::Vxlan => "kernel VXLAN",
             Contender::WireguardGo => "VXLAN over wireguard-go",
@@ -42,11 +45,16 @@ impl fmt::Display for Contender {
 pub(crate) const ALL: [Contender; 4] =
     [Contender::Bridges, Contender::Plain, Contender::Macsec, Contender::OpenVpn];
 
+/// Those whose TCP is measured: by either way to the driver too.
+pub(crate) const FOR_TCP: [Contender; 5] =
+    [Contender::Bridges, Contender::Plain, Contender::Macsec, Contender::MacsecRing, Contender::OpenVpn];
+
 /// Those whose frames a second are counted: other tunnels too.
-pub(crate) const FOR_RATES: [Contender; 6] = [
+pub(crate) const FOR_RATES: [Contender; 7] = [
     Contender::Bridges,
     Contender::Plain,
     Contender::Macsec,
+    Contender::MacsecRing,
     Contender::Vxlan,
     Contender::OpenVpn,
     Contender::WireguardGo,
@@ -111,7 +119,7 @@ impl Path {
             }
             Contender::Vxlan => vxlan::plain()?,
             Contender::WireguardGo => path._others.extend(vxlan::protected(placement)?),
-            Contender::Plain | Contender::Macsec => {
+            Contender::Plain | Contender::Macsec | Contender::MacsecRing => {
                 for (side, space) in ["gwa", "gwb"].into_iter().enumerate() {
                     let core = placement.core(side);
                     let mut run =
@@ -129,7 +137,8 @@ impl Path {
                         }
                     });
                     let options = Options {
-                        keys: (contender == Contender::Macsec).then(|| cell_keys(SUITES[0])),
+                        keys: (contender != Contender::Plain).then(|| cell_keys(SUITES[0])),
+                        io: if contender == Contender::MacsecRing { "io = \"ring\"" } else { "" },
                         allow: vec!["all"],
                         run,
                         core,

@@ -86,6 +86,12 @@ pub(crate) fn run(plan: Plan, goals: &mut Vec<Goal>) -> Result<Value, String> {
         million,
         &format!("{million:.3}, of a flood"),
     ));
+    let ring = of(Contender::MacsecRing, "flood_arrived");
+    goals.push(Goal::printed(
+        "frames of 64 bytes of a flood, macsec by AF_XDP / ring".into(),
+        ours / ring,
+        &format!("{ours:.0} / {ring:.0} a second, {:.0} / {:.0} ns a frame", 1e9 / ours, 1e9 / ring),
+    ));
     for (what, key) in [("of a flood", "flood_arrived"), ("without loss", "lossless")] {
         let (ours, theirs) = (of(Contender::Macsec, key), of(Contender::OpenVpn, key));
         goals.push(Goal::printed(

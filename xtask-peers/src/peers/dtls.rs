@@ -1,6 +1,7 @@
-//! OpenSSL as server and client of our DTLS, over a good and a bad wire; pion/dtls too, with
-//! connection IDs. Wireshark reads our records with the key.
+//! OpenSSL as server and client of our DTLS, over a good and a bad wire, with pre-shared keys and
+//! certificates; pion/dtls too, with connection IDs. Wireshark reads our records with the key.
 
+pub(super) mod certificates;
 mod moves;
 pub(super) mod partners;
 mod pion;
@@ -58,6 +59,7 @@ pub(crate) fn run() -> StepResult {
     notes.insert(0, format!("OpenSSL both ways with {} suites", SUITES.len()));
     notes.push(format!("bad wire: {}", client_is_openssl(&place, SUITES[0], BAD_WIRE)?));
     notes.push(server_is_openssl(&place, SUITES[0], BAD_WIRE)?);
+    notes.push(certificates::openssl(&place)?);
     let capture = Capture::start(&place)?;
     notes.push(restarted(&place)?);
     notes.push(format!("with connection IDs {}", capture.read()?));
@@ -76,6 +78,8 @@ pub(crate) fn run() -> StepResult {
 struct Place {
     dir: PathBuf,
     psk: PathBuf,
+    /// Certificates or raw public keys in place of the pre-shared key.
+    signed: Option<certificates::Signed>,
 }
 
 impl Place {
@@ -93,7 +97,11 @@ impl Place {
         let text = format!("{IDENTITY}:{key}\n");
         file.and_then(|mut file| file.write_all(text.as_bytes()))
             .map_err(|e| format!("{}: {e}", psk.display()))?;
-        Ok(Self { dir, psk })
+        Ok(Self { dir, psk, signed: None })
+    }
+
+    fn with_signed(&self, signed: certificates::Signed) -> Self {
+        Self { dir: self.dir.clone(), psk: self.psk.clone(), signed: Some(signed) }
     }
 
     /// Starts our side and waits until it listens.
@@ -101,12 +109,11 @@ impl Place {
         let status = self.dir.join(format!("dtls-{verb}.sock"));
         let mut command = program(antedate());
         command.args(["dtls", verb, "--listen", &listen.to_string(), "--to", &to.to_string()]);
-        command
-            .args(["--retransmit-ms", "100", "--psk"])
-            .arg(&self.psk)
-            .arg("--status")
-            .arg(&status)
-            .args(more);
+        match &self.signed {
+            Some(signed) => command.args(signed.ours(verb)),
+            None => command.arg("--psk").arg(&self.psk),
+        };
+        command.args(["--retransmit-ms", "100"]).arg("--status").arg(&status).args(more);
         let mut process = command.background(&self.dir.join(format!("dtls-{verb}.log")))?;
         until("our side", 10.0, || match process.alive() {
             Err(e) => Some(Err(e)),
@@ -120,17 +127,15 @@ impl Place {
     fn openssl(&self, words: &[&str], suite: &str) -> Result<(Background, ChildStdin), String> {
         let mut command = program("openssl");
         let cipher = format!("{suite}:@SECLEVEL=0");
-        command.args(words).args([
-            "-dtls1_2",
-            "-psk",
-            KEY,
-            "-psk_identity",
-            IDENTITY,
-            "-cipher",
-            &cipher,
-            "-quiet",
-            "-nbio",
-        ]);
+        command.args(words);
+        match &self.signed {
+            Some(signed) => command.args(signed.theirs(words[0])),
+            None if words[0] == "s_server" => {
+                command.args(["-nocert", "-psk", KEY, "-psk_identity", IDENTITY])
+            }
+            None => command.args(["-psk", KEY, "-psk_identity", IDENTITY]),
+        };
+        command.args(["-dtls1_2", "-cipher", &cipher, "-quiet", "-nbio"]);
         command.piped(&self.dir.join(format!("openssl-{}.log", words[0])))
     }
 }
@@ -252,7 +257,7 @@ fn client_is_openssl(place: &Place, suite: (&str, &str), faults: Faults) -> Resu
 fn server_is_openssl(place: &Place, suite: (&str, &str), faults: Faults) -> Result<String, String> {
     let at = free()?;
     let accept = at.to_string();
-    let (mut server, mut stdin) = place.openssl(&["s_server", "-accept", &accept, "-nocert"], suite.0)?;
+    let (mut server, mut stdin) = place.openssl(&["s_server", "-accept", &accept], suite.0)?;
     sleep(Duration::from_millis(300));
     server.alive()?;
     let relay = Relay::to(at, faults, 11)?;

@@ -8,20 +8,24 @@
 //! | `authority` | another authority for TLS, with 20 devices |
 //! | `bearers` | an overlay and a DTLS group alone |
 //! | `gateways` | twenty gateways, whose CAKs change under traffic |
+//! | `leaf` | a leaf node alone |
 //! | `turns` | each server cut off and killed in turn, with 20 devices |
-//! | `1000`, `3000` | the crowd with so many devices, and all but `gateways` and `turns` |
+//! | `1000`, `3000` | the crowd with so many devices, and all but `gateways`, `leaf` and `turns` |
 
 mod attack;
 mod bearers;
 mod cluster;
 mod crowd;
 mod gateways;
+mod leaf;
+mod meter;
 
 use crate::net;
 use crate::place;
 use antedate_fleet::home::Home;
 use cluster::{Cluster, document, fleet};
 use crowd::Crowd;
+use meter::Meter;
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -58,12 +62,12 @@ pub(crate) fn prepare() -> Result<(), Stop> {
 pub(crate) fn run() -> StepResult {
     let part = std::env::var("ANTEDATE_FLEET").unwrap_or_default();
     let count = match part.as_str() {
-        "" | "authority" | "bearers" | "gateways" | "turns" => 20,
+        "" | "authority" | "bearers" | "gateways" | "leaf" | "turns" => 20,
         "1000" => 1000,
         "3000" => 3000,
         other => {
             return Err(format!(
-                "ANTEDATE_FLEET={other}: authority, bearers, gateways, turns, 1000, 3000, or none"
+                "ANTEDATE_FLEET={other}: authority, bearers, gateways, leaf, turns, 1000, 3000, or none"
             )
             .into());
         }
@@ -89,6 +93,11 @@ fn parts(dir: &Path, cluster: &mut Cluster, part: &str, count: usize) -> StepRes
     if matches!(part, "bearers" | "gateways") {
         let run = if part == "bearers" { bearers::run } else { gateways::run };
         run(dir, &invitation, &mut note)?;
+        return Ok(notes.join("; "));
+    }
+
+    if part == "leaf" {
+        leaf::run(dir, cluster, &mut note)?;
         return Ok(notes.join("; "));
     }
 
@@ -236,7 +245,7 @@ fn parts(dir: &Path, cluster: &mut Cluster, part: &str, count: usize) -> StepRes
         std::thread::sleep(Duration::from_secs(120));
         meter.end(cluster, count, &mut note)?;
     } else {
-        std::thread::sleep(QUIET.saturating_sub(meter.begin.elapsed()));
+        std::thread::sleep(QUIET);
         meter.end(cluster, count, &mut note)?;
     }
     let revoked = revoke(dir, &places, goal(REVOKED, count), &mut note)?;
@@ -413,44 +422,6 @@ fn refused(dir: &Path, what: &str) -> Result<(), String> {
     let press = || status(dir).map(|rows| rows.into_iter().find(|row| row["name"] == "press"));
     until("a refusal", PATIENCE, || press().ok()??["what"].as_str()?.contains(what).then_some(()))
         .map_err(|e| format!("{e} with \"{what}\": {:?}", press()))
-}
-
-/// Messages and octets of a quiet fleet.
-struct Meter {
-    begin: Instant,
-    before: [f64; 4],
-}
-
-/// Counters of all servers.
-const COUNTERS: [&str; 4] = ["in_msgs", "in_bytes", "out_msgs", "out_bytes"];
-
-impl Meter {
-    fn sums(cluster: &Cluster) -> Result<[f64; 4], String> {
-        let mut sums = [0.0; 4];
-        for (sum, key) in sums.iter_mut().zip(COUNTERS) {
-            *sum = cluster.sum(key)?;
-        }
-        Ok(sums)
-    }
-
-    fn begin(cluster: &Cluster) -> Result<Self, String> {
-        Ok(Self { begin: Instant::now(), before: Self::sums(cluster)? })
-    }
-
-    fn end(&self, cluster: &Cluster, count: usize, note: &mut dyn FnMut(String)) -> Result<(), String> {
-        let window = self.begin.elapsed().as_secs_f64();
-        let mut days = Vec::new();
-        for (key, (before, after)) in COUNTERS.iter().zip(self.before.iter().zip(Self::sums(cluster)?)) {
-            let day = (after - before) / window * 86_400.0 / (count + 2) as f64;
-            days.push(format!("{key} {day:.0}"));
-        }
-        note(format!(
-            "a device and day, over all servers, replication included, by {window:.0} s: {}; each server stores {:.1} MB",
-            days.join(", "),
-            cluster.stored()? / 1e6
-        ));
-        Ok(())
-    }
 }
 
 /// The page and its metrics.

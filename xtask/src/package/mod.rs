@@ -21,14 +21,55 @@ use tree::{PROGRAM, Tree};
 const FEATURES: &str = "dtls,fleet,mqtt,pages";
 /// The folder of the motes' programs, where `antedate lab motes` looks for them.
 const MOTES: &str = "usr/share/antedate";
-/// The most octets of a stripped program in a release.
-const SIZE_MAX: u64 = 9_000_000;
+/// The units of a gateway alone.
+const GATEWAY_UNITS: usize = 2;
+
+/// The verbs that a program has.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Verbs {
+    /// Those of a gateway, and what is always there: for machines with little memory.
+    Gateway,
+    /// All but those for a desk.
+    Packaged,
+    /// All.
+    Lab,
+}
+
+impl Verbs {
+    /// Cargo's features; `None`: the default.
+    fn features(self) -> Option<&'static str> {
+        match self {
+            Self::Gateway => Some("pages"),
+            Self::Packaged => Some(FEATURES),
+            Self::Lab => None,
+        }
+    }
+
+    /// The name of tarball and image.
+    fn name(self) -> &'static str {
+        if self == Self::Gateway { "antedate-gateway" } else { "antedate" }
+    }
+
+    /// The units of these verbs.
+    fn units(self) -> &'static [&'static str] {
+        if self == Self::Gateway { &UNITS[..GATEWAY_UNITS] } else { &UNITS }
+    }
+
+    /// The most octets of the stripped program in a release.
+    fn limit(self) -> u64 {
+        match self {
+            Self::Gateway => 9_000_000,
+            Self::Packaged => 21_000_000,
+            Self::Lab => u64::MAX,
+        }
+    }
+}
 
 /// The units, which `docs/examples` has.
 const UNITS: [&str; 7] = [
-    "antedate-agent.service",
     "antedate-gateway.service",
     "antedate-overlay.service",
+    "antedate-agent.service",
     "antedate-dtls-connect.service",
     "antedate-dtls-listen.service",
     "antedate-mqtt-proxy.service",
@@ -90,6 +131,7 @@ Examples:
   cargo xtask package --target x86_64-unknown-linux-musl --target aarch64-unknown-linux-musl
                                                             static programs, and an image of both
   cargo xtask package --profile dev                         a quick build, to try the package
+  cargo xtask package --gateway                             a tarball with the verbs of a gateway alone
   cargo xtask package --lab                                 with all experiments: `antedate lab motes`")]
 pub struct Arguments {
     /// The machine; may be given several times
@@ -98,6 +140,9 @@ pub struct Arguments {
     /// Cargo's profile
     #[arg(long, default_value = RELEASE)]
     profile: String,
+    /// The verbs of a gateway alone, without a Debian package: for machines with little memory
+    #[arg(long, conflicts_with = "lab")]
+    gateway: bool,
     /// With the experiments, the planner and the programs of the motes; in target/package-lab
     #[arg(long)]
     pub lab: bool,
@@ -107,25 +152,31 @@ fn targets() -> clap::builder::PossibleValuesParser {
     clap::builder::PossibleValuesParser::new(MACHINES.iter().map(|machine| machine.target))
 }
 
-/// Makes the packages of all targets: with all verbs if there is an archive of the motes' programs. False
-/// if a program of a release is too large.
+/// Makes the packages of all targets: with all verbs if there is an archive of the motes' programs.
+/// False if a program of a release is too large.
 pub fn main(arguments: &Arguments, motes: Option<&Path>) -> Result<bool, String> {
     let mut fits = true;
     let (version, folder) = (version()?, cache(if motes.is_some() { "package-lab" } else { "package" })?);
+    let verbs = match motes {
+        Some(_) => Verbs::Lab,
+        None if arguments.gateway => Verbs::Gateway,
+        None => Verbs::Packaged,
+    };
+    let name = format!("{}-{version}", verbs.name());
     let mut image = None;
     for machine in MACHINES.iter().filter(|machine| arguments.target.iter().any(|t| t == machine.target)) {
-        let built = machine.build(&arguments.profile, motes.is_some())?;
-        let tree = machine.tree(&built, &folder, motes)?;
-        let tarball = folder.join(format!("antedate-{version}-{}.tar.gz", machine.target));
-        tree.tar(&format!("antedate-{version}"), &tarball)?;
+        let built = machine.build(&arguments.profile, verbs)?;
+        let tree = machine.tree(&built, &folder, verbs, motes)?;
+        let tarball = folder.join(format!("{name}-{}.tar.gz", machine.target));
+        tree.tar(&name, &tarball)?;
         let mut made = vec![tarball];
         if machine.is_static {
             let layout = match image.take() {
                 Some(layout) => layout,
-                None => Layout::new(&folder.join(format!("antedate-{version}-oci")), &version)?,
+                None => Layout::new(&folder.join(format!("{name}-oci")), &version)?,
             };
             image.insert(layout).add(&tree, machine.debian)?;
-        } else {
+        } else if verbs != Verbs::Gateway {
             made.push(deb::pack(&tree, &version, machine.debian, "xz", &folder)?);
         }
         for file in made {
@@ -134,8 +185,8 @@ pub fn main(arguments: &Arguments, motes: Option<&Path>) -> Result<bool, String>
         }
         let size = tree.size_of(PROGRAM)?;
         println!("the stripped program: {size} octets");
-        if arguments.profile == RELEASE && motes.is_none() && size > SIZE_MAX {
-            println!("more than {SIZE_MAX}: see what grew (nm --size-sort)");
+        if arguments.profile == RELEASE && size > verbs.limit() {
+            println!("more than {}: see what grew (nm --size-sort)", verbs.limit());
             fits = false;
         }
     }
@@ -149,7 +200,7 @@ pub fn main(arguments: &Arguments, motes: Option<&Path>) -> Result<bool, String>
 /// and returns its path.
 pub fn of_tests(version: &str, folder: &Path) -> Result<PathBuf, String> {
     let machine = Machine::own()?;
-    let tree = machine.tree(&antedate_of(TESTS), folder, None)?;
+    let tree = machine.tree(&antedate_of(TESTS), folder, Verbs::Packaged, None)?;
     deb::pack(&tree, version, machine.debian, "none", folder)
 }
 
@@ -157,7 +208,7 @@ pub fn of_tests(version: &str, folder: &Path) -> Result<PathBuf, String> {
 /// program's path there.
 pub fn unpacked(profile: &str, motes: &Path, folder: &Path) -> Result<PathBuf, String> {
     let (name, tarball) = ("antedate-lab", folder.join("lab.tar.gz"));
-    let tree = Machine::own()?.tree(&antedate_of(profile), folder, Some(motes))?;
+    let tree = Machine::own()?.tree(&antedate_of(profile), folder, Verbs::Lab, Some(motes))?;
     tree.tar(name, &tarball)?;
     program("tar").arg("--extract").arg("--file").arg(&tarball).current_dir(folder).read(60)?;
     Ok(folder.join(name).join(PROGRAM))
@@ -171,7 +222,7 @@ impl Machine {
     }
 
     /// Builds the program, beside other builds: with other verbs than theirs.
-    fn build(&self, profile: &str, lab: bool) -> Result<PathBuf, String> {
+    fn build(&self, profile: &str, verbs: Verbs) -> Result<PathBuf, String> {
         self.ready()?;
         let mut command = match self.cross {
             Some(cross) => cross.cargo("build"),
@@ -183,8 +234,8 @@ impl Machine {
             }
         };
         command.args(["--profile", profile, "--package", "antedate"]);
-        if !lab {
-            command.args(["--no-default-features", "--features", FEATURES]);
+        if let Some(features) = verbs.features() {
+            command.args(["--no-default-features", "--features", features]);
         }
         command.echoed(1800)?;
         let profile = if profile == TESTS { "debug" } else { profile };
@@ -217,12 +268,12 @@ impl Machine {
     }
 
     /// The tree of a built program.
-    fn tree(&self, binary: &Path, folder: &Path, motes: Option<&Path>) -> Result<Tree, String> {
+    fn tree(&self, binary: &Path, folder: &Path, verbs: Verbs, motes: Option<&Path>) -> Result<Tree, String> {
         let mut tree = Tree::new(&folder.join("tree"))?;
         tree.program(&format!("{}strip", self.tools), binary)?;
         let pages = tree.place.join("usr");
         self.runs(binary).arg("pages").arg(pages).read(60)?;
-        tree.rest()?;
+        tree.rest(verbs.units())?;
         if let Some(motes) = motes {
             tree.copy(motes, MOTES)?;
         }

@@ -54,15 +54,18 @@ impl Layout {
         let manifest = json!({ "schemaVersion": 2, "mediaType": kind, "config": config, "layers": [layer] });
         let mut manifest = self.json(&manifest, kind)?;
         manifest["platform"] = json!({ "architecture": architecture, "os": "linux" });
-        manifest["annotations"] = json!({ NAME: self.name });
         self.manifests.push(manifest);
         Ok(())
     }
 
-    /// Writes the index.
+    /// Writes the index of the images, and that of the layout, which has one entry of the name: readers
+    /// take the first of a name, and choose by CPU below it.
     pub(super) fn finish(self) -> Result<PathBuf, String> {
         let kind = "application/vnd.oci.image.index.v1+json";
-        let index = json!({ "schemaVersion": 2, "mediaType": kind, "manifests": self.manifests });
+        let images = json!({ "schemaVersion": 2, "mediaType": kind, "manifests": self.manifests });
+        let mut images = self.json(&images, kind)?;
+        images["annotations"] = json!({ NAME: self.name });
+        let index = json!({ "schemaVersion": 2, "mediaType": kind, "manifests": [images] });
         for (name, text) in [("index.json", index), ("oci-layout", json!({ "imageLayoutVersion": "1.0.0" }))]
         {
             let file = self.place.join(name);
@@ -93,9 +96,21 @@ fn sha256(file: &Path) -> Result<String, String> {
 }
 
 #[cfg(test)]
+#[path = "../../../crates/wire/tests/skip/mod.rs"]
+mod skip;
+
+#[cfg(test)]
 mod tests {
     use super::*;
-    use crate::shell::cache;
+    use crate::shell::{cache, has_program};
+
+    /// What an independent reader takes for a CPU.
+    fn chosen(place: &Path, architecture: &str) -> Value {
+        let mut skopeo = program("skopeo");
+        skopeo.args(["--override-arch", architecture, "inspect", "--config"]);
+        let said = skopeo.arg(format!("oci:{}:0.1.0-1", place.display())).read(20).expect("an image");
+        serde_json::from_str(&said).expect("JSON")
+    }
 
     /// The blob that a descriptor names.
     fn blob(place: &Path, descriptor: &Value) -> PathBuf {
@@ -126,9 +141,11 @@ mod tests {
         let (first, place) = make();
         assert_eq!(make().0, first, "the same sources give the same image");
         let index = document(&place.join("index.json"));
-        assert_eq!(index["manifests"].as_array().map(Vec::len), Some(2));
-        let manifest = document(&blob(&place, &index["manifests"][1]));
-        assert_eq!(index["manifests"][1]["annotations"][NAME], "0.1.0-1");
+        assert_eq!(index["manifests"].as_array().map(Vec::len), Some(1), "a name has one entry");
+        assert_eq!(index["manifests"][0]["annotations"][NAME], "0.1.0-1");
+        let images = document(&blob(&place, &index["manifests"][0]));
+        assert_eq!(images["manifests"].as_array().map(Vec::len), Some(2));
+        let manifest = document(&blob(&place, &images["manifests"][1]));
         let config = document(&blob(&place, &manifest["config"]));
         assert_eq!(config["architecture"], "arm64");
         let layer = blob(&place, &manifest["layers"][0]);
@@ -142,6 +159,23 @@ mod tests {
             Some(&*named),
             plain.split_whitespace().next().map(|sum| format!("sha256:{sum}")).as_deref()
         );
+        if has_program("skopeo") {
+            for architecture in ["amd64", "arm64"] {
+                let config = chosen(&place, architecture);
+                assert_eq!(config["architecture"], architecture);
+                assert_eq!(config["config"]["Entrypoint"][0], "/usr/bin/antedate");
+            }
+            let copy = folder.join("copy.tar");
+            let (from, to) =
+                (format!("oci:{}:0.1.0-1", place.display()), format!("docker-archive:{}", copy.display()));
+            program("skopeo")
+                .args(["--override-arch", "arm64", "copy", &from, &to])
+                .read(20)
+                .expect("a copy");
+            assert!(fs::metadata(copy).expect("a copy").len() > 0);
+        } else {
+            skip::skipped("the image by an independent reader: no program skopeo");
+        }
         fs::remove_dir_all(folder).expect("removed");
     }
 }

@@ -1,6 +1,5 @@
 //! The installed files.
 
-use super::UNITS;
 use crate::shell::{Run, program, root};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -35,17 +34,21 @@ impl Tree {
         mode(&to, 0o755)
     }
 
-    /// Adds all other files.
-    pub(super) fn rest(&self) -> Result<(), String> {
+    /// Adds all other files: these units, and the defaults of their options.
+    pub(super) fn rest(&self, units: &[&str]) -> Result<(), String> {
         let (sources, packaging) = (root(), root().join("packaging"));
         let examples = sources.join("docs/examples");
-        for unit in UNITS {
+        for unit in units {
             self.copy(&examples.join(unit), "usr/lib/systemd/system")?;
         }
         self.copy_as(&packaging.join("sysusers.conf"), "usr/lib/sysusers.d/antedate.conf")?;
         self.copy_as(&packaging.join("tmpfiles.conf"), "usr/lib/tmpfiles.d/antedate.conf")?;
         for file in files(&packaging.join("etc"))? {
             let below = file.strip_prefix(&packaging).map_err(|e| e.to_string())?;
+            let owner = file.file_name().map(|name| format!("{}.service", name.display()));
+            if below.starts_with("etc/default") && owner.is_some_and(|unit| !units.contains(&&*unit)) {
+                continue;
+            }
             self.copy_as(&file, &below.display().to_string())?;
         }
         for file in files(&sources.join("docs/src"))? {
@@ -140,4 +143,23 @@ fn files(folder: &Path) -> Result<Vec<PathBuf>, String> {
     }
     found.sort();
     Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shell::cache;
+
+    #[test]
+    fn gateway_alone_has_its_units() {
+        let place = cache("tree-test").expect("a folder");
+        let tree = Tree::new(&place).expect("a tree");
+        tree.rest(&["antedate-gateway.service", "antedate-overlay.service"]).expect("the files");
+        let names = |folder| tree.below(folder).expect("files");
+        assert_eq!(names("usr/lib/systemd/system").len(), 2);
+        assert_eq!(names("etc"), ["etc/antedate/gateway.toml", "etc/antedate/overlay.toml"]);
+        tree.rest(&["antedate-mqtt-proxy.service"]).expect("the files");
+        assert!(names("etc").contains(&"etc/default/antedate-mqtt-proxy".into()));
+        fs::remove_dir_all(place).expect("removed");
+    }
 }

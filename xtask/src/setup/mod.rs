@@ -283,6 +283,12 @@ const NEEDS: &[Need] = &[
         purposes: &[Test, Firmware, Peers],
     },
     Need {
+        sign: Program("skopeo"),
+        package: "skopeo",
+        why: "an independent reader of the image for containers",
+        purposes: &[Test],
+    },
+    Need {
         sign: Program("qemu-system-riscv32"),
         package: "qemu-system-misc",
         why: "an emulated RISC-V of 32 bits",

@@ -33,6 +33,16 @@ pub(crate) mod x86;
 
 pub use cpu::Backend;
 
+/// Expands an AES key of 16 or 32 bytes, with the CPU's instructions if the backend has them.
+pub(crate) fn round_keys(key: &[u8], backend: Backend) -> portable::aes::RoundKeys {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(round_keys) = x86::expansion::round_keys(key, backend) {
+        return round_keys;
+    }
+    let _ = backend;
+    portable::aes::RoundKeys::expand(key)
+}
+
 /// Runs portable code as a fallback beside CPU-specific kernels. Where such kernels exist, the call
 /// is cold and out of line, so that it does not constrain the code generated for their loops.
 #[cfg(any(feature = "gcm", feature = "ocb3"))]

@@ -3,7 +3,7 @@
 #[cfg(target_pointer_width = "32")]
 use crate::backend::portable::aes_pairs::Aes as Pairs;
 #[cfg(not(target_pointer_width = "32"))]
-use crate::backend::{fours::Aes, portable::aes::RoundKeys};
+use crate::backend::{fours::Aes, round_keys};
 use crate::{Backend, BlockCipher};
 #[cfg(target_arch = "x86_64")]
 use crate::{backend::x86::ccm as x86, suites::block_cipher::Kernels};
@@ -20,7 +20,7 @@ enum Expanded<const R: usize> {
 #[cfg(not(target_pointer_width = "32"))]
 impl<const R: usize> Expanded<R> {
     fn new(key: &[u8], backend: Backend) -> Self {
-        let round_keys = RoundKeys::expand(key);
+        let round_keys = round_keys(key, backend);
         #[cfg(target_arch = "x86_64")]
         if let Some(key) = x86::Key::new(&round_keys, backend) {
             return Self::X86(key);

@@ -9,8 +9,8 @@ use crate::{
     Backend, Suite,
     backend::{
         modes::gcm::{self as portable, Gcm, Predicted},
-        portable::{aes::RoundKeys, ghash::Power},
-        portably,
+        portable::ghash::Power,
+        portably, round_keys,
     },
     buffers::Buffers,
     bytes::Tagged,
@@ -107,7 +107,7 @@ macro_rules! engine {
             const MAX_PAYLOAD: usize = at_most((1 << 36) - 32);
 
             fn expand(key: &[u8], backend: Backend) -> Self::Key {
-                let round_keys = RoundKeys::expand(key);
+                let round_keys = round_keys(key, backend);
                 #[cfg(target_arch = "x86_64")]
                 if let Some(key) = x86::Key::new(&round_keys, backend) {
                     return Expanded::X86(key);

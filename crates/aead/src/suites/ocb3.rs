@@ -9,7 +9,7 @@ use crate::backend::table::cipher::BothWays;
 #[cfg(target_arch = "x86_64")]
 use crate::backend::x86::ocb3 as x86;
 #[cfg(not(any(feature = "table-aes-1k", feature = "table-aes-2k")))]
-use crate::backend::{fours::Aes, portable::aes::RoundKeys};
+use crate::backend::{fours::Aes, round_keys};
 use crate::{
     Backend, Suite,
     backend::{
@@ -87,7 +87,7 @@ impl Engine for Aes128Ocb3 {
         let aes = BothWays::new(key);
         #[cfg(not(any(feature = "table-aes-1k", feature = "table-aes-2k")))]
         let aes = {
-            let round_keys = RoundKeys::expand(key);
+            let round_keys = round_keys(key, backend);
             #[cfg(target_arch = "x86_64")]
             if let Some(key) = x86::Key::new(&round_keys, backend) {
                 return Expanded::X86(key);

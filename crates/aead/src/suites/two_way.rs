@@ -3,7 +3,7 @@
 #[cfg(target_arch = "x86_64")]
 use crate::backend::x86::two_way as x86;
 #[cfg(not(any(feature = "table-aes-1k", feature = "table-aes-2k")))]
-use crate::backend::{fours::Aes, portable::aes::RoundKeys};
+use crate::backend::{fours::Aes, round_keys};
 use crate::{Backend, backend::blocks::xor_in, bytes::wipe};
 
 /// An expanded key for AES of `R` rounds.
@@ -26,7 +26,7 @@ impl<const R: usize> TwoWay<R> {
         return Self::Table(crate::backend::table::cipher::BothWays::new(key));
         #[cfg(not(any(feature = "table-aes-1k", feature = "table-aes-2k")))]
         {
-            let round_keys = RoundKeys::expand(key);
+            let round_keys = round_keys(key, backend);
             #[cfg(target_arch = "x86_64")]
             if let Some(key) = x86::Key::new(&round_keys, backend) {
                 return Self::X86(key);

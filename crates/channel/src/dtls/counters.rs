@@ -112,6 +112,22 @@ causes! {
     Identity, no_identity;
     /// another key than the peer's
     Key, wrong_key;
+    /// no common form of certificate
+    CertificateType, no_certificate_type;
+    /// no certificate, or one that cannot be read
+    Certificate, bad_certificate;
+    /// a certificate or key without permission
+    Trust, not_trusted;
+    /// a certificate out of its time
+    Expired, expired;
+    /// a clock that cannot be right
+    Clock, wrong_clock;
+    /// a revoked certificate
+    Revoked, revoked;
+    /// no valid list of revoked certificates
+    Revocation, no_revocation_list;
+    /// a wrong signature
+    Signature, wrong_signature;
     /// a message that broke a rule
     Message, bad_message;
     /// an alert of the peer

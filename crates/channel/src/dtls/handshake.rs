@@ -1,17 +1,20 @@
-//! The handshake with pre-shared keys, client and server, and the resulting connection.
+//! The handshake with pre-shared keys, raw public keys or certificates, client and server, and the
+//! resulting connection.
 //!
 //! No library fits. `dimpl` (0.9) has only TLS_PSK_WITH_AES_128_CCM_8 of the suites with pre-shared
-//! keys, requires the extended master secret of every peer, which small devices often lack, and has
-//! no connection IDs, which a handshake must negotiate and use from its Finished on. The `webrtc`
-//! crates have no connection IDs either and require their own sockets. None exposes the record
-//! sequence number at which prepared records start. With pre-shared keys the handshake is eight
-//! messages without certificates, so this code handles order, timers and fragments. Libraries
-//! provide all primitives.
+//! keys and no CCM with certificates, requires the extended master secret of every peer, which small
+//! devices often lack, and has no connection IDs, which a handshake must negotiate and use from its
+//! Finished on. The `webrtc` crates have no connection IDs either and require their own sockets. None
+//! exposes the record sequence number at which prepared records start. So this code handles order,
+//! timers and fragments. Libraries provide all primitives, and the caller judges certificates
+//! ([`Keyring::judge`]).
 //!
 //! - `group`: ephemeral keys. `prf`: from the pre-shared key to the record keys.
 //! - `cookie`: the stateless answer to a first ClientHello.
 //! - `assembly`: messages from fragments, in order. `flight`: fragmenting and retransmitting.
 //! - `connection`: datagrams in and out. `client` and `server`: the handling of each message.
+//! - `signed`: the messages with certificates, raw public keys and signatures. `transcript`: the hash
+//!   of the handshake.
 //! - `partial`: a ClientHello in fragments.
 //! - `offer`: the contents of a ClientHello, for the log.
 //! - `overheard`: recorded connections, for a holder of their keys.
@@ -27,55 +30,29 @@ mod overheard;
 mod partial;
 mod prf;
 mod server;
+mod signed;
 #[cfg(test)]
 mod tests;
+mod transcript;
 
+use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
 use antedate_wire::dtls::ConnectionId;
+use antedate_wire::dtls::handshake::certificates::CertificateType;
 use antedate_wire::dtls::handshake::{Alert, AlertDescription};
-use zeroize::Zeroizing;
 
+use super::credentials::{Client, Credentials, Distrust, Keyring, Psk, Shown};
 use super::{Cause, CipherSuite, PREPARED_LEN, ProtectError};
 use connection::{OTHER_KEY, UNKNOWN_IDENTITY, WRONG_FINISHED};
+use signed::{NO_COMMON_TYPE, WRONG_SIGNATURE};
 
 pub use connection::Connection;
 pub use cookie::{Cookies, Greeting};
 pub use offer::Offer;
 pub use overheard::{ClosedError, KnownKeys, Overheard, OverheardHandshake};
 pub use partial::PartialHello;
-
-/// A pre-shared key.
-pub type Psk = Zeroizing<Vec<u8>>;
-
-/// A server's source of keys.
-pub trait Keyring {
-    /// The key of an identity.
-    fn key(&self, identity: &[u8]) -> Option<Psk>;
-}
-
-/// No keys, for a client, which has its own.
-impl Keyring for () {
-    fn key(&self, _: &[u8]) -> Option<Psk> {
-        None
-    }
-}
-
-/// A client's identity and key.
-#[derive(Clone)]
-pub struct Client {
-    /// its identity, at most 128 octets
-    pub identity: Vec<u8>,
-    /// its key
-    pub key: Psk,
-}
-
-impl fmt::Debug for Client {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Client({} octets of identity, ..)", self.identity.len())
-    }
-}
 
 /// Configuration of connections.
 #[derive(Debug, Clone)]
@@ -101,6 +78,27 @@ pub struct Settings {
     pub large: bool,
     /// refuses a peer without the extended master secret (RFC 7627); the default
     pub require_extended_master_secret: bool,
+    /// a server's raw public key and certificates, the favourite first; its pre-shared keys are those
+    /// of its [`Keyring`]. A client has others for each connection
+    pub credentials: Vec<Credentials>,
+    /// what a peer without a pre-shared key may show, the favourite first
+    pub accepts: Vec<CertificateType>,
+    /// whether a server asks its clients for certificates or raw public keys
+    pub asks: Asks,
+    /// the server's name, which a client tells it (RFC 6066 section 3); no address
+    pub server_name: Option<String>,
+}
+
+/// Whether a server asks clients without a pre-shared key to prove themselves.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Asks {
+    /// it does not
+    No,
+    /// it does, and accepts those who show nothing
+    Politely,
+    /// it does, and accepts nobody else
+    #[default]
+    Firmly,
 }
 
 impl Default for Settings {
@@ -114,6 +112,10 @@ impl Default for Settings {
             reach: PREPARED_LEN,
             large: true,
             require_extended_master_secret: true,
+            credentials: Vec::new(),
+            accepts: Vec::new(),
+            asks: Asks::Firmly,
+            server_name: None,
         }
     }
 }
@@ -151,7 +153,11 @@ impl Failure {
         let alert = match self {
             Self::TimedOut { reason: Some(UNKNOWN_IDENTITY), .. } => return Cause::Identity,
             Self::TimedOut { reason: Some(OTHER_KEY | WRONG_FINISHED), .. } => return Cause::Key,
-            Self::TimedOut { reason: Some(_), .. } => return Cause::Message,
+            Self::TimedOut { reason: Some(WRONG_SIGNATURE), .. } => return Cause::Signature,
+            Self::TimedOut { reason: Some(NO_COMMON_TYPE), .. } => return Cause::CertificateType,
+            Self::TimedOut { reason: Some(reason), .. } => {
+                return Distrust::of(reason).map_or(Cause::Message, Distrust::cause);
+            }
             Self::TimedOut { alert: None, .. } => return Cause::Silence,
             Self::TimedOut { alert: Some(alert), .. } | Self::Alert(alert) => alert,
         };

@@ -1,21 +1,20 @@
 //! The pools of a direction. The cipher is matched once per record, here.
 //!
-//! A large pool prepares [`SLOTS`] records, and takes 13 KiB. A server of thousands of devices gives
-//! it to those that speak; the others have a small one, for the first octets of the next record.
+//! A large pool prepares [`SLOTS`] records, and takes 13 KiB with an expanded key of 5 KiB. A server of
+//! thousands of devices gives it to those that speak. The others rest: they have the key as it was
+//! agreed on, which is expanded for each record and wiped after it.
 
 use alloc::boxed::Box;
 
 use antedate_aead::{
     Aes128Ccm, Aes128Ccm8, Aes128Gcm, Aes256Ccm, Aes256Ccm8, Aes256Gcm, AuthenticationError,
-    ChaCha20Poly1305, Key, OpenPool, SealPool, Suite,
+    ChaCha20Poly1305, Key, Nonce, NonceSequence, OpenPool, SealPool, Suite,
 };
 
 use super::keys::{DirectionKeys, Numbers};
 use super::suite::Aead;
 use crate::sequence::ExhaustedError;
 
-/// Octets prepared in a small pool, which has one slot.
-const SMALL_LEN: usize = 64;
 /// The most prepared records in each direction.
 pub const SLOTS: usize = 8;
 /// Octets of plaintext prepared for each record: an Ethernet datagram. Longer records take the
@@ -26,73 +25,113 @@ pub const PREPARED_LEN: usize = 1472;
 // preparation.
 type Rule = Box<dyn Fn(u64) -> [u8; 12] + Send + Sync>;
 
-/// A sealing pool of either size.
+/// A sealing pool, or the numbers of one that rests.
 enum Sealing<S: Suite<NonceBytes = [u8; 12]>> {
-    Small(Box<SealPool<S, Numbers, 1, SMALL_LEN>>),
+    Resting(Numbers),
     Large(Box<SealPool<S, Numbers, SLOTS, PREPARED_LEN>>),
 }
 
-/// An opening pool of either size.
+/// An opening pool, unless it rests.
 enum Opening<S: Suite<NonceBytes = [u8; 12]>> {
-    Small(Box<OpenPool<S, Rule, 1, SMALL_LEN>>),
+    Resting,
     Large(Box<OpenPool<S, Rule, SLOTS, PREPARED_LEN>>),
-}
-
-macro_rules! sized {
-    ($self:expr, $pool:ident => $do:expr) => {
-        match $self {
-            Self::Small($pool) => $do,
-            Self::Large($pool) => $do,
-        }
-    };
 }
 
 impl<S: Suite<NonceBytes = [u8; 12]>> Sealing<S> {
     fn new(keys: &DirectionKeys, numbers: Numbers, large: bool) -> Option<Self> {
-        let key = Key::new(keys.key()).ok()?;
         Some(match large {
-            true => Self::Large(Box::new(SealPool::new(key, numbers))),
-            false => Self::Small(Box::new(SealPool::new(key, numbers))),
+            true => Self::Large(Box::new(SealPool::new(Key::new(keys.key()).ok()?, numbers))),
+            false => Self::Resting(numbers),
         })
     }
 
     /// The numbers that no slot has, which this pool then has no longer.
     fn take_numbers(&mut self) -> Numbers {
-        sized!(self, pool => core::mem::replace(pool.sequence_mut(), Numbers::none()))
+        core::mem::replace(self.numbers(), Numbers::none())
     }
 
     fn set_numbers(&mut self, numbers: Numbers) {
-        sized!(self, pool => *pool.sequence_mut() = numbers);
+        *self.numbers() = numbers;
+    }
+
+    fn numbers(&mut self) -> &mut Numbers {
+        match self {
+            Self::Resting(numbers) => numbers,
+            Self::Large(pool) => pool.sequence_mut(),
+        }
     }
 
     #[inline]
     fn idle(&mut self, budget: u32) -> u32 {
-        sized!(self, pool => pool.idle(budget))
+        match self {
+            Self::Resting(_) => 0,
+            Self::Large(pool) => pool.idle(budget),
+        }
     }
 
     fn prepared(&self) -> usize {
-        sized!(self, pool => pool.prepared())
+        match self {
+            Self::Resting(_) => 0,
+            Self::Large(pool) => pool.prepared(),
+        }
     }
 
     fn set_reach(&mut self, octets: usize) {
-        sized!(self, pool => pool.set_reach(octets));
+        if let Self::Large(pool) = self {
+            pool.set_reach(octets);
+        }
     }
 
     #[inline]
     fn seal(
         &mut self,
+        keys: &DirectionKeys,
         text: &mut [u8],
         tag: &mut [u8],
         aad: impl FnOnce(u64) -> antedate_wire::dtls::Aad,
     ) -> Result<u64, ExhaustedError> {
-        sized!(self, pool => {
-            let prepared = pool.next()?;
-            let number = prepared.number();
-            let aad = aad(number);
-            tag.copy_from_slice(prepared.seal_in_place(aad.as_slice(), text).as_bytes().as_ref());
-            Ok(number)
-        })
+        let pool = match self {
+            Self::Resting(numbers) => {
+                let (number, nonce) = numbers.next()?;
+                seal_at_rest::<S>(keys, nonce, aad(number).as_slice(), text, tag)?;
+                return Ok(number);
+            }
+            Self::Large(pool) => pool,
+        };
+        let prepared = pool.next()?;
+        let number = prepared.number();
+        let aad = aad(number);
+        tag.copy_from_slice(prepared.seal_in_place(aad.as_slice(), text).as_bytes().as_ref());
+        Ok(number)
     }
+}
+
+/// Seals with a key that is expanded for this record. Out of line, since the expanded key is on the
+/// stack. Never fails: the key's length was checked by [`DirectionKeys::new`].
+#[inline(never)]
+fn seal_at_rest<S: Suite<NonceBytes = [u8; 12]>>(
+    keys: &DirectionKeys,
+    nonce: Nonce<[u8; 12]>,
+    aad: &[u8],
+    text: &mut [u8],
+    tag: &mut [u8],
+) -> Result<(), ExhaustedError> {
+    let key = Key::<S>::new(keys.key()).map_err(|_| ExhaustedError)?;
+    tag.copy_from_slice(key.seal_in_place(nonce, aad, text).as_bytes().as_ref());
+    Ok(())
+}
+
+/// Opens with a key that is expanded for this record, as [`seal_at_rest`].
+#[inline(never)]
+fn open_at_rest<S: Suite<NonceBytes = [u8; 12]>>(
+    keys: &DirectionKeys,
+    number: u64,
+    aad: &[u8],
+    text: &mut [u8],
+    tag: &S::TagBytes,
+) -> Result<(), AuthenticationError> {
+    let key = Key::<S>::new(keys.key()).map_err(|_| AuthenticationError)?;
+    key.open_in_place(keys.rule().nonce(number), aad, text, tag)
 }
 
 impl<S: Suite<NonceBytes = [u8; 12]>> Opening<S>
@@ -100,38 +139,49 @@ where
     for<'a> &'a S::TagBytes: TryFrom<&'a [u8]>,
 {
     fn new(keys: &DirectionKeys, large: bool) -> Option<Self> {
+        if !large {
+            return Some(Self::Resting);
+        }
         let (key, rule) = (Key::new(keys.key()).ok()?, keys.rule());
         let rule: Rule = Box::new(move |number| rule.nonce(number));
-        Some(match large {
-            true => Self::Large(Box::new(OpenPool::new(key, rule))),
-            false => Self::Small(Box::new(OpenPool::new(key, rule))),
-        })
+        Some(Self::Large(Box::new(OpenPool::new(key, rule))))
     }
 
     #[inline]
     fn expect_from(&mut self, number: u64) {
-        sized!(self, pool => pool.expect_from(number));
+        if let Self::Large(pool) = self {
+            pool.expect_from(number);
+        }
     }
 
     #[inline]
     fn idle(&mut self, budget: u32) -> u32 {
-        sized!(self, pool => pool.idle(budget))
+        match self {
+            Self::Resting => 0,
+            Self::Large(pool) => pool.idle(budget),
+        }
     }
 
     fn set_reach(&mut self, octets: usize) {
-        sized!(self, pool => pool.set_reach(octets));
+        if let Self::Large(pool) = self {
+            pool.set_reach(octets);
+        }
     }
 
     #[inline]
     fn open(
         &mut self,
+        keys: &DirectionKeys,
         number: u64,
         aad: &[u8],
         text: &mut [u8],
         tag: &[u8],
     ) -> Result<(), AuthenticationError> {
         let tag = tag.try_into().map_err(|_| AuthenticationError)?;
-        sized!(self, pool => pool.open_in_place(number, aad, text, tag))
+        match self {
+            Self::Resting => open_at_rest::<S>(keys, number, aad, text, tag),
+            Self::Large(pool) => pool.open_in_place(number, aad, text, tag),
+        }
     }
 }
 
@@ -161,11 +211,12 @@ macro_rules! ciphers {
             #[inline]
             fn seal(
                 &mut self,
+                keys: &DirectionKeys,
                 text: &mut [u8],
                 tag: &mut [u8],
                 aad: impl FnOnce(u64) -> antedate_wire::dtls::Aad,
             ) -> Result<u64, ExhaustedError> {
-                match self { $( Self::$name(pool) => pool.seal(text, tag, aad), )* }
+                match self { $( Self::$name(pool) => pool.seal(keys, text, tag, aad), )* }
             }
 
             #[inline]
@@ -190,8 +241,15 @@ macro_rules! ciphers {
             }
 
             #[inline]
-            fn open(&mut self, number: u64, aad: &[u8], text: &mut [u8], tag: &[u8]) -> Result<(), AuthenticationError> {
-                match self { $( Self::$name(pool) => pool.open(number, aad, text, tag), )* }
+            fn open(
+                &mut self,
+                keys: &DirectionKeys,
+                number: u64,
+                aad: &[u8],
+                text: &mut [u8],
+                tag: &[u8],
+            ) -> Result<(), AuthenticationError> {
+                match self { $( Self::$name(pool) => pool.open(keys, number, aad, text, tag), )* }
             }
 
             #[inline]
@@ -249,7 +307,7 @@ impl Seal {
         tag: &mut [u8],
         aad: impl FnOnce(u64) -> antedate_wire::dtls::Aad,
     ) -> Result<u64, ExhaustedError> {
-        self.pool.seal(text, tag, aad)
+        self.pool.seal(&self.keys, text, tag, aad)
     }
 
     #[inline]
@@ -302,7 +360,7 @@ impl Open {
         text: &mut [u8],
         tag: &[u8],
     ) -> Result<(), AuthenticationError> {
-        self.pool.open(number, aad, text, tag)
+        self.pool.open(&self.keys, number, aad, text, tag)
     }
 
     #[inline]

@@ -99,8 +99,9 @@ impl Reader {
         self.pool.idle(budget)
     }
 
-    /// Changes the memory for prepared records: for [`SLOTS`](super::SLOTS) of them, 13 KiB, or for
-    /// the first octets of one. What was prepared is wiped.
+    /// Changes the memory for prepared records: 13 KiB for [`SLOTS`](super::SLOTS) of them and an
+    /// expanded key of up to 5 KiB, or nothing but the key, which is then expanded for each record.
+    /// What was prepared is wiped.
     pub fn set_large(&mut self, large: bool) {
         self.pool.set_large(large);
     }

@@ -68,9 +68,29 @@ impl Aead {
     }
 }
 
+/// How two sides agree on keys, and prove who they are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum KeyExchange {
+    /// a pre-shared key alone (RFC 4279)
+    Psk,
+    /// a pre-shared key and ephemeral keys (RFC 5489)
+    EcdhePsk,
+    /// ephemeral keys, and signatures with certificates or raw public keys (RFC 8422)
+    EcdheEcdsa,
+}
+
+/// The hash function of the key derivation and of the Finished.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Hash {
+    /// SHA-256
+    Sha256,
+    /// SHA-384
+    Sha384,
+}
+
 macro_rules! suites {
-    ($( $(#[$meta:meta])* $name:ident = $number:literal, $iana:literal, $aead:ident, $ecdhe:literal; )*) => {
-        /// A cipher suite of the handshake. All of them use SHA-256.
+    ($( $(#[$meta:meta])* $name:ident = $number:literal, $iana:literal, $aead:ident, $exchange:ident; )*) => {
+        /// A cipher suite of the handshake.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         pub enum CipherSuite { $( $(#[$meta])* $name, )* }
 
@@ -93,39 +113,67 @@ macro_rules! suites {
                 match self { $( Self::$name => Aead::$aead, )* }
             }
 
-            /// Whether an ephemeral key is combined with the pre-shared one, so that recordings
-            /// stay secret if the latter leaks.
-            pub const fn is_ecdhe(self) -> bool {
-                match self { $( Self::$name => $ecdhe, )* }
+            /// The key exchange.
+            pub const fn exchange(self) -> KeyExchange {
+                match self { $( Self::$name => KeyExchange::$exchange, )* }
             }
         }
     };
 }
 
 suites! {
-    /// RFC 8442
-    EcdhePskAes128GcmSha256 = 0xd001, "TLS_ECDHE_PSK_WITH_AES_128_GCM_SHA256", Aes128Gcm, true;
-    /// RFC 8442
-    EcdhePskAes128CcmSha256 = 0xd005, "TLS_ECDHE_PSK_WITH_AES_128_CCM_SHA256", Aes128Ccm, true;
+    /// RFC 5289
+    EcdheEcdsaAes128GcmSha256 = 0xc02b, "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256", Aes128Gcm, EcdheEcdsa;
+    /// RFC 7251
+    EcdheEcdsaAes128Ccm = 0xc0ac, "TLS_ECDHE_ECDSA_WITH_AES_128_CCM", Aes128Ccm, EcdheEcdsa;
     /// RFC 7905
-    EcdhePskChacha20Poly1305Sha256 = 0xccac, "TLS_ECDHE_PSK_WITH_CHACHA20_POLY1305_SHA256", ChaCha20Poly1305, true;
+    EcdheEcdsaChacha20Poly1305Sha256 = 0xcca9, "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256", ChaCha20Poly1305, EcdheEcdsa;
+    /// RFC 5289, with SHA-384
+    EcdheEcdsaAes256GcmSha384 = 0xc02c, "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384", Aes256Gcm, EcdheEcdsa;
+    /// RFC 7251; mandatory for CoAP with certificates or raw public keys (RFC 7252 section 9.1.3)
+    EcdheEcdsaAes128Ccm8 = 0xc0ae, "TLS_ECDHE_ECDSA_WITH_AES_128_CCM_8", Aes128Ccm8, EcdheEcdsa;
     /// RFC 8442
-    EcdhePskAes128Ccm8Sha256 = 0xd003, "TLS_ECDHE_PSK_WITH_AES_128_CCM_8_SHA256", Aes128Ccm8, true;
+    EcdhePskAes128GcmSha256 = 0xd001, "TLS_ECDHE_PSK_WITH_AES_128_GCM_SHA256", Aes128Gcm, EcdhePsk;
+    /// RFC 8442
+    EcdhePskAes128CcmSha256 = 0xd005, "TLS_ECDHE_PSK_WITH_AES_128_CCM_SHA256", Aes128Ccm, EcdhePsk;
+    /// RFC 7905
+    EcdhePskChacha20Poly1305Sha256 = 0xccac, "TLS_ECDHE_PSK_WITH_CHACHA20_POLY1305_SHA256", ChaCha20Poly1305, EcdhePsk;
+    /// RFC 8442
+    EcdhePskAes128Ccm8Sha256 = 0xd003, "TLS_ECDHE_PSK_WITH_AES_128_CCM_8_SHA256", Aes128Ccm8, EcdhePsk;
     /// RFC 5487
-    PskAes128GcmSha256 = 0x00a8, "TLS_PSK_WITH_AES_128_GCM_SHA256", Aes128Gcm, false;
+    PskAes128GcmSha256 = 0x00a8, "TLS_PSK_WITH_AES_128_GCM_SHA256", Aes128Gcm, Psk;
     /// RFC 6655
-    PskAes128Ccm = 0xc0a4, "TLS_PSK_WITH_AES_128_CCM", Aes128Ccm, false;
+    PskAes128Ccm = 0xc0a4, "TLS_PSK_WITH_AES_128_CCM", Aes128Ccm, Psk;
     /// RFC 7905
-    PskChacha20Poly1305Sha256 = 0xccab, "TLS_PSK_WITH_CHACHA20_POLY1305_SHA256", ChaCha20Poly1305, false;
+    PskChacha20Poly1305Sha256 = 0xccab, "TLS_PSK_WITH_CHACHA20_POLY1305_SHA256", ChaCha20Poly1305, Psk;
     /// with a key of 256 bits
-    PskAes256Ccm = 0xc0a5, "TLS_PSK_WITH_AES_256_CCM", Aes256Ccm, false;
+    PskAes256Ccm = 0xc0a5, "TLS_PSK_WITH_AES_256_CCM", Aes256Ccm, Psk;
     /// mandatory for constrained devices (RFC 7925)
-    PskAes128Ccm8 = 0xc0a8, "TLS_PSK_WITH_AES_128_CCM_8", Aes128Ccm8, false;
+    PskAes128Ccm8 = 0xc0a8, "TLS_PSK_WITH_AES_128_CCM_8", Aes128Ccm8, Psk;
     /// with a key of 256 bits and tags of eight octets
-    PskAes256Ccm8 = 0xc0a9, "TLS_PSK_WITH_AES_256_CCM_8", Aes256Ccm8, false;
+    PskAes256Ccm8 = 0xc0a9, "TLS_PSK_WITH_AES_256_CCM_8", Aes256Ccm8, Psk;
 }
 
 impl CipherSuite {
+    /// Whether ephemeral keys are agreed on, so that recordings stay secret if a long-lived key
+    /// leaks.
+    pub const fn is_ecdhe(self) -> bool {
+        !matches!(self.exchange(), KeyExchange::Psk)
+    }
+
+    /// Whether a pre-shared key is needed.
+    pub const fn is_psk(self) -> bool {
+        !matches!(self.exchange(), KeyExchange::EcdheEcdsa)
+    }
+
+    /// The hash function.
+    pub const fn hash(self) -> Hash {
+        match self {
+            Self::EcdheEcdsaAes256GcmSha384 => Hash::Sha384,
+            _ => Hash::Sha256,
+        }
+    }
+
     /// The suite with this number.
     pub fn from_number(number: u16) -> Option<Self> {
         Self::ALL.iter().copied().find(|suite| suite.number() == number)

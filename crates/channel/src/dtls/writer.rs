@@ -125,8 +125,9 @@ impl Writer {
         self.pool.prepared()
     }
 
-    /// Changes the memory for prepared records: for [`SLOTS`](super::SLOTS) of them, 13 KiB, or for
-    /// the first octets of one. What was prepared is wiped, and its numbers are not used.
+    /// Changes the memory for prepared records: 13 KiB for [`SLOTS`](super::SLOTS) of them and an
+    /// expanded key of up to 5 KiB, or nothing but the key, which is then expanded for each record.
+    /// What was prepared is wiped, and its numbers are not used.
     pub fn set_large(&mut self, large: bool) {
         self.pool.set_large(large);
     }

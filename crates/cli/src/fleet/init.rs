@@ -148,7 +148,7 @@ impl Init {
         signing: &Signing,
         data: &Path,
     ) -> Result<Vec<String>, Failure> {
-        let trust = Trust::of(signing, &self.name, now());
+        let trust = Trust::of(signing, &self.name, now(), &[]);
         let place = directory.join("nats");
         make_directory(&place)?;
         let mut files = Vec::new();
@@ -174,7 +174,7 @@ impl Init {
     }
 }
 
-fn absolute(path: &Path) -> Result<PathBuf, Failure> {
+pub(super) fn absolute(path: &Path) -> Result<PathBuf, Failure> {
     Ok(fs::canonicalize(path)
         .map_err(|error| Fault::of_io(path, "find the directory", &error, "give another"))?)
 }

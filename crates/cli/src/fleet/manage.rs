@@ -18,7 +18,7 @@ use super::{Key, Place, block_on, connect};
 use crate::failure::{Done, Failure, ValueError};
 use crate::output;
 
-fn name(text: &str) -> Result<String, ValueError> {
+pub(super) fn name(text: &str) -> Result<String, ValueError> {
     if is_name(text) {
         Ok(text.to_owned())
     } else {
@@ -54,9 +54,8 @@ pub(crate) struct Enrol {
 
 impl Enrol {
     pub(crate) fn run(self) -> Done {
-        let mut home = self.place.open()?;
-        let reading = home.reading()?;
         if self.code.is_none() && !self.tokens {
+            let home = self.place.open()?;
             let pending = block_on(async { Ok(Rollout::pending(&home, &connect(&home).await?).await?) })?;
             let mut text = String::new();
             for request in pending {
@@ -75,18 +74,7 @@ impl Enrol {
             }
             return output::print(&text);
         }
-        let signing = self.key.load(&home)?;
-        block_on(async {
-            let engine = connect(&home).await?;
-            let mut say = |line: String| output::tell(line);
-            let mut rollout = Rollout {
-                home: &mut home,
-                engine: &engine,
-                signing: &signing,
-                reading: &reading,
-                check: &check,
-                say: &mut say,
-            };
+        with_rollout(&self.place, &self.key, async |rollout| {
             if self.tokens {
                 let end = Instant::now() + Duration::from_secs(self.watch);
                 loop {
@@ -100,7 +88,7 @@ impl Enrol {
                     tokio::time::sleep(Duration::from_secs(1)).await;
                 }
             }
-            self.approve(&mut rollout).await
+            self.approve(rollout).await
         })
     }
 

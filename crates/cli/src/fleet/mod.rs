@@ -1,6 +1,7 @@
 //! `antedate fleet`: the operator's side.
 
 mod init;
+mod leaf;
 mod manage;
 mod page;
 mod show;
@@ -30,6 +31,9 @@ pub(crate) enum Verb {
     /// Make the streams at NATS, or set them right.
     #[command(after_help = "Example:\n  antedate fleet setup       once, when the servers run")]
     Setup(init::Setup),
+    /// Write what a NATS server of a site needs, over which its devices reach the fleet.
+    #[command(after_help = "Example:\n  antedate fleet leaf hall --listen 10.1.0.1")]
+    Leaf(leaf::Leaf),
     /// List devices that ask for membership, or approve one by its code.
     ///
     /// Compare the code with the one that the device shows: it is a part of its keys' fingerprint.
@@ -98,6 +102,7 @@ impl Verb {
         match self {
             Self::Init(verb) => verb.run(),
             Self::Setup(verb) => verb.run(),
+            Self::Leaf(verb) => verb.run(),
             Self::Enrol(verb) => verb.run(),
             Self::Token(verb) => verb.run(),
             Self::Devices(verb) => verb.run(),

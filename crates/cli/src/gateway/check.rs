@@ -44,6 +44,9 @@ fn summary(checked: &Checked) -> String {
     };
     line("field", format!("{}, payloads of {} octets", checked.field.name, checked.field.mtu));
     line("uplink", format!("{}, payloads of {} octets", checked.uplink.name, checked.uplink_mtu()));
+    for (name, leave) in ["field io", "uplink io"].into_iter().zip(&checked.leave) {
+        line(name, format!("{}: {}", leave.name(), leave.why));
+    }
     match &checked.protection {
         Keyed::Macsec { keys, own, .. } => {
             let name = keys.member(*own).map_or("", |member| member.name.as_str());

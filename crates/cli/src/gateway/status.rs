@@ -117,9 +117,10 @@ impl Page {
 
     fn port(&mut self, name: &str, port: &Port) {
         let link = if port.link { "up" } else { "DOWN" };
+        let way = if port.io == "xdp" { ", sent by AF_XDP" } else { "" };
         self.line(
             name,
-            &format!("{} {link}, {}, payloads of {} octets", port.interface, port.address, port.mtu),
+            &format!("{} {link}, {}, payloads of {} octets{way}", port.interface, port.address, port.mtu),
         );
         self.line("", &format!("received {}, sent {}", port.received_frames, port.sent_frames));
         self.count("dropped by the kernel before they were read:", port.ring_drops);

@@ -85,6 +85,20 @@ mod tests {
         assert!(faults.to_string().contains("did you mean \"gateway\"?"), "{faults}");
     }
 
+    /// Each configuration key of a topic is a row of the gateway's chapter.
+    #[test]
+    fn topics_name_keys_that_exist() {
+        let chapter = include_str!("../../../../docs/src/gateway.md");
+        let mut named = 0;
+        for Topic(name, _, text) in TOPICS {
+            for key in text.split('`').skip(1).step_by(2).filter(|word| word.starts_with("run.")) {
+                assert!(chapter.contains(&format!("| `{key}` |")), "{name}: {key}");
+                named += 1;
+            }
+        }
+        assert!(named >= 3, "{named}");
+    }
+
     /// Each help text has an example, and each example of helps and topics is read.
     #[test]
     fn every_help_has_a_right_example() {

@@ -78,8 +78,10 @@ pub(crate) fn serving(options: Options, news: &Arc<News>) -> Running {
 }
 
 pub(crate) fn device_side(options: Options, identity: &'static str) -> Running {
-    let keys =
-        Keys { psk: PskFile::parse(KEYS).expect("good keys"), devices: Devices::all(identity.to_owned()) };
+    let keys = Keys {
+        devices: Devices::all(identity.to_owned()),
+        ..PskFile::parse(KEYS).expect("good keys").into()
+    };
     served(options, keys, &Arc::default())
 }
 

@@ -43,8 +43,8 @@ pub async fn answer(
     authority: &Authority,
     now: u64,
 ) -> Result<Option<Welcome>, JoinError> {
-    let Some(message) = engine.last(&WELCOMES, &identity.public().id()).await? else { return Ok(None) };
-    match Document::open(&message, authority, identity, now, 0)?.body {
+    let Some(stored) = engine.last(&WELCOMES, &identity.public().id()).await? else { return Ok(None) };
+    match Document::open(&stored.payload, authority, identity, now, 0)?.body {
         Body::Welcome(welcome) => Ok(Some(welcome)),
         other => Err(DocumentError::UnknownKind(other.kind().into()).into()),
     }

@@ -7,6 +7,8 @@
 
 pub mod apply;
 #[cfg(feature = "nats")]
+mod ask;
+#[cfg(feature = "nats")]
 pub mod join;
 #[cfg(feature = "nats")]
 pub mod run;

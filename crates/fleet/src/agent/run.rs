@@ -12,6 +12,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use super::Gateway;
 use super::apply::{Desk, Outcome};
+use super::ask::Ask;
 use super::stale::Stale;
 use crate::document::DocumentError;
 use crate::engine::{Access, Change, Engine};
@@ -60,9 +61,10 @@ struct Agent {
     number: u64,
     refused: String,
     stale: Stale,
+    ask: Ask,
     told: Told,
     reported: Option<Instant>,
-    /// A document is wanted: after a connection, or after a question without an answer.
+    /// A document is wanted: from time to time, or since one was not applied.
     fetch: bool,
     /// The connection is there.
     up: bool,
@@ -109,6 +111,7 @@ pub async fn run(
         number: 0,
         refused: String::new(),
         stale: Stale::default(),
+        ask: Ask::default(),
         told: Told::default(),
         reported: None,
         fetch: false,
@@ -131,7 +134,8 @@ pub async fn run(
                 Change::Up => {
                     tracing::info!("connected to NATS");
                     complaint.clear();
-                    (agent.up, agent.fetch) = (true, true);
+                    agent.up = true;
+                    agent.ask.connected();
                     agent.reported = None;
                     agent.ask_for_document().await;
                     agent.watch(rhythm.report).await;
@@ -148,9 +152,14 @@ pub async fn run(
                     }
                 }
             },
-            Some(message) = heard.next() => agent.consider(&message.payload).await,
+            Some(message) = heard.next() => {
+                // One that is published again: the report of it may be lost.
+                if agent.consider(&message.payload).await {
+                    agent.reported = None;
+                }
+            }
             _ = watch.tick() => {
-                if agent.up && (agent.fetch || agent.stale.asks()) {
+                if agent.up && (agent.fetch || agent.stale.asks() || agent.ask.is_due()) {
                     agent.ask_for_document().await;
                 }
                 agent.watch(rhythm.report).await;
@@ -165,8 +174,9 @@ impl Agent {
         match self.engine.last(&DOCUMENTS, &self.id).await {
             Ok(found) => {
                 self.fetch = false;
-                if let Some(message) = found {
-                    self.consider(&message).await;
+                self.ask.answered();
+                if let Some(stored) = found {
+                    self.consider(&stored.payload).await;
                 }
             }
             Err(error) => tracing::debug!(%error, "no answer for the document; asked again"),
@@ -212,19 +222,20 @@ impl Agent {
         }
     }
 
-    async fn consider(&mut self, message: &[u8]) {
+    /// True if the document is the one that was taken last.
+    async fn consider(&mut self, message: &[u8]) -> bool {
         let outcome = match self.desk.consider(message, now(), &mut *self.gateway) {
             Ok(outcome) => outcome,
             Err(fault) => {
                 self.complain(format!("a document is not applied: {fault:#}"));
                 // As when a disk is full for a while.
                 self.fetch = true;
-                return;
+                return false;
             }
         };
         let what = match outcome {
             Outcome::Unchanged => match self.stale.passed() {
-                None => return,
+                None => return true,
                 Some(before) => {
                     tracing::info!("NATS shows the newest document again");
                     self.refused = before;
@@ -251,7 +262,7 @@ impl Agent {
                 }
                 let why = error.to_string();
                 if self.refused == why {
-                    return;
+                    return false;
                 }
                 tracing::warn!("a document is refused: {why}");
                 self.refused.clone_from(&why);
@@ -261,6 +272,7 @@ impl Agent {
         };
         self.tell(what).await;
         self.watch(Duration::MAX).await;
+        false
     }
 
     /// Tells a fault once, and until something else is to be told.

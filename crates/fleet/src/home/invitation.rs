@@ -45,6 +45,14 @@ impl Invitation {
         Ok(invitation)
     }
 
+    /// That of devices which connect elsewhere, as to a leaf node.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn write_for(&self, servers: Vec<String>, file: &Path) -> Result<(), Fault> {
+        super::write(file, &Self { servers, ..self.clone() })
+    }
+
     /// The fleet's public keys.
     #[must_use]
     pub fn authority(&self) -> Option<Authority> {

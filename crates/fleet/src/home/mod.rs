@@ -335,6 +335,13 @@ impl Home {
         })
     }
 
+    /// The users of NATS whose passes are void.
+    #[must_use]
+    pub fn revoked(&self) -> Vec<String> {
+        let devices = self.devices.values().filter(|member| member.revoked != 0);
+        devices.filter_map(|member| Some(member.keys()?.user())).collect()
+    }
+
     /// Members that are not revoked.
     pub fn members(&self) -> impl Iterator<Item = (&String, &Member)> {
         self.devices.iter().filter(|(_, member)| member.revoked == 0)

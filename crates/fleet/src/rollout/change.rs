@@ -104,12 +104,10 @@ impl Rollout<'_> {
         let known = reports(self.home, self.engine, self.reading).await?;
         let batch =
             planned.iter().map(|one| (one.id.clone(), Body::Settings(one.settings.clone()))).collect();
-        let versions = self.send(batch, &known).await?;
-        let ids: BTreeSet<String> = versions.keys().cloned().collect();
+        let sent = self.send(batch, &known).await?;
         let verdict = |id: &str, report: &Report| {
-            let version = versions.get(id).copied().unwrap_or_default();
             // With gateways that run, the key must be in use. Others have it in their files.
-            match Verdict::of_settings(report, version, Level::Absent) {
+            match Verdict::of_settings(report, sent.version(id), Level::Absent) {
                 Verdict::Good
                     if !ckn.is_empty() && !report.health.ckn.is_empty() && report.health.ckn != ckn =>
                 {
@@ -118,7 +116,7 @@ impl Rollout<'_> {
                 other => other,
             }
         };
-        let missing = self.wait(&ids, patience, verdict).await?;
+        let missing = self.wait(&sent, &sent.ids(), patience, verdict).await?;
         for one in planned {
             self.home.set_published(&one.id, &one.settings)?;
         }

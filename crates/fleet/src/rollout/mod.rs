@@ -1,6 +1,7 @@
 //! The way of documents to devices: in waves, with a return when health falls.
 //!
 //! - here: plans, and settings in waves
+//! - `send`: documents on their way, and the wait for reports
 //! - `change`: other keys for a group
 //! - `revoke`: a device that is lost
 //! - `admit`: a new device
@@ -8,24 +9,23 @@
 mod admit;
 mod change;
 mod revoke;
+mod send;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use antedate_host::fault::{Fault, Faults};
-use futures_util::{StreamExt, stream};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::Instant;
 
 use crate::authority::{Reading, Signing};
 use crate::bearer::{Bearers, overlay};
-use crate::document::{Body, CLOCKS_DIFFER, Document, SealError, Settings, VALID};
+use crate::document::{Body, SealError, Settings};
 use crate::engine::{Engine, EngineError};
 use crate::home::{Home, Member};
-use crate::login;
-use crate::now;
 use crate::render::{Difference, differences};
 use crate::report::{self, Level, Report};
-use crate::subjects::{DOCUMENTS, STATUS};
+use crate::subjects::STATUS;
+use crate::{now, utc};
 
 /// Seconds without a report after which a device counts as silent. Agents report each minute.
 pub const SILENT: u64 = 150;
@@ -51,6 +51,14 @@ pub enum RolloutError {
         device: String,
         /// Why.
         error: SealError,
+    },
+    /// The clock of this machine is behind NATS's.
+    #[error("this machine's clock shows {}, and NATS has stored a report at {}: correct the clock, or devices refuse what is signed here", utc(*here), utc(*there))]
+    Clock {
+        /// This machine's clock, in seconds since 1970.
+        here: u64,
+        /// NATS's, at the newest report.
+        there: u64,
     },
     /// Devices are worse than before. The others went back.
     #[error("{} device(s) are worse than before, and {returned} went back to their old settings: {}", bad.len(), bad.join("; "))]
@@ -163,8 +171,19 @@ pub async fn reports(
     engine: &Engine,
     reading: &Reading,
 ) -> Result<BTreeMap<String, Known>, EngineError> {
+    let ids: Vec<&str> = home.devices.keys().map(String::as_str).collect();
+    reports_of(home, engine, reading, &ids).await
+}
+
+/// The last reports of some members, which are read one by one: that needs no consumer at NATS.
+async fn reports_of(
+    home: &Home,
+    engine: &Engine,
+    reading: &Reading,
+    ids: &[&str],
+) -> Result<BTreeMap<String, Known>, EngineError> {
     let mut known = BTreeMap::new();
-    for stored in engine.all(&STATUS, false).await? {
+    for stored in engine.last_of(&STATUS, ids).await? {
         let keys = home.devices.get(&stored.id).and_then(Member::keys);
         if let Some(report) =
             keys.and_then(|keys| report::open::<Report>(&stored.payload, &keys, reading).ok())
@@ -217,60 +236,6 @@ impl std::fmt::Debug for Rollout<'_> {
     }
 }
 
-type Versions = BTreeMap<String, u64>;
-type Batch = Vec<(String, Body)>;
-
-/// A document on its way.
-#[derive(Debug)]
-struct Sealed {
-    id: String,
-    version: u64,
-    message: Vec<u8>,
-}
-
-/// Signs documents with versions above all that are known. With `faults`, one that cannot be made is left
-/// out, and its device and the reason are there.
-fn seal_all(
-    home: &mut Home,
-    signing: &Signing,
-    batch: Batch,
-    known: &BTreeMap<String, Known>,
-    mut faults: Option<&mut Vec<String>>,
-) -> Result<Vec<Sealed>, RolloutError> {
-    let mut all = Vec::new();
-    let time = now();
-    let days = |days: u64| time + days * 86_400;
-    let (pass_ends, keys_days) = (days(home.fleet.pass_days), home.fleet.keys_days);
-    let certificates = Some(&home.fleet.certificates).filter(|_| home.fleet.certificates_changed).cloned();
-    for (id, mut body) in batch {
-        let Some(member) = home.devices.get_mut(&id) else { continue };
-        let Some(keys) = member.keys() else { continue };
-        // After a restored backup, the device knows a newer version than this directory.
-        let reported = known.get(&id).map_or(0, |known| known.report.settings.max(known.report.failed));
-        let version = member.version.max(reported) + 1;
-        member.version = version;
-        if let Body::Settings(settings) = &mut body {
-            settings.pass = login::device(signing, &id, &keys.login, time, pass_ends);
-            settings.certificates = certificates.clone().unwrap_or_default();
-            settings.until = if keys_days == 0 { 0 } else { days(keys_days) };
-        }
-        let renews = matches!(body, Body::Settings(_));
-        let (device, not_before) = (id.clone(), time.saturating_sub(CLOCKS_DIFFER));
-        let document = Document { device, version, not_before, expires: time + VALID, body };
-        match (document.seal(signing, &keys), &mut faults) {
-            (Ok(message), _) => {
-                if renews {
-                    member.pass_ends = pass_ends;
-                }
-                all.push(Sealed { id, version, message });
-            }
-            (Err(error), Some(faults)) => faults.push(format!("{}: {error}", member.name)),
-            (Err(error), None) => return Err(RolloutError::Seal { device: member.name.clone(), error }),
-        }
-    }
-    Ok(all)
-}
-
 /// The next wave, and the others. The ends of an overlay whose keys change are in one wave: one alone has
 /// no session until the other one has its key, and would count as worse.
 fn next_wave(home: &Home, mut planned: Vec<Planned>, size: usize) -> (Vec<Planned>, Vec<Planned>) {
@@ -293,106 +258,9 @@ fn checked(check: &dyn Fn(&Planned) -> Result<(), Faults>, planned: &[Planned]) 
     planned.iter().try_for_each(check).map_err(RolloutError::Check)
 }
 
+type Batch = Vec<(String, Body)>;
+
 impl Rollout<'_> {
-    /// Signs documents with versions above all that are known, and publishes them.
-    async fn send(
-        &mut self,
-        batch: Batch,
-        known: &BTreeMap<String, Known>,
-    ) -> Result<Versions, RolloutError> {
-        let sealed = seal_all(self.home, self.signing, batch, known, None)?;
-        self.put_all(sealed, None).await
-    }
-
-    /// As `send`, and one device whose document cannot be made or stored does not keep the others waiting:
-    /// `faults` has its name and the reason.
-    async fn send_each(
-        &mut self,
-        batch: Batch,
-        known: &BTreeMap<String, Known>,
-        faults: &mut Vec<String>,
-    ) -> Result<Versions, RolloutError> {
-        let sealed = seal_all(self.home, self.signing, batch, known, Some(faults))?;
-        self.put_all(sealed, Some(faults)).await
-    }
-
-    async fn put_all(
-        &mut self,
-        sealed: Vec<Sealed>,
-        mut faults: Option<&mut Vec<String>>,
-    ) -> Result<Versions, RolloutError> {
-        // Before they are used, so that no version comes twice.
-        self.home.save()?;
-        let engine = self.engine;
-        let mut versions = Versions::new();
-        let puts = sealed.into_iter().map(|Sealed { id, version, message }| async move {
-            let put = engine.put(&DOCUMENTS, &id, message).await;
-            (id, version, put)
-        });
-        let mut puts = stream::iter(puts).buffer_unordered(AT_ONCE);
-        while let Some((id, version, put)) = puts.next().await {
-            match (put, &mut faults) {
-                (Ok(()), _) => drop(versions.insert(id, version)),
-                (Err(error), Some(faults)) => faults.push(format!("{}: {error}", self.name(&id))),
-                (Err(error), None) => return Err(error.into()),
-            }
-        }
-        Ok(versions)
-    }
-
-    /// Waits until each device is as `verdict` wants it. Returns those that are not, with reasons.
-    async fn wait(
-        &self,
-        ids: &BTreeSet<String>,
-        patience: Duration,
-        verdict: impl Fn(&str, &Report) -> Verdict,
-    ) -> Result<BTreeMap<String, String>, RolloutError> {
-        let mut open: BTreeMap<String, String> =
-            ids.iter().map(|id| (id.clone(), "has not answered".to_owned())).collect();
-        let mut bad = BTreeMap::new();
-        let mut heard = self.engine.hear(STATUS.subject("*")).await?;
-        let until = Instant::now() + patience;
-        let mut judge = |id: &str, report: &Report, open: &mut BTreeMap<String, String>| {
-            if !open.contains_key(id) {
-                return;
-            }
-            match verdict(id, report) {
-                Verdict::Good => drop(open.remove(id)),
-                Verdict::NotYet(why) => drop(open.insert(id.to_owned(), why)),
-                Verdict::Bad(why) => {
-                    open.remove(id);
-                    bad.insert(id.to_owned(), why);
-                }
-            }
-        };
-        // What was reported before this began to listen.
-        let mut look = true;
-        while !open.is_empty() && Instant::now() < until {
-            if look {
-                for (id, known) in reports(self.home, self.engine, self.reading).await? {
-                    judge(&id, &known.report, &mut open);
-                }
-                look = false;
-                continue;
-            }
-            match timeout(Duration::from_secs(3), heard.next()).await {
-                Ok(Some(message)) => {
-                    let Some(id) = STATUS.id(message.subject.as_str()) else { continue };
-                    let keys = self.home.devices.get(id).and_then(Member::keys);
-                    let report =
-                        keys.map(|keys| report::open::<Report>(&message.payload, &keys, self.reading));
-                    if let Some(Ok(report)) = report {
-                        judge(id, &report, &mut open);
-                    }
-                }
-                Ok(None) => sleep(Duration::from_secs(1)).await,
-                Err(_) => look = true,
-            }
-        }
-        bad.append(&mut open);
-        Ok(bad)
-    }
-
     fn name(&self, id: &str) -> String {
         self.home.devices.get(id).map_or_else(|| id.to_owned(), |member| member.name.clone())
     }
@@ -422,23 +290,23 @@ impl Rollout<'_> {
             let batch =
                 wave.iter().map(|one| (one.id.clone(), Body::Settings(one.settings.clone()))).collect();
             let begin = Instant::now();
-            let versions = self.send(batch, &known).await?;
+            let sent = self.send(batch, &known).await?;
             // What was told is known, also when this call is interrupted while it waits.
             for one in &wave {
                 self.home.set_published(&one.id, &one.settings)?;
             }
-            let reached: BTreeSet<String> = versions.keys().filter(|id| !silent(id)).cloned().collect();
+            let mut reached = sent.ids();
+            reached.retain(|id| !silent(id));
             let levels: BTreeMap<&str, Level> =
                 known.iter().map(|(id, known)| (id.as_str(), known.report.health.level)).collect();
             let verdict = |id: &str, report: &Report| {
-                let version = versions.get(id).copied().unwrap_or_default();
                 // A gateway starts after its first files, and is compared from then on.
                 let is_first = wave.iter().any(|one| one.id == id && one.first);
                 let level =
                     if is_first { Level::Absent } else { levels.get(id).copied().unwrap_or_default() };
-                Verdict::of_settings(report, version, level)
+                Verdict::of_settings(report, sent.version(id), level)
             };
-            let bad = self.wait(&reached, waves.patience, verdict).await?;
+            let bad = self.wait(&sent, &reached, waves.patience, verdict).await?;
             if !bad.is_empty() {
                 let returned = self.return_all(before, &known).await?;
                 return Err(RolloutError::Returned { bad: self.names(&bad), returned });
@@ -470,7 +338,7 @@ impl Rollout<'_> {
                 self.home.forget_published(&id)?;
             }
         }
-        Ok(self.send(batch, known).await?.len())
+        Ok(self.send(batch, known).await?.ids().len())
     }
 }
 
@@ -493,8 +361,9 @@ impl Verdict {
             return Self::Bad(format!("refuses its settings: {}", report.refused));
         }
         if report.settings < version {
-            let why = if report.refused.is_empty() { "has its old settings" } else { &report.refused };
-            return Self::NotYet(why.to_owned());
+            let why = &report.refused;
+            let what = if why.is_empty() { "has its old settings".into() } else { format!("says: {why}") };
+            return Self::NotYet(what);
         }
         if report.health.level > before {
             return Self::NotYet(format!("is {}: {}", report.health.level.name(), report.health.what));
@@ -505,6 +374,7 @@ impl Verdict {
 
 #[cfg(test)]
 mod tests {
+    use super::send::seal_all;
     use super::*;
     use crate::document::MAX_LEN;
     use crate::identity::{Identity, Seed};

@@ -45,9 +45,7 @@ impl Rollout<'_> {
 
     /// Voids the passes of all that are revoked.
     async fn shut_out(&self) -> Result<(), RolloutError> {
-        let devices = self.home.devices.values().filter(|member| member.revoked != 0);
-        let revoked: Vec<String> = devices.filter_map(|member| Some(member.keys()?.user())).collect();
-        let token = login::account(self.signing, &self.home.fleet.name, now(), &revoked);
+        let token = login::account(self.signing, &self.home.fleet.name, now(), &self.home.revoked());
         Engine::connect(&self.home.system_access(self.signing)).await?.set_account(token).await?;
         Ok(())
     }
@@ -64,7 +62,7 @@ impl Rollout<'_> {
         let begin = Instant::now();
         let known = reports(self.home, self.engine, self.reading).await?;
         let mut untold = Vec::new();
-        let versions = self.send_each(vec![(id.to_owned(), Body::Revocation)], &known, &mut untold).await?;
+        let told = self.send_each(vec![(id.to_owned(), Body::Revocation)], &known, &mut untold).await?;
         for fault in untold {
             (self.say)(format!("the lost device is not told to forget its keys: {fault}"));
         }
@@ -85,32 +83,32 @@ impl Rollout<'_> {
         let batch =
             planned.iter().map(|one| (one.id.clone(), Body::Settings(one.settings.clone()))).collect();
         let others = self.send_each(batch, &known, kept).await?;
-        for one in planned.iter().filter(|one| others.contains_key(&one.id)) {
+        for one in planned.iter().filter(|one| others.has(&one.id)) {
             self.home.set_published(&one.id, &one.settings)?;
         }
-        let mut ids: BTreeSet<String> = others.keys().cloned().collect();
+        let mut ids = others.ids();
+        let all = ids.len();
         // Who is silent is not waited for.
         let silent: Vec<String> =
             ids.iter().filter(|id| known.get(*id).is_none_or(super::Known::is_silent)).cloned().collect();
         ids.retain(|id| !silent.contains(id));
         let refused = RefCell::new(BTreeSet::new());
         let verdict = |id: &str, report: &Report| {
-            let version = others.get(id).copied().unwrap_or_default();
-            let verdict = Verdict::of_settings(report, version, Level::Absent);
+            let verdict = Verdict::of_settings(report, others.version(id), Level::Absent);
             if matches!(verdict, Verdict::Bad(_)) {
                 refused.borrow_mut().insert(id.to_owned());
             }
             verdict
         };
-        let mut missing = self.wait(&ids, patience, verdict).await?;
+        let mut missing = self.wait(&others, &ids, patience, verdict).await?;
         let mut refusing = missing.clone();
         refusing.retain(|id, _| refused.borrow().contains(id));
         missing.extend(silent.into_iter().map(|id| (id, "is silent".to_owned())));
-        if !others.is_empty() {
+        if all != 0 {
             (self.say)(format!(
                 "{} of {} other device(s) of {} have other keys, {:.1} s",
-                others.len() - missing.len(),
-                others.len(),
+                all - missing.len(),
+                all,
                 groups(lost),
                 begin.elapsed().as_secs_f64()
             ));
@@ -120,11 +118,11 @@ impl Rollout<'_> {
             (self.say)(format!("{name}, and gets them when it is back"));
         }
         kept.extend(self.names(&refusing));
-        let ids: BTreeSet<String> = versions.keys().cloned().collect();
+        let ids = told.ids();
         let verdict = |_: &str, report: &Report| {
             if report.revoked { Verdict::Good } else { Verdict::NotYet("has not confirmed".into()) }
         };
-        let silent = self.wait(&ids, Duration::from_secs(2), verdict).await?;
+        let silent = self.wait(&told, &ids, Duration::from_secs(2), verdict).await?;
         *confirmed = !ids.is_empty() && silent.is_empty();
         Ok(())
     }

@@ -1,6 +1,7 @@
 //! Checks a configuration against the machine, the key files and the state directory, and reports
 //! all faults together.
 
+mod leave;
 pub(super) mod overlay;
 mod warnings;
 
@@ -13,9 +14,11 @@ use antedate_host::fault::{Fault, Faults, explain, suggest};
 use antedate_host::numbers;
 use antedate_wire::{EthernetAddress, Sci};
 
+use self::leave::Side;
 use super::agreement;
 use super::cak::CakFile;
 use super::host::{Finding, Port, examine};
+use super::io::Leave;
 use super::machine::{Interface, Machine};
 use super::read::{self, Draft, KeyPath};
 use super::state;
@@ -38,6 +41,8 @@ pub struct Checked {
     pub uplink: Interface,
     /// That of the second uplink, if any.
     pub second: Option<Interface>,
+    /// How frames leave by the field port and by the uplink.
+    pub leave: [Leave; 2],
     /// The protection, with its keys.
     pub protection: Keyed,
     /// Legal settings that are probably not intended.
@@ -201,12 +206,19 @@ fn look(file: &Path, machine: &dyn Machine, with_state: bool) -> Result<Checked,
     if !machine.may_open_packet_sockets() {
         faults.push(permission(file));
     }
-    match (draft.finish(), field, uplink, protection) {
-        (Some(config), Some(field), Some(uplink), Some(protection))
+    let mut way = |side, port: Option<&Interface>| {
+        let chosen =
+            leave::choose(&draft, side, port.filter(|_| machine.may_open_packet_sockets())?, machine);
+        chosen.map_err(|fault| faults.push(fault)).ok()
+    };
+    let leave = [way(Side::Field, field.as_ref()), way(Side::Uplink, uplink.as_ref())];
+    match (draft.finish(), field, uplink, protection, leave) {
+        (Some(config), Some(field), Some(uplink), Some(protection), [Some(to_field), Some(to_uplink)])
             if faults.is_empty() && second.is_some() == has_second =>
         {
+            let leave = [to_field, to_uplink];
             let mut checked =
-                Checked { warnings: config.warnings(), config, field, uplink, second, protection };
+                Checked { warnings: config.warnings(), config, field, uplink, second, leave, protection };
             let more = [
                 warnings::short_uplink(&checked),
                 warnings::mute_uplink(&checked),

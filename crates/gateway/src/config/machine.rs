@@ -10,9 +10,11 @@ use antedate_host::process;
 use antedate_wire::Sci;
 
 use crate::config::host::Host;
+use crate::config::io::Card;
 use crate::sys::interface;
 pub use crate::sys::interface::Interface;
 use crate::sys::udp::UdpSocket;
+use crate::sys::xdp::{Xdp, XdpError};
 
 /// `CAP_NET_RAW` (`capabilities(7)`): raw and packet sockets.
 const CAP_NET_RAW: u32 = 13;
@@ -44,6 +46,11 @@ pub trait Machine {
     /// # Errors
     /// When another program has the port, or the address does not exist.
     fn listen(&self, at: SocketAddr, interface: &str) -> io::Result<()>;
+    /// Looks whether AF_XDP can send on an interface.
+    ///
+    /// # Errors
+    /// The obstacle.
+    fn card(&self, interface: &Interface) -> Result<Card, XdpError>;
 }
 
 /// This machine.
@@ -88,6 +95,12 @@ impl Machine for ThisMachine {
 
     fn listen(&self, at: SocketAddr, interface: &str) -> io::Result<()> {
         UdpSocket::open(at, interface, false).map(drop)
+    }
+
+    fn card(&self, interface: &Interface) -> Result<Card, XdpError> {
+        Xdp::probe(interface)?;
+        let name = &interface.name;
+        Ok(Card { queues: interface::transmit_queues(name), driver: interface::driver(name) })
     }
 }
 

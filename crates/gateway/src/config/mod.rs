@@ -5,6 +5,7 @@
 //! - [`macsec`], [`overlay`]: the types of `[macsec]` and `[overlay]`
 //! - [`agreement`], [`express`], [`link_loss`], [`loops`], [`standby`], [`uplink`], [`sci`], [`state`]:
 //!   settings and names that other folders use
+//! - [`io`]: how frames leave by the ports
 //! - [`keys`], [`cak`], [`tunnel_keys`]: key files
 //! - `read`: parses the text, and reports all faults together
 //! - [`host`]: the host around a gateway
@@ -18,6 +19,7 @@ pub mod check;
 pub mod express;
 pub mod host;
 pub mod http;
+pub mod io;
 pub mod keys;
 pub mod link_loss;
 pub mod loops;
@@ -46,6 +48,7 @@ use antedate_wire::EtherType;
 
 pub use check::{Checked, Keyed, check};
 use http::Http;
+use io::Io;
 use link_loss::{LinkLoss, usual_hello};
 use loops::LoopSettings;
 pub use macsec::{Cipher, Fragmentation, Identity, Keys, Macsec, SciMode};
@@ -128,6 +131,8 @@ pub struct Config {
 pub struct FieldPort {
     /// Its interface.
     pub interface: InterfaceName,
+    /// How frames leave.
+    pub io: Io,
 }
 
 /// `[uplink]`: the port to the untrusted network.
@@ -141,6 +146,8 @@ pub struct UplinkPort {
     pub outer: Option<OuterTag>,
     /// Whether frames to link-local groups pass the switches between gateways.
     pub carries_link_local: bool,
+    /// How frames leave.
+    pub io: Io,
 }
 
 impl UplinkPort {
@@ -265,6 +272,8 @@ pub struct Run {
     pub prepare: usize,
     /// Whether frames bypass the queueing discipline of the port.
     pub qdisc_bypass: bool,
+    /// Whether all memory is brought in at the start, code too, or each page by its first use.
+    pub preload: bool,
     /// The ages from which on frames are dropped.
     pub max_age: Bounds,
 }

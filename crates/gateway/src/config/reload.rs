@@ -171,6 +171,8 @@ impl Changed<'_> {
         const PORTS: &str = "the ports are opened at the start";
         keep("field.interface", field.interface == new.field.interface, PORTS);
         keep("uplink.interface", uplink.interface == new.uplink.interface, PORTS);
+        keep("field.io", field.io == new.field.io, PORTS);
+        keep("uplink.io", uplink.io == new.uplink.io, PORTS);
         keep("second_uplink", *second_uplink == new.second_uplink, PORTS);
         keep("uplink.mtu", uplink.mtu == new.uplink.mtu, "the path's length is set at the start");
         keep(
@@ -182,7 +184,7 @@ impl Changed<'_> {
         keep("standby", *standby == new.standby, "its threads are started with it");
         keep("loop_detection", *loops == new.loops, "its thread is started with it");
         keep("link_loss", *link_loss == new.link_loss, "its thread is started with it");
-        let Run { threads, poll: _, priority, prepare, qdisc_bypass, max_age: _ } = run;
+        let Run { threads, poll: _, priority, prepare, qdisc_bypass, preload, max_age: _ } = run;
         const THREADS: &str = "the threads are started with it, and have given up the right to change it";
         keep(threads_key(self.old, new), *threads == new.run.threads, THREADS);
         keep("run.priority", *priority == new.run.priority, THREADS);
@@ -192,6 +194,7 @@ impl Changed<'_> {
             "the pools of prepared packet numbers are made at the start",
         );
         keep("run.qdisc_bypass", *qdisc_bypass == new.run.qdisc_bypass, PORTS);
+        keep("run.preload", *preload == new.run.preload, "memory is brought in at the start");
         let State { directory, reserve } = state;
         const STATE: &str = "the state file is open";
         keep("state.directory", *directory == new.state.directory, STATE);
@@ -372,9 +375,9 @@ mod tests {
             (
                 MACSEC,
                 "[run]",
-                "[run]\nprepare = 5\nqdisc_bypass = false",
+                "[run]\nprepare = 5\nqdisc_bypass = false\npreload = false",
                 &[],
-                &["run.prepare", "run.qdisc_bypass"],
+                &["run.prepare", "run.qdisc_bypass", "run.preload"],
             ),
             (
                 MACSEC,

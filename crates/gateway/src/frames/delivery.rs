@@ -5,13 +5,15 @@ use std::io;
 
 use crate::frames::joiner::{Joined, Joiner};
 use crate::frames::offload;
-use crate::frames::port::{not_sent, put};
+use crate::frames::port::{not_sent, put, put_patient, settle};
 use crate::run::counters::PathCounters;
 use crate::sys::age::Bounds;
 use crate::sys::interface::Interface;
-use crate::sys::packet::{Received, Sender};
+use crate::sys::packet::Received;
 use crate::sys::segmenter::Segmenter;
+use crate::sys::sender::Sender;
 use crate::sys::thread;
+use crate::sys::xdp::Xdp;
 
 /// A port with a joiner.
 #[derive(Debug)]
@@ -21,6 +23,8 @@ pub struct Delivery {
     joiner: Joiner,
     /// The arrival of the first held segment.
     since: u64,
+    /// Whether super-frames and single frames stay in order.
+    joins: bool,
     max_age: Bounds,
 }
 
@@ -36,6 +40,7 @@ impl Delivery {
             segmenter: Segmenter::open(interface, bypass)?,
             joiner: Joiner::new(),
             since: 0,
+            joins: true,
             max_age,
         })
     }
@@ -51,6 +56,13 @@ impl Delivery {
         self.max_age = max_age;
     }
 
+    /// Sends single frames by this socket too. Unless both stay `in_order`, segments are no longer
+    /// joined to super-frames, which a packet socket sends.
+    pub fn attach(&mut self, xdp: Xdp, in_order: bool) {
+        self.sender.attach(xdp, in_order);
+        self.joins = in_order;
+    }
+
     /// The sender of single frames.
     #[must_use]
     pub const fn sender(&self) -> &Sender {
@@ -63,11 +75,18 @@ impl Delivery {
         put(counters, &self.sender, frame);
     }
 
-    /// Sends a frame in order: at once, or joined to others by [`Self::flush`].
+    /// Sends a frame with the next ones, or by [`Self::flush`], where the port sends several at
+    /// once.
+    #[inline]
+    pub fn put_patient(&self, counters: &PathCounters, frame: &[u8]) {
+        put_patient(counters, &self.sender, false, None, frame);
+    }
+
+    /// Sends a frame in order: at once, or with others by [`Self::flush`].
     #[inline]
     pub fn join(&mut self, counters: &PathCounters, frame: &[u8]) {
-        if !self.segmenter.takes() {
-            return self.put(counters, frame);
+        if !(self.joins && self.segmenter.takes()) {
+            return self.put_patient(counters, frame);
         }
         if self.joiner.is_empty() {
             self.since = thread::coarse_now();
@@ -75,25 +94,33 @@ impl Delivery {
             if self.joiner.add(frame) {
                 return;
             }
-            self.flush(counters);
+            self.flush_joined(counters);
             self.since = thread::coarse_now();
         }
         if !self.joiner.add(frame) {
-            self.put(counters, frame);
+            self.put_patient(counters, frame);
         }
+    }
+
+    /// Sends all that is held. To be called before the thread waits.
+    #[inline]
+    pub fn flush(&mut self, counters: &PathCounters) {
+        self.flush_joined(counters);
+        settle(counters, &self.sender);
     }
 
     /// Sends the held segments.
     #[inline]
-    pub fn flush(&mut self, counters: &PathCounters) {
+    fn flush_joined(&mut self, counters: &PathCounters) {
         let Some(Joined { frame, count, offload, headers }) = self.joiner.take() else { return };
         // The process may have stood still meanwhile.
         if self.max_age.is_stale(thread::coarse_now() - self.since) {
             return counters.stale.add(count as u64);
         }
         if count == 1 {
-            return put(counters, &self.sender, frame);
+            return put_patient(counters, &self.sender, false, None, frame);
         }
+        self.sender.kick();
         match self.segmenter.send([&*frame].into_iter(), offload, headers) {
             Ok(true) => {
                 counters.joined.add(count as u64);
@@ -104,7 +131,7 @@ impl Delivery {
                 let mut scratch = offload::scratch(headers, offload);
                 let received = Received::alone(frame, offload);
                 let _ = offload::finish(received, &mut scratch, |frame| {
-                    put(counters, &self.sender, frame.frame())
+                    put_patient(counters, &self.sender, false, None, frame.frame())
                 });
             }
             Err(error) => (0..count).for_each(|_| not_sent(counters, &error)),

@@ -8,7 +8,7 @@ use antedate_wire::vlan::{TAG_LEN as VLAN_TAG, Tag};
 use crate::config::policy::Class;
 use crate::frames::gate::{Excess, Gate, Way};
 use crate::run::counters::PathCounters;
-use crate::sys::packet::{Carries, Sender, has_no_link};
+use crate::sys::sender::{Carries, Sender, has_no_link};
 use crate::sys::thread;
 use crate::sys::warm::hot;
 
@@ -111,6 +111,42 @@ pub(crate) fn put_tagged(counters: &PathCounters, to: &Sender, tag: Option<Tag>,
             counters.octets_sent.add(frame.len() as u64);
         }
         Err(error) => not_sent(counters, &error),
+    }
+}
+
+/// As [`put_tagged`], but where frames leave by an AF_XDP socket, one that is not `urgent` leaves
+/// with the next ones, and is counted by [`settle`].
+#[inline]
+pub(crate) fn put_patient(
+    counters: &PathCounters,
+    to: &Sender,
+    urgent: bool,
+    tag: Option<Tag>,
+    frame: &[u8],
+) {
+    if urgent || !to.has_xdp() {
+        return put_tagged(counters, to, tag, frame);
+    }
+    match to.hold(tag.map(|tag| tag.octets()), frame) {
+        Ok(true) => {
+            counters.sent.count();
+            counters.octets_sent.add(frame.len() as u64);
+        }
+        Ok(false) => {}
+        Err(error) => not_sent(counters, &error),
+    }
+}
+
+/// Sends the held frames, and counts them. To be called before the thread waits.
+#[inline]
+pub(crate) fn settle(counters: &PathCounters, to: &Sender) {
+    let Some(tally) = to.settle() else { return };
+    if tally.sent > 0 {
+        counters.sent.add(tally.sent);
+        counters.octets_sent.add(tally.octets);
+    }
+    for _ in 0..tally.lost {
+        not_sent(counters, &io::Error::from_raw_os_error(tally.error));
     }
 }
 

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io;
 use std::path::Path;
+use std::time::Duration;
 
 use antedate_channel::fragment::Limits;
 use antedate_channel::macsec::{
@@ -14,6 +15,7 @@ use antedate_wire::macsec::An;
 
 use crate::config::check::is_express_channel;
 use crate::config::express::{express_sci, express_ssci};
+use crate::config::io::Leave;
 use crate::config::keys::KeyFile;
 use crate::config::state;
 use crate::config::uplink::SLOWEST_MBIT;
@@ -26,9 +28,14 @@ use crate::link::path::{Protector, Validator};
 use crate::run::setup::no_socket;
 use crate::sys::interface::{self, Interface};
 use crate::sys::lanes::Lanes;
-use crate::sys::packet::Sender;
+use crate::sys::sender::Sender;
+use crate::sys::xdp::{Xdp, XdpError};
 use antedate_host::fault::Fault;
 use antedate_host::numbers::{KeyLock, NumberFile, NumbersError, Place, VOLATILE};
+
+/// How long a configured AF_XDP socket waits for its queue, which the kernel frees some time after
+/// its last owner has closed.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The secure channels of a gateway, and the ledger of their packet numbers.
 #[derive(Debug)]
@@ -212,6 +219,41 @@ pub fn outward(
         io::Result::Ok(Ports { from, to, mtu })
     };
     open().map_err(|error| no_socket(config, [field, uplink], &error))
+}
+
+/// Opens the AF_XDP socket of a port, if frames leave so. `None`: they leave by the packet socket;
+/// a socket that was just closed may hold the queue, see [`Attached`].
+///
+/// # Errors
+/// When it is configured, and another socket has the queue, or the kernel refuses.
+pub fn xdp(config: &Config, key: &'static str, leave: &Leave, port: &Interface) -> Result<Attached, Fault> {
+    if !leave.xdp {
+        return Ok(Attached::No);
+    }
+    let patience = if leave.must { PATIENCE } else { PATIENCE / 5 };
+    match Xdp::open(port, patience) {
+        Ok(xdp) => Ok(Attached::Xdp(Box::new(xdp))),
+        Err(error) if leave.must => {
+            let what = format!("\"xdp\" cannot be on {}: {error}", port.name);
+            Err(config.at(key, Fault::of_file(&config.file, what, error.remedy())))
+        }
+        Err(XdpError::Busy) => Ok(Attached::Later),
+        Err(error) => {
+            tracing::info!(interface = %port.name, %error, "frames leave by a packet socket");
+            Ok(Attached::No)
+        }
+    }
+}
+
+/// Whether a port has its AF_XDP socket.
+#[derive(Debug)]
+pub enum Attached {
+    /// It has none.
+    No,
+    /// Another socket has the queue, perhaps not for long.
+    Later,
+    /// It has this one.
+    Xdp(Box<Xdp>),
 }
 
 /// As [`outward`], from the uplink to the machines.

@@ -17,7 +17,7 @@ use antedate_wire::vlan::Tag;
 use crate::frames::port::not_sent;
 use crate::run::counters::PathCounters;
 use crate::sys::departure::{send_stamped, stamp_departures};
-use crate::sys::packet::Sender;
+use crate::sys::sender::Sender;
 use crate::sys::thread;
 
 /// `Sync` messages whose `Follow_Up` may be on the way.

@@ -6,6 +6,7 @@
 
 mod hello;
 mod interfaces;
+mod leaves;
 mod loops;
 mod path_mtu;
 mod reload;
@@ -27,13 +28,14 @@ use antedate_wire::macsec::An;
 
 use self::interfaces::Watched;
 pub(super) use self::interfaces::is_up;
+use self::leaves::Leaves;
 use self::path_mtu::Probes;
 use crate::config::express::express_sci;
 use crate::config::state;
 use crate::config::{Checked, Config, Keyed, Protection, RESERVE, Rate};
 use crate::frames::gate::Gate;
 use crate::link::agreement::{self, Agreement, Around};
-use crate::link::channels::{self, Channels};
+use crate::link::channels::{self, Attached, Channels};
 use crate::link::express::Express;
 use crate::link::fastest;
 use crate::link::ledger::Ledger;
@@ -61,7 +63,7 @@ use crate::run::trouble::Trouble;
 use crate::run::watch::{Watch, watch_flows, watch_stale, watch_storms};
 use crate::sys::interface::Interface;
 use crate::sys::lanes::Lanes;
-use crate::sys::packet;
+use crate::sys::sender;
 
 /// Interval of checks for a reservation. At a million frames a second, half of a default
 /// reservation lasts half a second. Each check interrupts the forwarding thread if they share a
@@ -83,7 +85,7 @@ pub fn run(checked: &Checked, stop: &AtomicBool, hangup: &Hangup) -> Result<(), 
     // Static keys were expanded on the stack.
     let (door, reloads) = Reloads::new(hangup);
     let mut supervisor = stack::wiped(|| Supervisor::start(checked, door)).map_err(RunError::NotStarted)?;
-    setup::settle();
+    setup::settle(checked.config.run.preload);
     let mut life = Life::begin();
     let mut fallen = false;
     let pause = if checked.config.state.reserve < RESERVE { SHORT_ROUND } else { ROUND };
@@ -133,6 +135,7 @@ struct Supervisor<'a> {
     field: Watched,
     uplink: Watched,
     second: Option<Watched>,
+    leaves: Leaves,
     /// The rate of bulk in Mbit/s, if it follows the link's.
     link_rate: Option<u64>,
     out: Arc<PathCounters>,
@@ -166,6 +169,21 @@ impl<'a> Supervisor<'a> {
         let uplinks = (&checked.uplink, checked.second.as_ref());
         let mut outbound = channels::outward(file, &checked.field, uplinks, mtus.0, run)?;
         let mut inbound = channels::inward(file, uplinks, &checked.field, run)?;
+        let ways = [("field.io", &checked.field), ("uplink.io", &checked.uplink)];
+        let mut ways = ways.into_iter().zip(&checked.leave);
+        let mut attach = || match ways.next() {
+            Some(((key, port), leave)) => channels::xdp(&config, key, leave, port),
+            None => Ok(Attached::No),
+        };
+        let [to_field, to_uplink] = [attach()?, attach()?];
+        let leaves = Leaves::new([&to_field, &to_uplink]);
+        leaves.tell(checked);
+        if let Attached::Xdp(xdp) = to_field {
+            inbound.to.attach(*xdp, checked.leave[0].in_order);
+        }
+        if let Attached::Xdp(xdp) = to_uplink {
+            outbound.to.attach(*xdp, checked.leave[1].in_order);
+        }
         let cpus = setup::cpus(config.run.threads);
         let unmade = |error: std::io::Error| Fault::of_thread(&config.file, &error);
         let new = |_| Mailbox::new().map(Arc::new).map_err(unmade);
@@ -201,7 +219,7 @@ impl<'a> Supervisor<'a> {
         let desk = path_mtu::desk(checked, &mailboxes, &hello_keys);
         inbound.desk.clone_from(&desk);
         if desk.as_ref().is_some_and(|desk| desk.pilot.is_some()) {
-            outbound.carry_by(packet::Carries::First);
+            outbound.carry_by(sender::Carries::First);
         }
         let pair = desk.as_ref().and_then(|desk| desk.pair.clone());
         if let Some(pair) = &pair {
@@ -270,7 +288,9 @@ impl<'a> Supervisor<'a> {
             gate: Mutex::new(gate),
             door,
             limits: Mutex::default(),
-            ports: Mutex::new([Carries::of(&checked.field, mtus.1), Carries::of(&checked.uplink, mtus.0)]),
+            ports: Mutex::new(
+                leaves.shown([Carries::of(&checked.field, mtus.1), Carries::of(&checked.uplink, mtus.0)]),
+            ),
             links: Mutex::new([&checked.field, &checked.uplink].map(|port| (is_up(port), 0))),
             shares: Shares::default(),
             watch: Arc::clone(&watch),
@@ -347,6 +367,7 @@ impl<'a> Supervisor<'a> {
             field: watched(&checked.field),
             uplink: watched(&checked.uplink),
             second: checked.second.as_ref().map(watched),
+            leaves,
             link_rate,
             out,
             inward,

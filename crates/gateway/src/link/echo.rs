@@ -23,7 +23,7 @@ use crate::link::ways::Pilot;
 use crate::run::lock;
 use crate::run::loss::hellos::{Hellos, Told};
 use crate::run::mailbox::Mailbox;
-use crate::sys::packet::Carries;
+use crate::sys::sender::Carries;
 use crate::sys::thread;
 
 /// The most answers in a second: a member may not make this gateway send at its pleasure.

@@ -18,7 +18,8 @@ use crate::run::counters::Counter;
 use crate::run::governor::Mode;
 use crate::sys::age::Bounds;
 use crate::sys::lanes::Lanes;
-use crate::sys::packet::{Carries, Sender};
+use crate::sys::sender::{Carries, Sender};
+use crate::sys::xdp::Xdp;
 
 /// The two ports of one direction.
 #[derive(Debug)]
@@ -113,6 +114,10 @@ pub enum Message {
     Outbound(Ports<Sender>),
     /// As [`Self::Outbound`], for the other direction.
     Inbound(Ports<Delivery>),
+    /// Send to the uplink by this socket too; whether both stay in order.
+    OutboundXdp(Box<Xdp>, bool),
+    /// The same to the machines.
+    InboundXdp(Box<Xdp>, bool),
     /// Stop forwarding and end.
     Stop,
 }

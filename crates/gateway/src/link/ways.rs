@@ -24,7 +24,7 @@ use crate::link::message::Message;
 use crate::run::lock;
 use crate::run::loss::hellos::{LATE, MISSED};
 use crate::run::mailbox::Mailbox;
-use crate::sys::packet::Carries;
+use crate::sys::sender::Carries;
 
 /// Intervals for which two equal uplinks stay so, before the preferred one, or that of the others, is
 /// taken.

@@ -322,6 +322,16 @@ impl Worker {
                     inbound.replace_ports(ports);
                 }
             }
+            Message::OutboundXdp(xdp, in_order) => {
+                if let Some(outbound) = &mut self.outbound {
+                    outbound.ports.to.attach(*xdp, in_order);
+                }
+            }
+            Message::InboundXdp(xdp, in_order) => {
+                if let Some(inbound) = &mut self.inbound {
+                    inbound.ports.to.attach(*xdp, in_order);
+                }
+            }
             Message::Stop => return ControlFlow::Break(Break::Stop),
         }
         ControlFlow::Continue(())

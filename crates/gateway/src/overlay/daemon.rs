@@ -85,7 +85,7 @@ pub fn run(
     let checked = &*checked;
     let start = || Supervisor::start(checked, keys, key_log, door);
     let mut supervisor = stack::wiped(start).map_err(RunError::NotStarted)?;
-    setup::settle();
+    setup::settle(checked.config.run.preload);
     let mut life = Life::begin();
     let watch = Watch::open()
         .inspect_err(|error| tracing::warn!(%error, "changes of interfaces are noticed twice a second only"))

@@ -19,9 +19,10 @@ use crate::sys::age::{Age, Ages, Bounds};
 use crate::sys::filter::{Datagrams, Filter};
 use crate::sys::interface::Interface;
 use crate::sys::outbox::{self, Outbox, SEGMENT_UDP};
-use crate::sys::packet::{Next, Receiver, Sender};
+use crate::sys::packet::{Next, Receiver};
 use crate::sys::route::Hop;
 use crate::sys::segmenter::Segmenter;
+use crate::sys::sender::Sender;
 use crate::sys::thread;
 use crate::sys::udp::{BATCH, Inbox, MAX_DATAGRAM_LEN, UdpSocket, headers};
 

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use antedate_wire::{EthernetAddress, Sci};
 
+use crate::config::io::RING;
 use crate::config::policy::Class;
 use crate::config::{Checked, Keyed, Poll};
 use crate::run::counters::{Counter, PathCounters};
@@ -104,13 +105,15 @@ pub struct Carries {
     pub address: EthernetAddress,
     /// Its longest payload.
     pub mtu: usize,
+    /// How frames leave.
+    pub io: &'static str,
 }
 
 impl Carries {
     /// Of an interface in its current state, on a path with this MTU.
     #[must_use]
     pub fn of(interface: &interface::Interface, mtu: usize) -> Self {
-        Self { name: interface.name.clone(), address: EthernetAddress(interface.address), mtu }
+        Self { name: interface.name.clone(), address: EthernetAddress(interface.address), mtu, io: RING }
     }
 }
 
@@ -222,6 +225,7 @@ pub(crate) fn port(
         interface: now.name.clone(),
         address: now.address.to_string(),
         mtu: now.mtu as u64,
+        io: now.io.to_owned(),
         link,
         link_downs,
         received_frames: from.received.get(),

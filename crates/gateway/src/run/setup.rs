@@ -132,10 +132,14 @@ pub fn interfaces_only() {
     }
 }
 
-/// Locks all memory of the gateway, whose threads and rings are there, and gives up the main
-/// thread's capabilities. Logs a refusal.
-pub fn settle() {
+/// Gives up the main thread's capabilities. With `preload` locks all memory of the gateway, whose
+/// threads and rings are there, and brings it in; without, pages come by their first use, and then
+/// stay. Logs a refusal.
+pub fn settle(preload: bool) {
     sockets_only();
+    if !preload {
+        return;
+    }
     if let Err(error) = memory::settle() {
         tracing::info!(
             %error,

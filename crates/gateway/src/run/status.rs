@@ -179,6 +179,9 @@ pub struct Port {
     pub mtu: u64,
     /// Its address.
     pub address: String,
+    /// How frames leave: `ring` by a packet socket, `xdp` by AF_XDP.
+    #[serde(default)]
+    pub io: String,
     /// Frames received.
     pub received_frames: u64,
     /// Frames sent.

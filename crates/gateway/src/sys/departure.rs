@@ -12,7 +12,8 @@ use std::ptr;
 
 use antedate_wire::vlan::TAG_LEN;
 
-use super::packet::{Sender, again};
+use super::sender::Sender;
+use super::sender::again;
 use super::set_option_of;
 
 const TX_SOFTWARE: u32 = 1 << 1;
@@ -43,6 +44,8 @@ pub fn stamp_departures(sender: &Sender) -> io::Result<()> {
 /// # Errors
 /// As [`Sender::send`].
 pub fn send_stamped(sender: &Sender, tag: Option<[u8; TAG_LEN]>, frame: &[u8]) -> io::Result<Option<u64>> {
+    // Only a packet socket stamps.
+    sender.kick();
     // Stamps that came after their call.
     for _ in 0..LATE_STAMPS {
         if stamp(sender).is_none() {

@@ -178,6 +178,7 @@ pub fn address(name: &str) -> Option<[u8; 6]> {
 pub fn speed(name: &str) -> Option<u64> {
     /// The fields of `struct ethtool_cmd` in use, at its full size of 44 bytes.
     #[repr(C)]
+    #[derive(Default)]
     struct Settings {
         command: u32,
         supported: u32,
@@ -188,27 +189,70 @@ pub fn speed(name: &str) -> Option<u64> {
         rest: [u8; 14],
     }
     const ETHTOOL_GSET: u32 = 1;
-    let request = Request::new(name).ok()?;
-    let mut settings = Settings {
-        command: ETHTOOL_GSET,
-        supported: 0,
-        advertising: 0,
-        speed: 0,
-        between: [0; 14],
-        speed_high: 0,
-        rest: [0; 14],
-    };
-    // SAFETY: ifreq is plain data, valid as all zeroes.
-    let mut ifreq: libc::ifreq = unsafe { mem::zeroed() };
-    ifreq.ifr_name = request.name;
-    ifreq.ifr_ifru.ifru_data = std::ptr::from_mut(&mut settings).cast();
-    // SAFETY: this request reads and writes one ethtool_cmd at `ifru_data`, and `Settings` has its
-    // size.
-    check(unsafe { libc::ioctl(request.socket.as_raw_fd(), libc::SIOCETHTOOL as libc::Ioctl, &mut ifreq) })
-        .ok()?;
+    let mut settings = Settings { command: ETHTOOL_GSET, ..Settings::default() };
+    // SAFETY: this request reads and writes one ethtool_cmd, and `Settings` has its size.
+    unsafe { ethtool(name, &mut settings) }?;
     let mbit = u64::from(settings.speed_high) << 16 | u64::from(settings.speed);
     // All ones in either field: unknown.
     (mbit != 0 && mbit != u64::from(u16::MAX) && mbit != u64::from(u32::MAX)).then_some(mbit)
+}
+
+/// The name of an interface's driver (`ETHTOOL_GDRVINFO`), if it has one.
+#[must_use]
+pub fn driver(name: &str) -> Option<String> {
+    /// `struct ethtool_drvinfo`.
+    #[repr(C)]
+    struct Info {
+        command: u32,
+        driver: [u8; 32],
+        rest: [u8; 160],
+    }
+    const ETHTOOL_GDRVINFO: u32 = 3;
+    let mut info = Info { command: ETHTOOL_GDRVINFO, driver: [0; 32], rest: [0; 160] };
+    // SAFETY: this request reads and writes one ethtool_drvinfo, and `Info` has its size.
+    unsafe { ethtool(name, &mut info) }?;
+    let text = info.driver.split(|octet| *octet == 0).next().unwrap_or_default();
+    Some(String::from_utf8_lossy(text).into_owned())
+}
+
+/// The number of an interface's transmit queues in use (`ETHTOOL_GCHANNELS`). One that does not
+/// tell has one.
+#[must_use]
+pub fn transmit_queues(name: &str) -> u32 {
+    /// `struct ethtool_channels`.
+    #[repr(C)]
+    #[derive(Default)]
+    struct Channels {
+        command: u32,
+        most: [u32; 4],
+        receive: u32,
+        transmit: u32,
+        other: u32,
+        combined: u32,
+    }
+    const ETHTOOL_GCHANNELS: u32 = 0x3c;
+    let mut channels = Channels { command: ETHTOOL_GCHANNELS, ..Channels::default() };
+    // SAFETY: this request reads and writes one ethtool_channels, and `Channels` has its size.
+    match unsafe { ethtool(name, &mut channels) } {
+        Some(()) => (channels.transmit + channels.combined).max(1),
+        None => 1,
+    }
+}
+
+/// Asks the driver of an interface (`SIOCETHTOOL`). `None` when it does not answer.
+///
+/// # Safety
+/// `value` is of the type that its first field, the command, reads and writes.
+unsafe fn ethtool<T>(name: &str, value: &mut T) -> Option<()> {
+    let request = Request::new(name).ok()?;
+    // SAFETY: ifreq is plain data, valid as all zeroes.
+    let mut ifreq: libc::ifreq = unsafe { mem::zeroed() };
+    ifreq.ifr_name = request.name;
+    ifreq.ifr_ifru.ifru_data = std::ptr::from_mut(value).cast();
+    // SAFETY: the request reads and writes one value at `ifru_data`, by this function's condition.
+    check(unsafe { libc::ioctl(request.socket.as_raw_fd(), libc::SIOCETHTOOL as libc::Ioctl, &mut ifreq) })
+        .ok()
+        .map(drop)
 }
 
 /// A query of one interface.
@@ -274,6 +318,7 @@ mod tests {
             assert_eq!(Interface::find(name).unwrap_err().kind(), io::ErrorKind::NotFound, "{name:?}");
             assert_eq!(link_up(name), None);
             assert!(set_up(name, true).is_err());
+            assert_eq!((driver(name), transmit_queues(name)), (None, 1));
         }
     }
 }

@@ -1,6 +1,7 @@
 //! System calls, and the only `unsafe` of this crate.
 //!
-//! - [`packet`]: AF_PACKET sockets: the receive ring and the sender (`packet(7)`, TPACKET_V2)
+//! - [`packet`]: AF_PACKET sockets: the receive ring (`packet(7)`, TPACKET_V2)
+//! - [`sender`]: sends frames on an interface, in either of two ways
 //! - [`lanes`]: the two receive rings of a port
 //! - [`age`]: the age of received frames
 //! - [`departure`]: time stamps of sent frames
@@ -15,6 +16,7 @@
 //! - [`watch`]: news about interfaces
 //! - [`thread`]: pinning, priority, timer slack, clocks
 //! - [`warm`]: the hot text section, prefetches, first writes to pages
+//! - [`xdp`]: a sender of several frames per system call (AF_XDP)
 //! - [`event`]: an event counter that ends a wait (`eventfd(2)`)
 #![allow(unsafe_code, reason = "system calls; each block states its argument")]
 
@@ -30,10 +32,12 @@ pub mod outbox;
 pub mod packet;
 pub mod route;
 pub mod segmenter;
+pub mod sender;
 pub mod thread;
 pub mod udp;
 pub mod warm;
 pub mod watch;
+pub mod xdp;
 
 use std::io;
 use std::mem;

@@ -11,8 +11,9 @@ use std::ptr;
 
 use antedate_wire::checksum::Sum;
 
-use super::packet::{Offload, Sender};
+use super::packet::Offload;
 use super::segmenter::{PARTS, Segmenter};
+use super::sender::Sender;
 use super::udp::{BATCH, MAX_DATAGRAM_LEN, UdpSocket, to_raw};
 
 /// Octets of the Ethernet, IPv4 and UDP headers of a datagram that is sent as a frame.

@@ -1,4 +1,4 @@
-//! AF_PACKET (`packet(7)`): a receive ring that is polled without a system call, and a sender.
+//! AF_PACKET (`packet(7)`): a receive ring that is polled without a system call.
 //!
 //! The receiver restores what a plain raw socket loses: the VLAN tag that the kernel removes, the
 //! mark of an unfinished checksum, and frames longer than a slot (super-frames of segmentation
@@ -12,8 +12,6 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr::{self, NonNull};
 use std::slice;
 use std::sync::atomic::{AtomicU32, Ordering};
-
-use antedate_wire::vlan::TAG_LEN;
 
 use super::age::{Age, Ages, Bounds};
 use super::warm::{LINE, prefetch, write_to_each_page};
@@ -549,157 +547,6 @@ fn view(
         space[start + 10..start + 12].copy_from_slice(&tci.to_be_bytes());
     }
     Received { space, place, offload, shifted, late: false, arrived: 0, by_second: false }
-}
-
-/// Sends whole frames on an interface, the same frames on two, or on one of two.
-#[derive(Debug)]
-pub struct Sender {
-    socket: OwnedFd,
-    /// The second interface.
-    twin: Option<OwnedFd>,
-    /// The interfaces that carry, if there are two.
-    carries: Carries,
-    /// Whether the kernel refuses frames shorter than an Ethernet header.
-    refuses: bool,
-}
-
-/// The interfaces of two that a frame leaves by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Carries {
-    /// Both.
-    #[default]
-    Both,
-    /// The first, and the second one where it has no link.
-    First,
-    /// The second, and the first one where it has no link.
-    Second,
-}
-
-/// One octet less than an Ethernet header.
-const TOO_SHORT: [u8; 13] = [0; 13];
-
-impl Sender {
-    /// Opens a send-only socket. With `bypass` frames skip the queueing discipline
-    /// (PACKET_QDISC_BYPASS).
-    ///
-    /// # Errors
-    /// Without `CAP_NET_RAW` (`PermissionDenied`).
-    pub fn open(interface: &Interface, bypass: bool) -> io::Result<Self> {
-        let socket = sending_socket(interface, bypass)?;
-        let mut sender = Self { socket, twin: None, carries: Carries::Both, refuses: true };
-        sender.rehearse();
-        Ok(sender)
-    }
-
-    /// Sends each frame on this interface too.
-    ///
-    /// # Errors
-    /// As [`Self::open`].
-    pub fn and(mut self, second: &Interface, bypass: bool) -> io::Result<Self> {
-        self.twin = Some(sending_socket(second, bypass)?);
-        Ok(self)
-    }
-
-    /// Sends by these of two interfaces from now on.
-    pub const fn carry_by(&mut self, carries: Carries) {
-        self.carries = carries;
-    }
-
-    /// The interfaces that frames leave by.
-    #[must_use]
-    pub const fn carries(&self) -> Carries {
-        self.carries
-    }
-
-    /// Runs half of a send, so that a frame after a pause finds the kernel's code in the cache. The
-    /// kernel refuses a frame without a whole Ethernet header, but only once it is in a send
-    /// buffer. Nothing is sent or counted.
-    ///
-    /// Does nothing after a kernel has sent such a frame.
-    #[inline]
-    pub fn rehearse(&mut self) {
-        self.refuses = self.refuses && self.send(&TOO_SHORT).is_err();
-    }
-
-    /// Sends one frame. With two interfaces it is sent if one takes it.
-    ///
-    /// # Errors
-    /// Those of `send(2)`: `ENETDOWN` without a link, `EMSGSIZE` over the MTU, `ENOBUFS` or
-    /// `EAGAIN` when the queue is full.
-    #[inline]
-    pub fn send(&self, frame: &[u8]) -> io::Result<()> {
-        self.send_by(self.carries, frame)
-    }
-
-    /// As [`Self::send`], by these of two interfaces.
-    ///
-    /// # Errors
-    /// As [`Self::send`].
-    #[inline]
-    pub fn send_by(&self, carries: Carries, frame: &[u8]) -> io::Result<()> {
-        // SAFETY: pointer and length describe `frame`; the kernel only reads it.
-        let send = |socket: &OwnedFd| unsafe {
-            libc::send(socket.as_raw_fd(), frame.as_ptr().cast(), frame.len(), libc::MSG_DONTWAIT)
-        };
-        self.by_each(carries, send)
-    }
-
-    /// Sends by the sockets of the interfaces that carry.
-    #[inline]
-    fn by_each(&self, carries: Carries, send: impl Fn(&OwnedFd) -> isize) -> io::Result<()> {
-        let by = |socket: &OwnedFd| if send(socket) < 0 { again(|| send(socket)) } else { Ok(()) };
-        let Some(twin) = &self.twin else { return by(&self.socket) };
-        let (one, other) = match carries {
-            Carries::Both => {
-                let first = by(&self.socket);
-                return by(twin).or(first);
-            }
-            Carries::First => (&self.socket, twin),
-            Carries::Second => (twin, &self.socket),
-        };
-        by(one).or_else(|error| if has_no_link(&error) { by(other) } else { Err(error) })
-    }
-
-    /// As [`Self::send_by`], with a VLAN tag behind the addresses.
-    ///
-    /// # Errors
-    /// As [`Self::send`].
-    pub fn send_tagged(&self, carries: Carries, tag: [u8; TAG_LEN], frame: &[u8]) -> io::Result<()> {
-        let (addresses, rest) = frame.split_at_checked(12).ok_or(io::ErrorKind::InvalidInput)?;
-        let part = |octets: &[u8]| libc::iovec {
-            iov_base: octets.as_ptr().cast_mut().cast(),
-            iov_len: octets.len(),
-        };
-        let mut parts = [part(addresses), part(&tag), part(rest)];
-        // SAFETY: msghdr is plain data, valid as all zeroes.
-        let mut message: libc::msghdr = unsafe { mem::zeroed() };
-        (message.msg_iov, message.msg_iovlen) = (parts.as_mut_ptr(), parts.len());
-        // SAFETY: the message has three parts, each of them borrowed by this call; the kernel only
-        // reads them.
-        self.by_each(carries, |socket| unsafe {
-            libc::sendmsg(socket.as_raw_fd(), &raw const message, libc::MSG_DONTWAIT)
-        })
-    }
-}
-
-/// Whether a frame was refused because its interface is down, or gone.
-#[must_use]
-pub fn has_no_link(error: &io::Error) -> bool {
-    matches!(error.raw_os_error(), Some(libc::ENETDOWN | libc::ENODEV | libc::ENXIO | libc::ENETUNREACH))
-}
-
-/// After a failed send: the kernel reports a link that was down once, at the first send after it,
-/// even if the link is back.
-#[cold]
-pub(super) fn again(send: impl Fn() -> isize) -> io::Result<()> {
-    let error = io::Error::last_os_error();
-    if error.raw_os_error() == Some(libc::ENETDOWN) && send() >= 0 { Ok(()) } else { Err(error) }
-}
-
-impl AsRawFd for Sender {
-    fn as_raw_fd(&self) -> RawFd {
-        self.socket.as_raw_fd()
-    }
 }
 
 pub(super) fn sending_socket(interface: &Interface, bypass: bool) -> io::Result<OwnedFd> {

@@ -43,7 +43,7 @@ impl Segmenter {
     /// not tried again.
     ///
     /// # Errors
-    /// Those of `sendmsg(2)`, as for [`super::packet::Sender::send`].
+    /// Those of `sendmsg(2)`, as for [`super::sender::Sender::send`].
     #[inline]
     pub fn send<'a>(
         &mut self,

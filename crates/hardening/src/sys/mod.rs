@@ -1,6 +1,7 @@
 //! System calls, and the only `unsafe` of this crate.
 #![allow(unsafe_code, reason = "an allocator and system calls; each block states its argument")]
 
+pub(crate) mod files;
 pub(crate) mod heap;
 pub(crate) mod process;
 pub(crate) mod rights;

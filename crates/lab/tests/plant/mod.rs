@@ -92,6 +92,8 @@ pub(crate) fn carry_tcp(chain: &Chain) {
 /// Options of a test.
 pub(crate) struct Settings<'a> {
     pub(crate) suite: &'a str,
+    /// More lines of `[field]` and `[uplink]` both.
+    pub(crate) io: &'a str,
     /// More lines of `[uplink]`, `[macsec]`, `[policy]` and `[run]`.
     pub(crate) uplink: &'a str,
     pub(crate) macsec: &'a str,
@@ -103,7 +105,15 @@ pub(crate) struct Settings<'a> {
 impl Default for Settings<'_> {
     fn default() -> Self {
         let policy = "allow = [\"profinet-rt\"]";
-        Self { suite: "gcm-aes-128", uplink: "", macsec: "", policy, run: "poll = \"block\"", wire_mtu: 1550 }
+        Self {
+            suite: "gcm-aes-128",
+            io: "",
+            uplink: "",
+            macsec: "",
+            policy,
+            run: "poll = \"block\"",
+            wire_mtu: 1550,
+        }
     }
 }
 
@@ -220,10 +230,10 @@ pub(crate) struct Gateway(Daemon);
 
 impl Gateway {
     fn start(namespace: &Namespace, files: &Path, name: &str, settings: &Settings<'_>) -> Self {
-        let Settings { uplink, macsec, policy, run, .. } = settings;
+        let Settings { io, uplink, macsec, policy, run, .. } = settings;
         let (state, socket) = (files.join(format!("state-{name}")), files.join(format!("{name}.sock")));
         let text = format!(
-            "[field]\ninterface = \"field\"\n[uplink]\ninterface = \"uplink\"\n{uplink}\n\
+            "[field]\ninterface = \"field\"\n{io}\n[uplink]\ninterface = \"uplink\"\n{io}\n{uplink}\n\
              [macsec]\nkey_file = \"keys\"\n{macsec}\n[policy]\n{policy}\n[run]\n{run}\n\
              [state]\ndirectory = \"{}\"\n[control]\nsocket = \"{}\"\n",
             state.display(),

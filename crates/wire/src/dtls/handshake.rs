@@ -1,11 +1,13 @@
-//! The messages of a DTLS 1.2 handshake with pre-shared keys (RFC 6347 section 4.2, RFC 5246
-//! section 7.4, RFC 4279, RFC 5489).
+//! The messages of a DTLS 1.2 handshake (RFC 6347 section 4.2, RFC 5246 section 7.4), with
+//! pre-shared keys (RFC 4279, RFC 5489). Those with certificates are in [`certificates`].
 //!
 //! Each message has a header of twelve octets, and may be split into fragments:
 //!
 //! ```text
 //!   type 1, length 3, message number 2, fragment's offset 3, fragment's length 3, fragment
 //! ```
+
+pub mod certificates;
 
 use crate::{Error, Result};
 
@@ -25,10 +27,16 @@ wire_enum! {
         ServerHello = 2,
         /// a cookie for the client (RFC 6347 section 4.2.1)
         HelloVerifyRequest = 3,
+        /// certificates, or a raw public key
+        Certificate = 11,
         /// the server's part of the key exchange
         ServerKeyExchange = 12,
+        /// the server asks for the client's certificates
+        CertificateRequest = 13,
         /// end of the server's flight
         ServerHelloDone = 14,
+        /// the client's signature of the handshake
+        CertificateVerify = 15,
         /// the client's part of the key exchange
         ClientKeyExchange = 16,
         /// the first message under the new keys
@@ -39,10 +47,18 @@ wire_enum! {
 wire_enum! {
     /// The type of an extension of a hello.
     pub enum ExtensionType(u16) {
+        /// the server's name (RFC 6066 section 3)
+        ServerName = 0,
         /// the client's groups
         SupportedGroups = 10,
         /// encodings of curve points
         EcPointFormats = 11,
+        /// algorithms of signatures (RFC 5246 section 7.4.1.4.1)
+        SignatureAlgorithms = 13,
+        /// what a client proves itself with (RFC 7250)
+        ClientCertificateType = 19,
+        /// what a server proves itself with (RFC 7250)
+        ServerCertificateType = 20,
         /// the master secret depends on the whole handshake (RFC 7627)
         ExtendedMasterSecret = 23,
         /// the client's versions (RFC 8446 section 4.2.1)
@@ -65,8 +81,22 @@ wire_enum! {
         BadRecordMac = 20,
         /// no acceptable parameters
         HandshakeFailure = 40,
+        /// a certificate cannot be read
+        BadCertificate = 42,
+        /// a certificate of a kind that is not read
+        UnsupportedCertificate = 43,
+        /// a certificate that its issuer has revoked
+        CertificateRevoked = 44,
+        /// a certificate out of its time
+        CertificateExpired = 45,
+        /// a certificate is refused for another reason
+        CertificateUnknown = 46,
         /// a field had an impossible value
         IllegalParameter = 47,
+        /// nobody who is trusted has issued the certificate
+        UnknownCa = 48,
+        /// a valid certificate or key without permission
+        AccessDenied = 49,
         /// a malformed message
         DecodeError = 50,
         /// a wrong Finished
@@ -77,6 +107,8 @@ wire_enum! {
         InternalError = 80,
         /// no second handshake in a connection
         NoRenegotiation = 100,
+        /// an extension that was not offered
+        UnsupportedExtension = 110,
         /// an unknown identity (RFC 4279)
         UnknownPskIdentity = 115,
     }
@@ -219,6 +251,31 @@ impl<'a> Extensions<'a> {
         let mut reader = Reader(says);
         let cid = reader.vector(1)?;
         reader.end(Some(cid))
+    }
+
+    /// The numbers of an extension that is a list of numbers of two octets, behind the list's length
+    /// of two octets. Empty if there is no such extension.
+    pub fn list16(&self, kind: ExtensionType) -> Result<impl Iterator<Item = u16> + use<'a>> {
+        let list = match self.get(kind) {
+            Some(says) => {
+                let mut reader = Reader(says);
+                let list = reader.vector(2)?;
+                reader.end(list)?
+            }
+            None => &[],
+        };
+        if !list.len().is_multiple_of(2) {
+            return Err(Error::Length);
+        }
+        Ok(list.as_chunks().0.iter().map(|pair| u16::from_be_bytes(*pair)))
+    }
+
+    /// The octets of an extension that is a list behind its length of one octet, if there is one.
+    pub fn list8(&self, kind: ExtensionType) -> Result<Option<&'a [u8]>> {
+        let Some(says) = self.get(kind) else { return Ok(None) };
+        let mut reader = Reader(says);
+        let list = reader.vector(1)?;
+        if list.is_empty() { Err(Error::Length) } else { reader.end(Some(list)) }
     }
 
     /// The octets.
@@ -440,6 +497,13 @@ impl<'a> Writer<'a> {
     pub fn vector16(&mut self, octets: &[u8]) -> &mut Self {
         self.full |= octets.len() > 0xffff;
         self.octets(&(octets.len() as u16).to_be_bytes()).octets(octets)
+    }
+
+    /// Appends a vector behind a length of three octets.
+    pub fn vector24(&mut self, octets: &[u8]) -> &mut Self {
+        self.full |= octets.len() > 0xff_ffff;
+        let [_, length @ ..] = (octets.len() as u32).to_be_bytes();
+        self.octets(&length).octets(octets)
     }
 
     /// Appends an integer of two octets.

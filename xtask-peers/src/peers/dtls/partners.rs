@@ -4,8 +4,8 @@
 
 use super::relay::{Faults, Relay};
 use super::{
-    BAD_WIRE, Echo, IDENTITY, KEY, MESSAGES, Ours, Place, device, established, free, judge, listening,
-    scandium, settle, wolfssl,
+    BAD_WIRE, Echo, IDENTITY, KEY, MESSAGES, Ours, Place, certificates, device, established, free, judge,
+    listening, scandium, settle, wolfssl,
 };
 use std::io::Write;
 use std::net::{SocketAddr, UdpSocket};
@@ -52,6 +52,7 @@ pub(crate) fn run() -> StepResult {
         gnutls_client(place, &["--mtu", "200"], Faults::default())?
     ));
     notes.push(format!("on a bad wire {}", gnutls_client(place, &[], BAD_WIRE)?));
+    notes.push(certificates::gnutls(place)?);
     for faults in [Faults::default(), BAD_WIRE] {
         notes.push(format!("GnuTLS' server {}", gnutls_server(place, faults)?));
         notes.push(format!("Mbed TLS' client {}", mbedtls_client(place, SUITE, faults)?));
@@ -107,6 +108,16 @@ fn gnutls_client(place: &Place, more: &[&str], faults: Faults) -> Result<String,
         KEY,
     ]);
     client.args(["--priority", PSK]).args(more).arg("127.0.0.1");
+    talk_with_gnutls_cli(place, client, server, faults).map(count)
+}
+
+/// GnuTLS' client sends lines, which come back. Returns how many came.
+pub(super) fn talk_with_gnutls_cli(
+    place: &Place,
+    mut client: Command,
+    server: Ours,
+    faults: Faults,
+) -> Result<usize, String> {
     let (mut client, mut stdin) = client.piped(&place.dir.join("gnutls-cli.log"))?;
     wait_for_session("gnutls-cli", &server, &mut client)?;
     until("gnutls-cli's word", 20.0, || client.output().contains("Simple Client Mode").then_some(()))?;
@@ -123,7 +134,7 @@ fn gnutls_client(place: &Place, more: &[&str], faults: Faults) -> Result<String,
     drop(stdin);
     let _ = client.stop(5);
     server.stop()?;
-    Ok(count(came))
+    Ok(came)
 }
 
 fn gnutls_serv(place: &Place, at: SocketAddr) -> Result<Background, String> {

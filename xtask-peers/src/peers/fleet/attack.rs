@@ -43,7 +43,7 @@ pub(super) fn copy(home: &Home, id: &str) -> Result<Vec<u8>, String> {
     block_on(async {
         let engine = Engine::connect(&access).await.map_err(text)?;
         let found = engine.last(&DOCUMENTS, id).await.map_err(text)?;
-        found.map(|octets| octets.to_vec()).ok_or_else(|| "there is no document".to_owned())
+        found.map(|stored| stored.payload.to_vec()).ok_or_else(|| "there is no document".to_owned())
     })
 }
 
@@ -165,6 +165,29 @@ pub(super) fn permissions(
             + forbidden(&operator, "$JS.API.STREAM.NAMES", &claims, &["$SYS.>".to_owned()]).await?;
         Ok(tried)
     })
+}
+
+/// Tries with the pass of a leaf node. Returns how many tries failed.
+pub(super) fn leaf(home: &Home, name: &str) -> Result<usize, String> {
+    let signing = home.signing(None).map_err(text)?;
+    let [file, _] = login::leaf(&signing, name, now());
+    let pass = file.lines().nth(1).ok_or("no pass")?.to_owned();
+    let access =
+        Access { user: "leaf".into(), pass, secret: signing.leaf(name), ..home.access().map_err(text)? };
+    let other = "abcdefghijklmnop";
+    let forbidden_ones = [
+        DOCUMENTS.subject(other),
+        WELCOMES.subject(other),
+        STATUS.last(other),
+        REQUESTS.last(other),
+        format!("$JS.API.CONSUMER.CREATE.{}", DOCUMENTS.name),
+        format!("$JS.API.STREAM.PURGE.{}", DOCUMENTS.name),
+        format!("$JS.API.STREAM.DELETE.{}", DOCUMENTS.name),
+        "$JS.API.STREAM.NAMES".to_owned(),
+        "$SYS.REQ.CLAIMS.UPDATE".to_owned(),
+    ];
+    let unheard = [STATUS.subject("*"), EVENTS.subject(other), REQUESTS.subject(other)];
+    block_on(forbidden(&access, &DOCUMENTS.last(other), &forbidden_ones, &unheard))
 }
 
 /// Whether NATS still admits a device.

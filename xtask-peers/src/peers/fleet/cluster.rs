@@ -50,32 +50,34 @@ fn openssl(tls: &Path, words: &[&str]) -> Result<(), String> {
 
 /// A certificate of each server by an authority.
 fn certificates(tls: &Path, by: &str) -> Result<(), String> {
+    NODES.iter().enumerate().try_for_each(|(index, (name, ..))| certificate(tls, by, name, &address(index)))
+}
+
+/// A certificate for a server at an address.
+pub(super) fn certificate(tls: &Path, by: &str, name: &str, address: &str) -> Result<(), String> {
     let (ca, ca_key) = (format!("{by}.pem"), format!("{by}.key"));
-    for (index, (name, ..)) in NODES.iter().enumerate() {
-        let (subject, file) = (format!("/CN={name}"), |end: &str| format!("{name}.{end}"));
-        let (secret, out) = (file("key"), file("pem"));
-        let place = format!("subjectAltName=IP:{}", address(index));
-        let own = [
-            "req",
-            "-x509",
-            "-CA",
-            &ca,
-            "-CAkey",
-            &ca_key,
-            "-keyout",
-            &secret,
-            "-out",
-            &out,
-            "-subj",
-            &subject,
-            "-addext",
-            &place,
-            "-addext",
-            "basicConstraints=critical,CA:FALSE",
-        ];
-        openssl(tls, &own)?;
-    }
-    Ok(())
+    let (subject, file) = (format!("/CN={name}"), |end: &str| format!("{name}.{end}"));
+    let (secret, out) = (file("key"), file("pem"));
+    let place = format!("subjectAltName=IP:{address}");
+    let own = [
+        "req",
+        "-x509",
+        "-CA",
+        &ca,
+        "-CAkey",
+        &ca_key,
+        "-keyout",
+        &secret,
+        "-out",
+        &out,
+        "-subj",
+        &subject,
+        "-addext",
+        &place,
+        "-addext",
+        "basicConstraints=critical,CA:FALSE",
+    ];
+    openssl(tls, &own)
 }
 
 /// The servers, of which some may be down.
@@ -120,6 +122,16 @@ impl Cluster {
         Ok(())
     }
 
+    /// Starts the servers again, one after the other, with the files that there are now.
+    pub(super) fn restart(&mut self, dir: &Path) -> Result<(), String> {
+        for index in 0..NODES.len() {
+            self.kill(index);
+            self.revive(index)?;
+            until("three servers", super::PATIENCE, || fleet(dir, &["setup"]).ok())?;
+        }
+        Ok(())
+    }
+
     /// Another authority for TLS: all know both, the servers get other certificates one by one, and all
     /// know the new one alone.
     pub(super) fn change_authority(&mut self, dir: &Path) -> Result<String, String> {
@@ -132,23 +144,15 @@ impl Cluster {
         }
         let both = read("ca.pem")? + &read("next.pem")?;
         std::fs::write(tls.join("both.pem"), &both).map_err(|e| e.to_string())?;
+        // Devices that have just found another server miss no document for long, so one call suffices.
         let tell = |name: &str| {
             fleet(dir, &["set", "certificates", &file(name)])?;
-            // Devices that have just found another server may miss a document, and go back with the others.
-            let mut why = String::new();
-            until("all devices' certificates", super::PATIENCE, || {
-                fleet(dir, &["renew", "--within", "401"]).map_err(|said| why = said).ok()
-            })
-            .map_err(|e| format!("{e}: {why}"))
+            fleet(dir, &["renew", "--within", "401"]).map_err(|e| format!("certificates of {name}: {e}"))
         };
         tell("both.pem")?;
         std::fs::write(tls.join("ca.pem"), &both).map_err(|e| e.to_string())?;
         certificates(&tls, "next")?;
-        for index in 0..NODES.len() {
-            self.kill(index);
-            self.revive(index)?;
-            until("three servers", super::PATIENCE, || fleet(dir, &["setup"]).ok())?;
-        }
+        self.restart(dir)?;
         let said = tell("next.pem")?;
         let known = std::fs::read_to_string(dir.join("press/certificates.pem")).map_err(|e| e.to_string())?;
         if known != read("next.pem")? {
@@ -179,6 +183,26 @@ impl Cluster {
             }
         }
         Ok(sum)
+    }
+
+    /// Seconds of CPU time that all servers have used, and octets of memory of the largest.
+    pub(super) fn load(&self) -> Result<(f64, f64), String> {
+        let (mut seconds, mut memory) = (0.0, 0.0_f64);
+        for node in self.nodes.iter().flatten() {
+            let read = |file: &str| {
+                let path = format!("/proc/{}/{file}", node.pid());
+                std::fs::read_to_string(&path).map_err(|e| format!("{path}: {e}"))
+            };
+            let stat = read("stat")?;
+            // After the name, which may have spaces: fields 3 and on, of which 14 and 15 are ticks.
+            let fields: Vec<&str> =
+                stat.rsplit_once(')').map_or("", |(_, rest)| rest).split_whitespace().collect();
+            let ticks = |at: usize| fields.get(at - 3).and_then(|text| text.parse::<f64>().ok());
+            seconds += (ticks(14).unwrap_or(0.0) + ticks(15).unwrap_or(0.0)) / 100.0;
+            let pages = read("statm")?.split_whitespace().nth(1).and_then(|text| text.parse::<f64>().ok());
+            memory = memory.max(pages.unwrap_or(0.0) * 4096.0);
+        }
+        Ok((seconds, memory))
     }
 
     /// Octets that each server stores.

@@ -23,6 +23,11 @@ impl Drop for RoundKeys {
 impl RoundKeys {
     /// Expands a key of 16 or 32 bytes.
     pub(crate) fn expand(key: &[u8]) -> Self {
+        Self::expand_by(key, sub_word)
+    }
+
+    /// As [`expand`](Self::expand), with another implementation of SubWord (FIPS 197 section 5.2).
+    pub(crate) fn expand_by(key: &[u8], sub_word: impl Fn([u8; 4]) -> [u8; 4]) -> Self {
         let words = key.len() / 4;
         let rounds = words + 6;
         let mut w = [[0u8; 4]; 60];

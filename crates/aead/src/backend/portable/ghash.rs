@@ -64,8 +64,13 @@ impl Zeroize for Power {
 impl Power {
     /// The multiplier for field element `h`.
     pub(crate) fn new(by: Multiplier, h: u128) -> Self {
-        let high = (h << 1) ^ ((h >> 127) * (1 | u128::from(FOLD) << 64));
+        let high = Self::high(h);
         Self { high, low: by.fold(high, 0) }
+    }
+
+    /// The field `high` for an element: its double.
+    pub(crate) fn high(h: u128) -> u128 {
+        (h << 1) ^ ((h >> 127) * (1 | u128::from(FOLD) << 64))
     }
 
     /// The field product of `block` and this power.

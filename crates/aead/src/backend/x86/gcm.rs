@@ -16,19 +16,20 @@ use super::{
 use crate::{
     Backend,
     backend::{
-        fours::Aes,
-        modes::gcm::{Gcm, Predicted, hash_key},
-        portable::{
-            aes::RoundKeys,
-            ghash::{Multiplier, Power},
-        },
+        modes::gcm::{Gcm, Predicted},
+        portable::{aes::RoundKeys, ghash::Power},
     },
     buffers::Buffers,
     holes::{Filling, FillingOne, Head, Reading, Spot, Stretch, Template, Values},
 };
+use zeroize::Zeroize;
 
 /// Payload bytes of one segment of a longer packet: whole vectors, with space for the length block.
 const LONG: usize = 108 * 16;
+
+/// Powers of H that are computed beside each other in a key's expansion: each from the one this far
+/// below it, so that no product waits for the one before.
+const BESIDE: usize = 8;
 
 impl<const R: usize> Key<R> {
     /// Returns `None` unless the backend belongs to x86-64 and the CPU supports it.
@@ -41,21 +42,25 @@ impl<const R: usize> Key<R> {
             Backend::Avx512 => Kind::Avx512,
         };
         assert_eq!(round_keys.rounds, R);
-        let h = hash_key(&Aes::new(round_keys, Backend::Portable));
         let (high, low, halves) = (Powers::zero(), Powers::zero(), Halves([0; POWERS + 8]));
         let holes = Holes::new(backend);
         let three = super::has_slow_wide_products();
         let round_keys = round_keys.blocks;
         let mut key = Self { round_keys, kind, holes, three, constants: Constants::NEW, high, low, halves };
-        let first = Power::new(Multiplier::Integers, h);
-        let mut element = h;
-        for i in (0..POWERS).rev() {
-            let power = Power::new(Multiplier::Integers, element);
+        // SAFETY: every kind of key needs a CPU with AES-NI, PCLMULQDQ, SSSE3 and SSE4.1.
+        let mut last = [unsafe { ni::hash_key(&key) }; BESIDE];
+        for k in 1..=POWERS {
+            let by = if k > BESIDE { BESIDE } else { 1 };
+            if k > 1 {
+                last[k % BESIDE] = key.product(last[(k - by) % BESIDE], &key.power(by));
+            }
+            // SAFETY: as above.
+            let power = unsafe { ni::power(last[k % BESIDE]) };
+            let i = POWERS - k;
             (key.high.0[i], key.low.0[i]) = (power.high, power.low);
             key.halves.0[i] = power.high as u64 ^ (power.high >> 64) as u64;
-            // SAFETY: every kind of key needs a CPU with AES-NI, PCLMULQDQ, SSSE3 and SSE4.1.
-            element = unsafe { ni::times(element, &first) };
         }
+        last.zeroize();
         Some(key)
     }
 

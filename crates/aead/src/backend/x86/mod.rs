@@ -23,6 +23,7 @@ pub(crate) mod chacha20poly1305;
 pub(crate) mod chacha20poly1305_avx2;
 #[cfg(feature = "chacha20-poly1305")]
 mod chacha20poly1305_beside;
+pub(crate) mod expansion;
 pub(crate) mod gcm;
 mod gcm_avx;
 mod gcm_holes;

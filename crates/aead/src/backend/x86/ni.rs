@@ -79,6 +79,16 @@ pub(super) unsafe fn times(x: u128, power: &Power) -> u128 {
     sum.value()
 }
 
+/// An element as a multiplier (see the portable `ghash`).
+///
+/// # Safety
+/// The CPU has SSE4.1 and PCLMULQDQ.
+#[target_feature(enable = "sse4.1,pclmulqdq")]
+pub(super) unsafe fn power(element: u128) -> Power {
+    let high = Power::high(element);
+    Power { high, low: into(fold(from(high), _mm_setzero_si128())) }
+}
+
 /// `W` counter blocks, XORed with the first round key.
 #[inline]
 #[target_feature(enable = "sse4.1,aes")]
@@ -123,6 +133,16 @@ pub(super) unsafe fn mask<const R: usize>(key: &Key<R>, nonce: &[u8; 12], out: &
     // SAFETY: the number has 16 bytes. (Stored as a vector, since a vector load reads it; two word
     // stores would delay that.)
     unsafe { _mm_storeu_si128(core::ptr::from_mut(out).cast(), mask) };
+}
+
+/// H, the encryption of the zero block.
+///
+/// # Safety
+/// The CPU has SSE4.1 and AES-NI.
+#[target_feature(enable = "sse4.1,aes")]
+pub(super) unsafe fn hash_key<const R: usize>(key: &Key<R>) -> u128 {
+    let [h] = cipher::<R, 1>(key, &[0; 12], 0);
+    into(h).swap_bytes()
 }
 
 /// Payload key stream from unit `first`.

@@ -9,10 +9,14 @@ use antedate_wire::dtls::handshake::{Fragment, HandshakeType};
 
 use super::super::Dropped;
 
-/// Octets of the longest accepted message. With pre-shared keys a hello is the longest.
-const MAX_MESSAGE: usize = 2048;
+/// Octets of the longest accepted message without certificates.
+pub(super) const MAX_MESSAGE: usize = 2048;
+/// Octets of the longest accepted message with certificates, of which one is awaited at most.
+pub(super) const MAX_CERTIFICATE: usize = 16 << 10;
 /// The most messages kept ahead of the next one.
 const AHEAD: u16 = 8;
+/// Octets of all incomplete and early messages of a side.
+const MAX_KEPT: usize = MAX_CERTIFICATE + 2 * MAX_MESSAGE;
 /// The most gaps in a message. A sender leaves few, and an attacker must not create many.
 const MAX_GAPS: usize = 16;
 
@@ -61,12 +65,23 @@ impl Assembly {
         self.next
     }
 
-    /// Adds a fragment. Fragments of older messages are ignored.
-    pub(super) fn take(&mut self, fragment: &Fragment<'_>, protected: bool) -> Result<(), Dropped> {
+    /// Adds a fragment of a message of at most `limit` octets. Fragments of older messages are
+    /// ignored.
+    pub(super) fn take(
+        &mut self,
+        fragment: &Fragment<'_>,
+        protected: bool,
+        limit: usize,
+    ) -> Result<(), Dropped> {
         if fragment.message < self.next {
             return Ok(());
         }
-        if fragment.length > MAX_MESSAGE || fragment.message - self.next > AHEAD {
+        let others = self.partial.iter().filter(|(number, _)| **number != fragment.message);
+        let kept: usize = others.map(|(_, partial)| partial.octets.len()).sum();
+        if kept + fragment.length > MAX_KEPT {
+            return Err(Dropped::Handshake);
+        }
+        if fragment.length > limit || fragment.message - self.next > AHEAD {
             return Err(Dropped::Handshake);
         }
         let fresh = || Partial {
@@ -128,7 +143,7 @@ mod tests {
         for piece in [fragment(0, 6, b"ghij", 10), fragment(0, 0, b"abcd", 10), fragment(0, 2, b"XXefX", 10)]
         {
             assert_eq!(assembly.whole(), None);
-            assert_eq!(assembly.take(&piece, false), Ok(()));
+            assert_eq!(assembly.take(&piece, false, MAX_MESSAGE), Ok(()));
         }
         assert_eq!(assembly.whole().map(|message| message.body), Some(b"abcdefghij".to_vec()));
     }
@@ -136,25 +151,25 @@ mod tests {
     #[test]
     fn messages_wait_for_their_turn() {
         let mut assembly = Assembly::default();
-        assembly.take(&fragment(1, 0, b"b", 1), false).unwrap();
+        assembly.take(&fragment(1, 0, b"b", 1), false, MAX_MESSAGE).unwrap();
         assert_eq!(assembly.whole(), None);
-        assembly.take(&fragment(0, 0, b"a", 1), false).unwrap();
+        assembly.take(&fragment(0, 0, b"a", 1), false, MAX_MESSAGE).unwrap();
         assert_eq!(assembly.whole().map(|message| message.body), Some(b"a".to_vec()));
         assembly.expect(1);
         assert_eq!(assembly.whole().map(|message| message.body), Some(b"b".to_vec()));
         assembly.expect(2);
-        assert_eq!(assembly.take(&fragment(1, 0, b"b", 1), false), Ok(()));
+        assert_eq!(assembly.take(&fragment(1, 0, b"b", 1), false, MAX_MESSAGE), Ok(()));
         assert_eq!(assembly.whole(), None);
     }
 
     #[test]
     fn impossible_fragments_are_refused() {
         let mut assembly = Assembly::default();
-        assert_eq!(assembly.take(&fragment(0, 0, b"", 1 << 20), false), Err(Dropped::Handshake));
-        assert_eq!(assembly.take(&fragment(9, 0, b"a", 1), false), Err(Dropped::Handshake));
-        assembly.take(&fragment(0, 0, b"a", 2), false).unwrap();
-        assert_eq!(assembly.take(&fragment(0, 0, b"a", 3), false), Err(Dropped::Handshake));
-        assert_eq!(assembly.take(&fragment(0, 0, b"xy", 2), true), Ok(()));
+        assert_eq!(assembly.take(&fragment(0, 0, b"", 1 << 20), false, MAX_MESSAGE), Err(Dropped::Handshake));
+        assert_eq!(assembly.take(&fragment(9, 0, b"a", 1), false, MAX_MESSAGE), Err(Dropped::Handshake));
+        assembly.take(&fragment(0, 0, b"a", 2), false, MAX_MESSAGE).unwrap();
+        assert_eq!(assembly.take(&fragment(0, 0, b"a", 3), false, MAX_MESSAGE), Err(Dropped::Handshake));
+        assert_eq!(assembly.take(&fragment(0, 0, b"xy", 2), true, MAX_MESSAGE), Ok(()));
         assert_eq!(
             assembly.whole().map(|message| (message.protected, message.body)),
             Some((true, b"xy".to_vec()))
@@ -173,15 +188,31 @@ mod tests {
         ] {
             let mut assembly = Assembly::default();
             assembly.expect(5);
-            assert_eq!(assembly.take(&fragment(message, 0, b"a", length), false), expected, "{message}");
+            assert_eq!(
+                assembly.take(&fragment(message, 0, b"a", length), false, MAX_MESSAGE),
+                expected,
+                "{message}"
+            );
         }
+    }
+
+    #[test]
+    fn kept_messages_are_bounded_together() {
+        let mut assembly = Assembly::default();
+        let of = |number, length| fragment(number, 0, b"a", length);
+        assert_eq!(assembly.take(&of(0, MAX_CERTIFICATE), false, MAX_CERTIFICATE), Ok(()));
+        assert_eq!(assembly.take(&of(1, MAX_MESSAGE), false, MAX_MESSAGE), Ok(()));
+        assert_eq!(assembly.take(&of(2, MAX_MESSAGE), false, MAX_MESSAGE), Ok(()));
+        assert_eq!(assembly.take(&of(3, 1), false, MAX_MESSAGE), Err(Dropped::Handshake));
+        assert_eq!(assembly.take(&of(0, MAX_CERTIFICATE), false, MAX_CERTIFICATE), Ok(()), "more of one");
     }
 
     #[test]
     fn too_many_gaps_are_refused() {
         let mut assembly = Assembly::default();
-        let refused =
-            (0..1000).map(|i| assembly.take(&fragment(0, 2 * i, b"a", 2000), false)).find(Result::is_err);
+        let refused = (0..1000)
+            .map(|i| assembly.take(&fragment(0, 2 * i, b"a", 2000), false, MAX_MESSAGE))
+            .find(Result::is_err);
         assert_eq!(refused, Some(Err(Dropped::Handshake)));
     }
 }

@@ -1,15 +1,18 @@
 //! The client's messages, and its handling of the server's.
 
+use alloc::vec::Vec;
+
 use antedate_wire::dtls::handshake::{
     ExtensionType, HandshakeType, HelloVerifyRequest, ServerHello, ServerKeyExchange, Writer,
 };
 use antedate_wire::dtls::{ConnectionId, VERSION_1_2};
-use sha2::{Digest, Sha256};
 
 use super::assembly::Message;
 use super::connection::{Connection, Misfit, Step};
+use super::flight::Piece;
 use super::group::Group;
-use super::{Client, Settings};
+use super::transcript::Transcript;
+use super::{Client, Credentials, Keyring, Settings, signed};
 
 /// Signals in a list of suites that this is no renegotiation (RFC 5746 section 3.3).
 pub(super) const NO_RENEGOTIATION: u16 = 0x00ff;
@@ -19,11 +22,19 @@ const MAX_HELLOS: u16 = 4;
 pub(super) const ROOM: usize = 1024;
 
 impl Connection {
-    /// Begins a connection as its client. `now` is in milliseconds. `random` fills a buffer with
-    /// unpredictable octets.
-    pub fn connect(settings: Settings, client: Client, now: u64, random: &mut dyn FnMut(&mut [u8])) -> Self {
+    /// Begins a connection as its client, and offers those of the suites that fit its credentials.
+    /// `now` is in milliseconds. `random` fills a buffer with unpredictable octets.
+    pub fn connect(
+        mut settings: Settings,
+        credentials: impl Into<Credentials>,
+        now: u64,
+        random: &mut dyn FnMut(&mut [u8]),
+    ) -> Self {
+        let credentials = credentials.into();
+        let with_psk = matches!(credentials, Credentials::Psk(_));
+        settings.suites.retain(|suite| suite.is_psk() == with_psk);
         let mut this = Self::new(settings, Step::ServerHello, now, random);
-        this.client = Some(client);
+        this.credentials = credentials;
         this.greet(&[], now);
         this
     }
@@ -36,7 +47,7 @@ impl Connection {
             list.integer16(suite.number());
         }
         list.integer16(NO_RENEGOTIATION);
-        let mut extensions = [0; 128];
+        let mut extensions = [0; 512];
         let mut extra = Writer::new(&mut extensions);
         extra.extension(ExtensionType::ExtendedMasterSecret, &[]);
         if self.settings.suites.iter().any(|suite| suite.is_ecdhe()) {
@@ -48,6 +59,9 @@ impl Connection {
             }
             extra.extension(ExtensionType::SupportedGroups, groups.finish().unwrap_or_default());
             extra.extension(ExtensionType::EcPointFormats, &[1, 0]);
+        }
+        if !matches!(self.credentials, Credentials::Psk(_)) {
+            signed::offer(&mut extra, &self.settings, &self.credentials);
         }
         if let Some(cid) = self.settings.cid {
             let mut says = [0; 40];
@@ -62,12 +76,17 @@ impl Connection {
         writer.vector16(extra.finish().unwrap_or_default());
         // The buffers above bound everything, and the cookie has at most 255 octets.
         let body = writer.finish().unwrap_or_default();
-        self.transcript = Sha256::new();
+        self.transcript = Transcript::default();
         let hello = self.piece(HandshakeType::ClientHello, body, false);
         self.fly(alloc::vec![hello], now);
     }
 
-    pub(super) fn client_message(&mut self, message: &Message, now: u64) -> Result<(), Misfit> {
+    pub(super) fn client_message(
+        &mut self,
+        message: &Message,
+        now: u64,
+        keyring: &dyn Keyring,
+    ) -> Result<(), Misfit> {
         match (self.step, message.kind) {
             (Step::ServerHello, HandshakeType::HelloVerifyRequest) if self.next_message < MAX_HELLOS => {
                 let unreadable = "a HelloVerifyRequest cannot be read";
@@ -76,7 +95,12 @@ impl Connection {
                 Ok(())
             }
             (Step::ServerHello, HandshakeType::ServerHello) => self.server_hello(message),
+            (Step::ServerHelloDone, HandshakeType::Certificate) => self.server_certificate(message, keyring),
+            (Step::ServerHelloDone, HandshakeType::ServerKeyExchange) if self.is_signed() => {
+                self.signed_key_exchange(message)
+            }
             (Step::ServerHelloDone, HandshakeType::ServerKeyExchange) => self.server_key_exchange(message),
+            (Step::ServerHelloDone, HandshakeType::CertificateRequest) => self.certificate_request(message),
             (Step::ServerHelloDone, HandshakeType::ServerHelloDone) => self.answer(message, now),
             (Step::Finished, HandshakeType::Finished) => {
                 self.check_finished(message)?;
@@ -111,6 +135,9 @@ impl Connection {
                 [ours, theirs]
             }
         };
+        if !suite.is_psk() {
+            self.agree_on_types(&hello.extensions)?;
+        }
         self.hash_message(message);
         (self.suite, self.cids, self.extended_master_secret) = (Some(suite), cids, extended);
         self.randoms[1] = hello.random;
@@ -147,7 +174,27 @@ impl Connection {
         if !message.body.is_empty() || ecdhe != self.peer_share.is_some() {
             return Err("the server's part of the key exchange is missing");
         }
-        let client = self.client.clone().ok_or("no client")?;
+        self.hash_message(message);
+        let next = self.next_message;
+        let exchanged = match self.credentials.clone() {
+            Credentials::Psk(client) => self.psk_answer(&client),
+            _ => self.signed_answer(),
+        };
+        match exchanged {
+            Ok(mut pieces) => {
+                pieces.extend(self.finished()?);
+                self.step = Step::Finished;
+                self.fly(pieces, now);
+                Ok(())
+            }
+            Err(misfit) => {
+                self.next_message = next;
+                Err(misfit)
+            }
+        }
+    }
+
+    fn psk_answer(&mut self, client: &Client) -> Result<Vec<Piece>, Misfit> {
         let share = self.group.map(|group| group.public(&self.ephemeral)).transpose()?;
         let mut body = [0; ROOM];
         let mut writer = Writer::new(&mut body);
@@ -156,16 +203,8 @@ impl Connection {
             writer.vector8(share);
         }
         let body = writer.finish().map_err(|_| "the identity is too long")?;
-        self.hash_message(message);
-        let next = self.next_message;
         let exchange = self.piece(HandshakeType::ClientKeyExchange, body, false);
-        if let Err(misfit) = self.make_keys(&client.key) {
-            self.next_message = next;
-            return Err(misfit);
-        }
-        let [change, finished] = self.finished()?;
-        self.step = Step::Finished;
-        self.fly(alloc::vec![exchange, change, finished], now);
-        Ok(())
+        self.make_keys(Some(&client.key))?;
+        Ok(alloc::vec![exchange])
     }
 }

@@ -7,15 +7,18 @@ use core::fmt;
 
 use antedate_wire::dtls::handshake::{Alert, AlertDescription, Fragment, HandshakeType};
 use antedate_wire::dtls::{ContentType, Record, VERSION_1_2, records};
-use sha2::{Digest, Sha256};
-use zeroize::Zeroizing;
+use zeroize::{Zeroize, Zeroizing};
 
-use super::super::{CipherSuite, ConnectionId, DirectionKeys, Dropped, Reader, Refusals, Writer};
-use super::assembly::{Assembly, Message};
+use super::super::{
+    CipherSuite, ConnectionId, DirectionKeys, Dropped, KeyExchange, Reader, Refusals, Writer,
+};
+use super::assembly::{self, Assembly, Message};
 use super::flight::{Flight, Piece, record};
 use super::group::Group;
 use super::prf::{self, Binding, Master};
-use super::{Client, Event, Failure, Keyring, Phase, SendError, Settings};
+use super::signed::Proof;
+use super::transcript::Transcript;
+use super::{Credentials, Event, Failure, Keyring, Phase, SendError, Settings, Shown};
 use crate::secret::Boxed;
 
 /// The most records kept until their keys exist, or until their handshake is done.
@@ -32,8 +35,12 @@ pub(super) enum Step {
     ServerHello,
     /// client: the rest of the server's flight
     ServerHelloDone,
+    /// server: the client's certificates or raw public key
+    ClientCertificate,
     /// server: the client's part of the key exchange
     ClientKeyExchange,
+    /// server: the signature of a client that has shown a key
+    CertificateVerify,
     /// the peer's Finished
     Finished,
     /// nothing
@@ -49,11 +56,14 @@ pub(super) const OTHER_KEY: Misfit = "the peer's records do not verify: it has a
 /// One side of a connection, client or server.
 pub struct Connection {
     pub(super) settings: Settings,
-    /// Our identity, if we are the client.
-    pub(super) client: Option<Client>,
+    pub(super) is_client: bool,
+    /// What a client proves itself with.
+    pub(super) credentials: Credentials,
+    /// What both sides have shown and signed.
+    pub(super) proof: Proof,
     pub(super) step: Step,
     phase: Phase,
-    pub(super) transcript: Sha256,
+    pub(super) transcript: Transcript,
     /// The randoms of client and server.
     pub(super) randoms: [[u8; 32]; 2],
     pub(super) ephemeral: Boxed<32>,
@@ -66,7 +76,7 @@ pub struct Connection {
     /// Our connection ID, if agreed on, and the peer's.
     pub(super) cids: [ConnectionId; 2],
     pub(super) master: Option<Master>,
-    /// The peer's claimed identity, if it is the client.
+    /// The peer's claimed identity: of a client with a pre-shared key, or of a key or certificate.
     pub(super) identity: Vec<u8>,
     pub(super) assembly: Assembly,
     flight: Flight,
@@ -95,16 +105,19 @@ impl Connection {
     pub(super) fn new(settings: Settings, step: Step, now: u64, random: &mut dyn FnMut(&mut [u8])) -> Self {
         let mut randoms = [[0; 32]; 2];
         let mut ephemeral = Boxed::default();
-        let ours = usize::from(step == Step::ClientKeyExchange);
+        let is_client = step == Step::ServerHello;
+        let ours = usize::from(!is_client);
         random(&mut randoms[ours]);
         random(&mut ephemeral[..]);
         Self {
             interval: settings.retransmit_ms,
             settings,
-            client: None,
+            is_client,
+            credentials: Credentials::Anonymous,
+            proof: Proof::default(),
             step,
             phase: Phase::Handshaking,
-            transcript: Sha256::new(),
+            transcript: Transcript::default(),
             randoms,
             ephemeral,
             peer_share: None,
@@ -135,8 +148,8 @@ impl Connection {
         }
     }
 
-    /// Processes a datagram and passes each result to `each`. `now` is in milliseconds. `keyring`
-    /// is a server's.
+    /// Processes a datagram and passes each result to `each`. `now` is in milliseconds. `keyring` has
+    /// a server's pre-shared keys, and judges certificates and raw public keys.
     ///
     /// Returns true if a record was authentic and newer than all before, so the sender's address is
     /// the peer's.
@@ -217,8 +230,22 @@ impl Connection {
             let content = scratch.get(..opened.len).unwrap_or_default();
             self.content(opened.content_type, content, now, keyring, each).map(|()| opened.newest)
         });
-        self.scratch = scratch;
+        if self.settings.large {
+            self.scratch = scratch;
+        }
         done
+    }
+
+    /// Wipes and frees what only the handshake needed. A server's last flight stays, for a client
+    /// that has not received it.
+    fn forget_handshake(&mut self) {
+        self.ephemeral.zeroize();
+        (self.peer_share, self.settings.suites, self.settings.credentials) = (None, Vec::new(), Vec::new());
+        (self.credentials, self.transcript) = (Credentials::Anonymous, Transcript::default());
+        self.proof.forget_own();
+        if self.is_client {
+            self.flight = Flight::default();
+        }
     }
 
     fn content(
@@ -250,6 +277,7 @@ impl Connection {
                 if self.step == Step::Done && self.phase == Phase::Handshaking {
                     self.phase = Phase::Established;
                     self.deadline = None;
+                    self.forget_handshake();
                     each(Event::Established);
                     for data in core::mem::take(&mut self.held) {
                         self.received += 1;
@@ -277,9 +305,9 @@ impl Connection {
 
     /// True if the peer asks for a second handshake in this connection (RFC 5246 section 7.4.1).
     fn renegotiates(&self, content: &[u8]) -> bool {
-        let asks = match self.client {
-            Some(_) => HandshakeType::HelloRequest,
-            None => HandshakeType::ClientHello,
+        let asks = match self.is_client {
+            true => HandshakeType::HelloRequest,
+            false => HandshakeType::ClientHello,
         };
         self.phase == Phase::Established
             && Fragment::parse(content).is_ok_and(|(fragment, _)| fragment.kind == asks)
@@ -312,13 +340,17 @@ impl Connection {
             let (fragment, rest) = Fragment::parse(octets).map_err(|_| Dropped::Handshake)?;
             octets = rest;
             let again = fragment.message < self.assembly.next();
-            if again && protected && fragment.kind == HandshakeType::Finished && self.client.is_none() {
+            if again && protected && fragment.kind == HandshakeType::Finished && !self.is_client {
                 // The client has not received ours.
                 self.retransmitted += 1;
                 self.send_flight();
                 continue;
             }
-            self.assembly.take(&fragment, protected)?;
+            let limit = match fragment.kind {
+                HandshakeType::Certificate if self.awaits_certificate() => assembly::MAX_CERTIFICATE,
+                _ => assembly::MAX_MESSAGE,
+            };
+            self.assembly.take(&fragment, protected, limit)?;
             while let Some(message) = self.assembly.whole() {
                 self.message(&message, now, keyring)?;
             }
@@ -332,8 +364,8 @@ impl Connection {
         let before = self.transcript.clone();
         let done = if message.protected != (message.kind == HandshakeType::Finished) {
             Err("a message came in the wrong epoch")
-        } else if self.client.is_some() {
-            self.client_message(message, now)
+        } else if self.is_client {
+            self.client_message(message, now, keyring)
         } else {
             self.server_message(message, now, keyring)
         };
@@ -352,13 +384,13 @@ impl Connection {
 
     /// Hashes a received message.
     pub(super) fn hash_message(&mut self, message: &Message) {
-        self.transcript.update(message.header());
+        self.transcript.update(&message.header());
         self.transcript.update(&message.body);
     }
 
     /// The hash of the handshake so far.
-    pub(super) fn hash(&self) -> [u8; 32] {
-        self.transcript.clone().finalize().into()
+    pub(super) fn hash(&self) -> Vec<u8> {
+        self.suite.map_or_else(Vec::new, |suite| self.transcript.hash(suite.hash()))
     }
 
     /// Makes and hashes our next message.
@@ -366,22 +398,25 @@ impl Connection {
         let number = self.next_message;
         self.next_message += 1;
         let whole = Fragment { kind, length: body.len(), message: number, offset: 0, octets: body };
-        self.transcript.update(whole.header());
+        self.transcript.update(&whole.header());
         self.transcript.update(body);
         Piece::Message { kind, number, body: body.to_vec(), protected }
     }
 
     /// Our ChangeCipherSpec and Finished.
     pub(super) fn finished(&mut self) -> Result<[Piece; 2], Misfit> {
-        let by_client = self.client.is_some();
-        let body = prf::verify_data(self.master.as_ref().ok_or("no keys")?, by_client, &self.hash());
+        let body = self.verify_data(self.is_client)?;
         Ok([Piece::ChangeCipherSpec, self.piece(HandshakeType::Finished, &body, true)])
+    }
+
+    fn verify_data(&self, by_client: bool) -> Result<[u8; 12], Misfit> {
+        let (suite, master) = self.suite.zip(self.master.as_ref()).ok_or("no keys")?;
+        Ok(prf::verify_data(suite.hash(), master, by_client, &self.hash()))
     }
 
     /// Checks the peer's Finished, and hashes it if it is right.
     pub(super) fn check_finished(&mut self, message: &Message) -> Result<(), Misfit> {
-        let by_client = self.client.is_none();
-        let expected = prf::verify_data(self.master.as_ref().ok_or("no keys")?, by_client, &self.hash());
+        let expected = self.verify_data(!self.is_client)?;
         let same: bool = subtle::ConstantTimeEq::ct_eq(&expected[..], &message.body[..]).into();
         if message.kind != HandshakeType::Finished || !same {
             return Err(WRONG_FINISHED);
@@ -390,25 +425,33 @@ impl Connection {
         Ok(())
     }
 
-    /// Makes the keys after everything up to the ClientKeyExchange is hashed.
-    pub(super) fn make_keys(&mut self, psk: &[u8]) -> Result<(), Misfit> {
+    /// Makes the keys after everything up to the ClientKeyExchange is hashed, with the pre-shared key
+    /// if the suite needs one.
+    pub(super) fn make_keys(&mut self, psk: Option<&[u8]>) -> Result<(), Misfit> {
         let suite = self.suite.ok_or("no cipher suite")?;
         let shared = match (self.group, &self.peer_share) {
             (Some(group), Some(share)) => Some(group.agree(&self.ephemeral, share)?),
             _ => None,
         };
-        let premaster = prf::premaster(psk, shared.as_deref());
+        let premaster = match (suite.exchange(), psk, &shared) {
+            (KeyExchange::EcdheEcdsa, None, Some(shared)) => Zeroizing::new(shared.to_vec()),
+            (KeyExchange::EcdhePsk | KeyExchange::Psk, Some(psk), shared) => {
+                prf::premaster(psk, shared.as_deref())
+            }
+            _ => return Err("no keys"),
+        };
         let [client, server] = self.randoms;
         let hash = self.hash();
         let binding = match self.extended_master_secret {
             true => Binding::Session(&hash),
             false => Binding::Randoms(&client, &server),
         };
-        let master = prf::master(&premaster, &binding);
+        let master = prf::master(suite.hash(), &premaster, &binding);
         let none = "the keys have a wrong length";
-        let [by_client, by_server] = prf::keys(suite.aead(), &master, &client, &server).ok_or(none)?;
+        let [by_client, by_server] =
+            prf::keys((suite.aead(), suite.hash()), &master, &client, &server).ok_or(none)?;
         let (ours, theirs): (DirectionKeys, _) =
-            if self.client.is_some() { (by_client, by_server) } else { (by_server, by_client) };
+            if self.is_client { (by_client, by_server) } else { (by_server, by_client) };
         let [local, remote] = self.cids;
         let mut writer = Writer::sized(&ours, EPOCH, 0, remote, self.settings.large).ok_or(none)?;
         let mut reader = Reader::sized(&theirs, EPOCH, local, self.settings.large).ok_or(none)?;
@@ -441,7 +484,12 @@ impl Connection {
 
     /// The next datagram to be sent.
     pub fn transmit(&mut self) -> Option<Vec<u8>> {
-        self.outgoing.pop_front()
+        let datagram = self.outgoing.pop_front();
+        if datagram.is_none() {
+            // Few connections have anything to send between data.
+            self.outgoing = VecDeque::new();
+        }
+        datagram
     }
 
     /// The time at which [`timeout`](Self::timeout) is due, in milliseconds.
@@ -457,7 +505,7 @@ impl Connection {
         }
         if now >= self.began.saturating_add(self.settings.give_up_ms) {
             // Each side's first protected record is its Finished.
-            let other_key = self.refusals.forged > 0 && self.step == Step::Finished;
+            let other_key = self.refusals.forged > 0 && self.step == Step::Finished && !self.is_signed();
             let reason = if other_key { Some(OTHER_KEY) } else { self.misfit };
             let failure = Failure::TimedOut { alert: self.alert, reason };
             self.end(Phase::Failed(failure));
@@ -494,6 +542,7 @@ impl Connection {
     /// Changes the memory for prepared records, as [`Writer::set_large`].
     pub fn set_large(&mut self, large: bool) {
         self.settings.large = large;
+        self.scratch = Vec::new();
         if let Some(writer) = &mut self.writer {
             writer.set_large(large);
         }
@@ -539,9 +588,15 @@ impl Connection {
         self.suite
     }
 
-    /// The client's identity, for a server. It is verified once the connection is established.
+    /// The peer's identity: that of a client's pre-shared key, or the name of a key or certificate.
+    /// Empty if it has none. It is verified once the connection is established.
     pub fn identity(&self) -> &[u8] {
         &self.identity
+    }
+
+    /// The peer's certificates or raw public key, to be judged again when what is trusted changes.
+    pub const fn shown(&self) -> Option<&Shown> {
+        self.proof.shown.as_ref()
     }
 
     /// The connection ID by which the peer addresses us, empty if not agreed on.
@@ -578,7 +633,7 @@ impl Connection {
 
 impl fmt::Debug for Connection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let role = if self.client.is_some() { "client" } else { "server" };
+        let role = if self.is_client { "client" } else { "server" };
         write!(f, "Connection({role}, {:?}, waits for {:?}, {:?})", self.phase, self.step, self.suite)
     }
 }

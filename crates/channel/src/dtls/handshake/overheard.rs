@@ -10,14 +10,14 @@ use antedate_wire::dtls::handshake::{
     ClientHello, ClientHelloFront, ClientKeyExchange, ExtensionType, Fragment, HandshakeType, ServerHello,
 };
 use antedate_wire::dtls::{ConnectionId, Record};
-use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;
 
 use super::Psk;
-use super::assembly::{Assembly, Message};
+use super::assembly::{Assembly, MAX_CERTIFICATE, Message};
 use super::connection::EPOCH;
 use super::prf::{self, Binding, Master};
-use crate::dtls::{Aead, CipherSuite, DirectionKeys, Dropped, Opened, Reader};
+use super::transcript::Transcript;
+use crate::dtls::{Aead, CipherSuite, DirectionKeys, Dropped, Hash, Opened, Reader};
 
 /// The keys that a reader of recordings has.
 pub trait KnownKeys {
@@ -66,7 +66,7 @@ impl core::error::Error for ClosedError {}
 pub struct OverheardHandshake {
     /// Messages of the client and of the server.
     sides: [Assembly; 2],
-    transcript: Sha256,
+    transcript: Transcript,
     hello: Option<Hello>,
     answer: Option<Answer>,
     /// The server said that its part is done.
@@ -104,7 +104,7 @@ impl OverheardHandshake {
             }
             let side = usize::from(!from_client);
             // A fragment that does not fit is a copy, or of another handshake.
-            let _ = self.sides[side].take(&fragment, false);
+            let _ = self.sides[side].take(&fragment, false, MAX_CERTIFICATE);
             while let Some(message) = self.sides[side].whole() {
                 self.sides[side].expect(message.number + 1);
                 done = self.message(&message, keys).or(done);
@@ -138,7 +138,7 @@ impl OverheardHandshake {
                 self.hello = Some(Hello { random: hello.random, cid });
                 // The hash begins with the ClientHello that has the cookie, and the server's
                 // numbers with that of the ClientHello (RFC 6347 sections 4.2.1 and 4.2.2).
-                self.transcript = Sha256::new();
+                self.transcript = Transcript::default();
                 self.sides[1].expect(message.number);
                 (self.answer, self.is_server_done, self.is_open) = (None, false, false);
             }
@@ -153,7 +153,7 @@ impl OverheardHandshake {
             HandshakeType::ServerHelloDone => self.is_server_done = true,
             _ => {}
         }
-        self.transcript.update(message.header());
+        self.transcript.update(&message.header());
         self.transcript.update(&message.body);
         let done = match message.kind {
             HandshakeType::ServerHello => self.by_log(keys).map(Ok),
@@ -179,24 +179,26 @@ impl OverheardHandshake {
         let suite = match CipherSuite::from_number(answer.suite) {
             Some(suite) if !suite.is_ecdhe() => suite,
             Some(_) => return Err(ClosedError::ForwardSecret(answer.suite)),
-            None if aead(answer.suite).is_some() => return Err(ClosedError::ForwardSecret(answer.suite)),
+            None if protection(answer.suite).is_some() => {
+                return Err(ClosedError::ForwardSecret(answer.suite));
+            }
             None => return Err(ClosedError::Suite(answer.suite)),
         };
         let exchange = ClientKeyExchange::parse(&message.body, suite.is_ecdhe());
         let identity = exchange.map_err(|_| ClosedError::Incomplete)?.identity;
         let psk = keys.psk(identity).ok_or_else(|| ClosedError::UnknownIdentity(identity.to_vec()))?;
-        let hash = self.transcript.clone().finalize().into();
+        let hash = self.transcript.hash(suite.hash());
         let binding = match answer.extended_master_secret {
             true => Binding::Session(&hash),
             false => Binding::Randoms(&hello.random, &answer.random),
         };
-        let master = prf::master(&prf::premaster(&psk, None), &binding);
+        let master = prf::master(suite.hash(), &prf::premaster(&psk, None), &binding);
         self.keys(&master, identity.to_vec()).ok_or(ClosedError::Incomplete)
     }
 
     fn keys(&self, master: &Master, identity: Vec<u8>) -> Option<Overheard> {
         let (hello, answer) = (self.hello.as_ref()?, self.answer.as_ref()?);
-        let keys = prf::keys(aead(answer.suite)?, master, &hello.random, &answer.random)?;
+        let keys = prf::keys(protection(answer.suite)?, master, &hello.random, &answer.random)?;
         // Records to an end have the connection ID that it chose.
         let cids = match (hello.cid, answer.cid) {
             (Some(client), Some(server)) => [server, client],
@@ -213,15 +215,14 @@ impl fmt::Debug for OverheardHandshake {
     }
 }
 
-/// The protection of a suite's records, also of those with certificates, whose key derivation is
-/// the same (SHA-256).
-fn aead(suite: u16) -> Option<Aead> {
+/// The protection of a suite's records, also of those with RSA keys, whose key derivation is the
+/// same.
+fn protection(suite: u16) -> Option<(Aead, Hash)> {
     Some(match suite {
-        0xc02b | 0xc02f => Aead::Aes128Gcm,
-        0xc0ac => Aead::Aes128Ccm,
-        0xc0ae => Aead::Aes128Ccm8,
-        0xcca8 | 0xcca9 => Aead::ChaCha20Poly1305,
-        other => CipherSuite::from_number(other)?.aead(),
+        0xc02f => (Aead::Aes128Gcm, Hash::Sha256),
+        0xc030 => (Aead::Aes256Gcm, Hash::Sha384),
+        0xcca8 => (Aead::ChaCha20Poly1305, Hash::Sha256),
+        other => CipherSuite::from_number(other).map(|suite| (suite.aead(), suite.hash()))?,
     })
 }
 

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use antedate_wire::dtls::handshake::{Fragment, HandshakeType};
 use antedate_wire::dtls::{ContentType, Record, records};
 
-use super::assembly::Assembly;
+use super::assembly::{Assembly, MAX_MESSAGE};
 use super::cookie::hello_fragment;
 
 /// The fragments of a ClientHello so far: at most 2 KiB.
@@ -39,7 +39,7 @@ impl PartialHello {
                 let of_this = fragment.message == self.assembly.next();
                 if fragment.kind == HandshakeType::ClientHello && of_this {
                     // One that does not fit is ignored; the client repeats its hello.
-                    let _ = self.assembly.take(&fragment, false);
+                    let _ = self.assembly.take(&fragment, false, MAX_MESSAGE);
                 }
             }
             if let Some(message) = self.assembly.whole() {

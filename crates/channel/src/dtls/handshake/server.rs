@@ -1,5 +1,6 @@
 //! The server's messages, and its handling of the client's.
 
+use antedate_wire::dtls::handshake::certificates::client_share;
 use antedate_wire::dtls::handshake::{
     Alert, AlertDescription, ClientKeyExchange, ExtensionType, HandshakeType, Writer,
 };
@@ -38,11 +39,7 @@ impl Connection {
             return refuse(this, AlertDescription::ProtocolVersion);
         }
         let group = offer.group();
-        let usable = |number: u16, ecdhe: bool| {
-            hello.suites().any(|offered| offered == number) && (!ecdhe || group.is_some())
-        };
-        let mut suites = this.settings.suites.iter();
-        let suite = suites.find(|suite| usable(suite.number(), suite.is_ecdhe())).copied();
+        let suite = offer.suite(&this.settings);
         let extended = hello.extensions.get(ExtensionType::ExtendedMasterSecret).is_some();
         let (Some(suite), false) = (suite, this.settings.require_extended_master_secret && !extended) else {
             return refuse(this, AlertDescription::HandshakeFailure);
@@ -63,6 +60,9 @@ impl Connection {
             || hello.suites().any(|suite| suite == NO_RENEGOTIATION);
         this.randoms[0] = hello.random;
         (this.suite, this.extended_master_secret) = (Some(suite), extended);
+        if let (false, Ok(choice)) = (suite.is_psk(), offer.choice(&this.settings)) {
+            this.choose(choice);
+        }
         this.assembly.expect(fragment.message.saturating_add(1));
         this.next_message = fragment.message;
         let kind = HandshakeType::ClientHello;
@@ -80,6 +80,9 @@ impl Connection {
         if suite.is_ecdhe() && hello.extensions.get(ExtensionType::EcPointFormats).is_some() {
             extra.extension(ExtensionType::EcPointFormats, &[1, 0]);
         }
+        if !suite.is_psk() {
+            this.answer_types(&hello.extensions, &mut extra);
+        }
         if with_cid {
             let mut says = [0; 40];
             let mut inner = Writer::new(&mut says);
@@ -96,7 +99,12 @@ impl Connection {
         }
         let body = writer.finish().unwrap_or_default();
         let mut pieces = alloc::vec![this.piece(HandshakeType::ServerHello, body, false)];
-        if let (true, Some(group)) = (suite.is_ecdhe(), group) {
+        if let (false, Some(group)) = (suite.is_psk(), group) {
+            match this.signed_flight(group) {
+                Ok(more) => pieces.extend(more),
+                Err(_) => return refuse(this, AlertDescription::InternalError),
+            }
+        } else if let (true, Some(group)) = (suite.is_ecdhe(), group) {
             let Ok(share) = group.public(&this.ephemeral) else {
                 return refuse(this, AlertDescription::InternalError);
             };
@@ -119,6 +127,14 @@ impl Connection {
         keyring: &dyn Keyring,
     ) -> Result<(), Misfit> {
         match (self.step, message.kind) {
+            (Step::ClientCertificate, HandshakeType::Certificate) => {
+                self.client_certificate(message, keyring)
+            }
+            (Step::CertificateVerify, HandshakeType::CertificateVerify) => self.certificate_verify(message),
+            (Step::ClientKeyExchange, HandshakeType::ClientKeyExchange) if self.is_signed() => {
+                let share = client_share(&message.body).map_err(|_| "a ClientKeyExchange cannot be read")?;
+                self.signed_client_exchange(message, share)
+            }
             (Step::ClientKeyExchange, HandshakeType::ClientKeyExchange) => {
                 let ecdhe = self.suite.is_some_and(|suite| suite.is_ecdhe());
                 let unreadable = "a ClientKeyExchange cannot be read";
@@ -134,7 +150,7 @@ impl Connection {
                     return Err(UNKNOWN_IDENTITY);
                 };
                 self.hash_message(message);
-                self.make_keys(&key)?;
+                self.make_keys(Some(&key))?;
                 self.identity = exchange.identity.to_vec();
                 self.step = Step::Finished;
                 Ok(())

@@ -6,16 +6,17 @@ mod connection;
 mod cookie;
 mod overheard;
 mod server;
+mod signed;
 
 use std::vec::Vec;
 
 use antedate_wire::dtls::handshake::{Alert, ExtensionType, Fragment, HandshakeType, Writer};
 use antedate_wire::dtls::{ContentType, HEADER_LEN, Record, VERSION_1_2, records};
 
-use super::super::{CipherSuite, ConnectionId, Dropped, ProtectError, Refusals};
+use super::super::{CipherSuite, Client, ConnectionId, Dropped, Keyring, ProtectError, Psk, Refusals};
 use super::connection::Step;
 use super::flight::Piece;
-use super::{Client, Connection, Event, Failure, Keyring, Phase, Psk, SendError, Settings};
+use super::{Connection, Event, Failure, Phase, SendError, Settings};
 
 const PSK: CipherSuite = CipherSuite::PskAes128Ccm8;
 const ECDHE: CipherSuite = CipherSuite::EcdhePskAes128GcmSha256;

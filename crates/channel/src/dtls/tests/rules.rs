@@ -46,6 +46,52 @@ fn record_is_opened_only_once() {
 }
 
 #[test]
+fn resting_sides_speak_as_large_ones() {
+    for aead in Aead::ALL {
+        for (cid, len) in [(ConnectionId::EMPTY, 0), (cid(b"abcd"), 4)] {
+            let (mut large, mut reader) = pair(aead, cid);
+            let mut resting = Writer::sized(&keys(aead), 1, 0, cid, false).unwrap();
+            let mut resting_reader = Reader::sized(&keys(aead), 1, cid, false).unwrap();
+            for data in [0, 1, 20, 64, 1472, 9000].map(|octets| vec![octets as u8; octets]) {
+                assert_eq!((resting.idle(100), resting_reader.idle(100), resting.prepared()), (0, 0, 0));
+                let record = sealed(&mut resting, &data);
+                assert_eq!(record, sealed(&mut large, &data));
+                let mut forged = record.clone();
+                *forged.last_mut().unwrap() ^= 1;
+                for reader in [&mut reader, &mut resting_reader] {
+                    assert_eq!(open(reader, &forged, len), Err(Dropped::Forged));
+                    assert_eq!(open(reader, &record, len).as_ref(), Ok(&data));
+                    assert_eq!(open(reader, &record, len), Err(Dropped::Replayed));
+                }
+            }
+            let end = Writer::sized(&keys(aead), 1, antedate_wire::dtls::SEQUENCE_END, cid, false);
+            let refused = end.unwrap().protect(ContentType::ApplicationData, b"a", &mut [0; 64]);
+            assert_eq!(refused, Err(ProtectError::Exhausted));
+        }
+    }
+}
+
+#[test]
+fn number_is_used_once_in_either_size() {
+    let (mut writer, mut reader) = pair(Aead::Aes128Gcm, ConnectionId::EMPTY);
+    let mut next = 0;
+    for round in 0..20u8 {
+        let large = round % 3 != 1;
+        writer.set_large(large);
+        reader.set_large(large);
+        // Several records.
+        writer.idle(50 * u32::from(round));
+        reader.idle(50 * u32::from(round));
+        let record = sealed(&mut writer, &[round; 20]);
+        let number = Record::parse(&record, 0).unwrap().0.number();
+        assert!(number >= next, "{number} again");
+        next = number + 1;
+        assert_eq!(open(&mut reader, &record, 0), Ok(vec![round; 20]));
+    }
+    assert!(next > (1 << 48) + 20, "what was prepared in a large pool is burnt");
+}
+
+#[test]
 fn records_before_the_window_are_late() {
     let (mut writer, mut reader) = pair(Aead::Aes128Ccm8, ConnectionId::EMPTY);
     let first = sealed(&mut writer, b"first");

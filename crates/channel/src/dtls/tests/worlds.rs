@@ -5,10 +5,8 @@ use std::vec::Vec;
 
 use proptest::prelude::*;
 
-use super::super::handshake::{
-    Client, Connection, Cookies, Event, Failure, Greeting, Keyring, Phase, Psk, SendError, Settings,
-};
-use super::super::{CipherSuite, ConnectionId, Dropped};
+use super::super::handshake::{Connection, Cookies, Event, Failure, Greeting, Phase, SendError, Settings};
+use super::super::{CipherSuite, Client, ConnectionId, Dropped, Keyring, Psk};
 use super::cid;
 use crate::world::{Faults, Rng, Wire};
 
@@ -140,7 +138,7 @@ fn world(suite: CipherSuite, faults: Faults, seed: u64, cids: [Option<Connection
 
 #[test]
 fn every_suite_carries_data_both_ways() {
-    for &suite in CipherSuite::ALL {
+    for &suite in CipherSuite::ALL.iter().filter(|suite| suite.is_psk()) {
         let cids = [Some(ConnectionId::EMPTY), Some(cid(b"srv"))];
         let mut world = world(suite, Faults::default(), 1, cids);
         assert!(world.until_established(50), "{suite}");
@@ -271,7 +269,7 @@ proptest! {
     /// is output at most once and as sent, whatever else the wire does. (A changed handshake
     /// message makes the handshake fail, because the hashes differ.)
     #[test]
-    fn bad_wire_only_delays_handshake(seed: u64, suite in 0usize..10, with_cid: bool) {
+    fn bad_wire_only_delays_handshake(seed: u64, suite in 5usize..15, with_cid: bool) {
         let faults = Faults {
             lose: 150, duplicate: 100, reorder: 200, displacement: 3, replay: 100, ..Faults::default()
         };

@@ -26,6 +26,7 @@ use antedate_host::fault::Fault;
 use antedate_wire::vlan::VlanId;
 
 use super::http::Http;
+use super::io::Io;
 use super::link_loss::LinkLoss;
 use super::loops::LoopSettings;
 use super::policy::Policy;
@@ -94,6 +95,7 @@ pub(super) struct UplinkDraft {
     pub(super) mtu: Option<Option<u16>>,
     pub(super) outer: Option<Option<OuterTag>>,
     pub(super) carries_link_local: Option<bool>,
+    pub(super) io: Option<Io>,
 }
 
 /// The paths of the key files of `[macsec]` or `[overlay]`.
@@ -114,6 +116,7 @@ impl Draft {
                 mtu: self.uplink.mtu?,
                 outer: self.uplink.outer?,
                 carries_link_local: self.uplink.carries_link_local?,
+                io: self.uplink.io?,
             },
             second_uplink: self.second_uplink?,
             protection: self.protection?,
@@ -228,8 +231,9 @@ fn field_port(mut section: Section<'_, '_>, lines: &mut Lines) -> Option<FieldPo
     lines.note("field", section.line());
     let interface =
         interface(&mut section, "field.interface", "name the interface of the side with the machines", lines);
+    let io = io(&mut section, "field.io", lines);
     section.finish();
-    Some(FieldPort { interface: interface? })
+    Some(FieldPort { interface: interface?, io: io? })
 }
 
 fn uplink_port(mut section: Section<'_, '_>, lines: &mut Lines) -> UplinkDraft {
@@ -246,9 +250,18 @@ fn uplink_port(mut section: Section<'_, '_>, lines: &mut Lines) -> UplinkDraft {
         lines.note("uplink.carry_link_local", Some(field.line()));
         field.boolean()
     });
+    let io = io(&mut section, "uplink.io", lines);
     section.finish();
     let carries_link_local = all(carries).map(Option::unwrap_or_default);
-    UplinkDraft { interface, mtu: all(mtu), outer, carries_link_local }
+    UplinkDraft { interface, mtu: all(mtu), outer, carries_link_local, io }
+}
+
+fn io(section: &mut Section<'_, '_>, key: &'static str, lines: &mut Lines) -> Option<Io> {
+    let io = section.get("io").map(|field| {
+        lines.note(key, Some(field.line()));
+        field.one_of("a way to send", &Io::NAMES)
+    });
+    all(io).map(Option::unwrap_or_default)
 }
 
 /// `Some(None)`: there is no section.

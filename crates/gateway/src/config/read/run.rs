@@ -36,6 +36,7 @@ pub(super) fn run(mut section: Section<'_, '_>, lines: &mut Lines) -> Option<Run
     }
     let prepare = section.get("prepare").map(|field| number(&field, 0..=PREPARE_MAX as u64));
     let qdisc_bypass = section.get("qdisc_bypass").map(|field| field.boolean());
+    let preload = section.get("preload").map(|field| field.boolean());
     let age = |field: Option<Field<'_, '_>>| all(field.map(|field| number(&field, 0..=MAX_AGE_MS)));
     let max_age = age(section.get("max_age_ms"));
     let cyclic = age(section.get("max_age_cyclic_ms"));
@@ -51,6 +52,7 @@ pub(super) fn run(mut section: Section<'_, '_>, lines: &mut Lines) -> Option<Run
         priority: all(priority_set)?,
         prepare: all(prepare)?.unwrap_or(PREPARE),
         qdisc_bypass: all(qdisc_bypass)?.unwrap_or(true),
+        preload: all(preload)?.unwrap_or(true),
         max_age: Bounds::new(bound(max_age?.unwrap_or(AGE_MS)), bound(cyclic?.unwrap_or(CYCLIC_AGE_MS))),
     })
 }

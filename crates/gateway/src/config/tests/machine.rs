@@ -11,9 +11,11 @@ use super::*;
 use crate::config::CONTROL_WORDS;
 use crate::config::check::{check, check_without_state};
 use crate::config::host::Host;
+use crate::config::io::Card;
 use crate::config::machine::{Interface, Machine};
 use crate::sys::interface::Witness;
 use crate::sys::links::Link;
+use crate::sys::xdp::XdpError;
 
 /// A machine with eth0 and eth1, two CPUs and all privileges.
 struct Bench {
@@ -24,12 +26,15 @@ struct Bench {
     deaf: Option<(u16, io::ErrorKind)>,
     host: Host,
     sends_elsewhere: bool,
+    /// The transmit side of each interface, if AF_XDP can send there.
+    card: Option<Card>,
 }
 
 impl Bench {
     fn of(user: u32) -> Self {
         let host = Host::default();
-        Self { privileged: true, user, mbit: None, deaf: None, host, sends_elsewhere: false }
+        let card = Some(Card { queues: 1, driver: None });
+        Self { privileged: true, user, mbit: None, deaf: None, host, sends_elsewhere: false, card }
     }
 }
 
@@ -85,6 +90,10 @@ impl Machine for Bench {
             return if own { Ok(()) } else { Err(io::ErrorKind::AddrNotAvailable.into()) };
         }
         self.deaf.filter(|(port, _)| *port == at.port()).map_or(Ok(()), |(_, kind)| Err(kind.into()))
+    }
+
+    fn card(&self, _: &Interface) -> Result<Card, XdpError> {
+        self.card.clone().ok_or(XdpError::Busy)
     }
 }
 
@@ -402,6 +411,7 @@ fn uplink_mtu_is_capped_by_interface() {
         mtu,
         outer: None,
         carries_link_local: false,
+        io: Io::Auto,
     };
     assert_eq!(port(None).carries(1500), 1500);
     assert_eq!((port(Some(1300)).carries(1500), port(Some(1300)).carries(700)), (1300, 700));
@@ -710,4 +720,72 @@ fn overlay_contradictions_are_refused() {
     );
     let found = plain("preshared_key_file = \"psk\"\n", "192.0.2.3:51820").unwrap_err();
     assert!(found.contains("preshared_key_file: is not used without WireGuard"), "{found}");
+}
+
+#[test]
+fn way_of_frames_is_chosen() {
+    let ways = |lines: &str, change: &dyn Fn(&mut Site)| {
+        let mut site = Site::new(lines);
+        change(&mut site);
+        site.check()
+            .map(|checked| checked.leave.map(|leave| (leave.xdp, leave.must, leave.in_order, leave.why)))
+    };
+    let card = |queues, driver: &'static str| {
+        move |site: &mut Site| {
+            site.machine.card = Some(Card { queues, driver: Some(driver.to_owned()) });
+        }
+    };
+    let same = |xdp, why: &str| [(); 2].map(|()| (xdp, false, true, why.to_owned()));
+    assert_eq!(ways("", &|_| {}), Ok(same(true, "the interface has one transmit queue")));
+    assert_eq!(ways("", &card(4, "veth")), Ok(same(true, "it costs less on a veth pair")));
+    let [(xdp, _, _, why), _] = ways("", &card(4, "igc")).expect("a way");
+    assert!(!xdp && why.contains("4 transmit queues"), "{why}");
+    assert_eq!(
+        ways("[run]\nqdisc_bypass = false\n", &|_| {}),
+        Ok(same(false, "frames pass the queueing discipline"))
+    );
+    assert_eq!(
+        ways("[ptp]\ntransparent_clock = true\n", &|_| {}),
+        Ok(same(false, "only a packet socket stamps PTP messages"))
+    );
+    let [field, uplink] = ways("[second_uplink]\ninterface = \"eth2\"\n", &|_| {}).expect("a way");
+    assert_eq!((field.0, uplink.0, &*uplink.3), (true, false, "there are two uplinks"));
+}
+
+#[test]
+fn configured_way_is_kept_or_refused() {
+    let with = |io: &str, lines: &str| {
+        let site = Site::new(lines);
+        let text = fs::read_to_string(site.path("g.toml")).unwrap();
+        let text = text.replace("interface = \"eth1\"", &format!("interface = \"eth1\"\nio = \"{io}\""));
+        fs::write(site.path("g.toml"), text).unwrap();
+        site
+    };
+    let mut site = with("xdp", "");
+    site.machine.card = Some(Card { queues: 4, driver: Some("igc".to_owned()) });
+    let [field, _] = site.check().expect("a way").leave;
+    // The super-frames would leave by another queue.
+    assert_eq!((field.xdp, field.must, field.in_order), (true, true, false));
+    let [field, uplink] = with("ring", "").check().expect("a way").leave;
+    assert_eq!((field.xdp, &*field.why, uplink.xdp), (false, "as configured", true));
+    let faults = with("xdp", "[run]\nqdisc_bypass = false\n").check().expect_err("it cannot be");
+    assert!(faults.contains("field.io") && faults.contains("remove run.qdisc_bypass"), "{faults}");
+    let faults = with("fast", "").check().expect_err("no such way");
+    assert!(faults.contains("\"fast\" is not a way to send"), "{faults}");
+}
+
+#[test]
+fn obstacles_of_af_xdp_have_remedies() {
+    let refused = io::Error::from_raw_os_error(libc::EAFNOSUPPORT);
+    for (error, text, remedy) in [
+        (XdpError::Cpu, "32 bits", "io = \"ring\""),
+        (XdpError::Mtu(9000), "9000 octets", "at most 4078"),
+        (XdpError::Driver, "virtio_net", "io = \"ring\""),
+        (XdpError::Busy, "another AF_XDP socket", "stop the other program"),
+        (XdpError::Memory, "lock enough memory", "LimitMEMLOCK=infinity"),
+        (XdpError::Kernel(refused), "Address family not supported", "CONFIG_XDP_SOCKETS"),
+    ] {
+        assert!(error.to_string().contains(text), "{error}");
+        assert!(error.remedy().contains(remedy), "{error}");
+    }
 }

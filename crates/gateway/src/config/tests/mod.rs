@@ -159,7 +159,7 @@ fn defaults_are_as_documented() {
     let eth0 = InterfaceName::new("eth0").unwrap();
     assert_eq!(
         config.uplink,
-        UplinkPort { interface: eth0, mtu: None, outer: None, carries_link_local: false }
+        UplinkPort { interface: eth0, mtu: None, outer: None, carries_link_local: false, io: Io::Auto }
     );
     assert_eq!(
         config.protection,
@@ -182,6 +182,7 @@ fn defaults_are_as_documented() {
             priority: None,
             prepare: 16,
             qdisc_bypass: true,
+            preload: true,
             max_age: Bounds::new(Some(Duration::from_secs(1)), Some(Duration::from_millis(100))),
         }
     );
@@ -200,7 +201,7 @@ fn every_key_is_read() {
          [[policy.rule]]\naction = \"deny\"\ndirection = \"in\"\nframe_id = [0x8000, 0x80ff]\nvlan = \"untagged\"\n\
          source = \"01:0e:cf:00:00:00/24\"\n\
          [[policy.rule]]\naction = \"allow\"\nethertype = \"goose\"\nvlan = 7\ndestination = \"01-0c-cd-01-00-01\"\n\
-         [run]\nthreads = 2\ncpus = [0, 1]\npoll = \"block\"\npriority = 20\nprepare = 8\nqdisc_bypass = false\n\
+         [run]\nthreads = 2\ncpus = [0, 1]\npoll = \"block\"\npriority = 20\nprepare = 8\nqdisc_bypass = false\npreload = false\n\
          [state]\ndirectory = \"s\"\nreserve = 65536\n[control]\nsocket = \"c.sock\"\n",
     )
     .unwrap();

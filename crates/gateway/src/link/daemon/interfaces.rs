@@ -62,6 +62,8 @@ impl Supervisor<'_> {
         self.follow_rate();
         if !(field_same && uplink_same && second_same) {
             self.reopen();
+        } else {
+            self.attach();
         }
         let uplinks: Vec<_> =
             [&self.uplink].into_iter().chain(&self.second).map(|port| &port.interface).collect();
@@ -116,8 +118,9 @@ impl Supervisor<'_> {
                     uplink_mtu,
                     "an interface was replaced or has another MTU: ports opened again"
                 );
+                self.leaves.again();
                 *lock(&self.answers.ports) =
-                    [Carries::of(&field, field.mtu), Carries::of(&uplink, uplink_mtu)];
+                    self.leaves.shown([Carries::of(&field, field.mtu), Carries::of(&uplink, uplink_mtu)]);
                 if let Some(mailbox) = self.mailboxes.first() {
                     mailbox.post(Message::Outbound(outbound));
                 }

@@ -43,6 +43,8 @@ pub(super) struct Exit {
     pub(super) late: bool,
     /// The time of the current frame, or 0 if nobody has read the clock.
     pub(super) at: u64,
+    /// Whether the current frame leaves at once, without others.
+    pub(super) at_once: bool,
     /// The own SCI, which no received frame has.
     pub(super) own: Option<Sci>,
     /// The VLAN tags in front of SecTAGs.
@@ -106,6 +108,7 @@ impl Exit {
             scratch: buffer(),
             late: false,
             at: 0,
+            at_once: false,
             own: None,
             outer: None,
             carried: None,

@@ -275,6 +275,7 @@ fn deliver(counters: &PathCounters, to: &mut Delivery, mtu: usize, class: Class,
     }
     match class {
         Class::Named(Traffic::Ipv4 | Traffic::Ipv6) => to.join(counters, frame),
-        _ => to.put(counters, frame),
+        _ if class.is_cyclic() => to.put(counters, frame),
+        _ => to.put_patient(counters, frame),
     }
 }

@@ -14,7 +14,7 @@ use super::Protector;
 use super::exit::{Exit, buffer, turn};
 use crate::config::uplink::OuterTag;
 use crate::frames::gate::{Gate, Way};
-use crate::frames::port::{exceeds, not_sent, put, put_tagged, send_tagged};
+use crate::frames::port::{exceeds, not_sent, put_patient, put_tagged, send_tagged, settle};
 use crate::link::clock::Clock;
 use crate::link::echo::Desk;
 use crate::link::express::{Bulk, Express};
@@ -23,7 +23,8 @@ use crate::link::message::Ports;
 use crate::link::pair::Pair;
 use crate::link::warm::protect_in_place;
 use crate::run::counters::PathCounters;
-use crate::sys::packet::{Carries, Offload, Received, Sender};
+use crate::sys::packet::{Offload, Received};
+use crate::sys::sender::{Carries, Sender};
 use crate::sys::thread;
 use crate::sys::warm::hot;
 
@@ -171,12 +172,16 @@ impl Outbound {
             return self.turn_in_two_channels(heard);
         }
         let Self { ports, protector, fragments, exit, .. } = self;
-        turn(ports, exit, heard, |exit, received, to, mtu| {
+        let done = turn(ports, exit, heard, |exit, received, to, mtu| {
             let fragments = *fragments;
             exit.finished(received, |exit, frame| {
                 hot(|| exit.outbound(frame, protector, fragments, to, mtu));
             })
-        })
+        });
+        if done > 0 {
+            settle(&exit.counters, &ports.to);
+        }
+        done
     }
 
     /// As [`Self::turn`], with express frames at once, and then the next fragment of bulk if the
@@ -321,9 +326,8 @@ impl Exit {
         mtu: usize,
     ) {
         let frame = received.frame();
-        if !self.passes(frame) {
-            return;
-        }
+        let Some(class) = self.class(frame) else { return };
+        self.at_once = class.is_cyclic();
         if self.clock.is_some()
             && let Some(place) = Place::find(frame)
         {
@@ -439,7 +443,7 @@ impl Exit {
             transmit.protect(frame, bytes).map(|length| bytes.get_mut(..length).unwrap_or_default())
         };
         match sealed {
-            Ok(sealed) => put_tagged(&self.counters, to, tag, sealed),
+            Ok(sealed) => put_patient(&self.counters, to, self.at_once, tag, sealed),
             Err(_) => self.counters.not_protected.count(),
         }
     }
@@ -455,8 +459,8 @@ impl Exit {
         to: &Sender,
         longest: usize,
     ) {
-        let Self { built, counters, .. } = self;
-        let send = |fragment: &[u8]| put_tagged(counters, to, tag, fragment);
+        let Self { built, counters, at_once, .. } = self;
+        let send = |fragment: &[u8]| put_patient(counters, to, *at_once, tag, fragment);
         match transmit.protect_split(frame, longest, marks, &mut built[..], send) {
             Ok(_) => {}
             Err(ProtectError::Unsplittable) => counters.too_long.count(),
@@ -470,9 +474,13 @@ impl Exit {
         self.outer.as_ref().and_then(|outer| outer.of(frame))
     }
 
+    /// Sends a frame unprotected, if it fits the port's MTU.
     #[inline]
     fn send(&self, to: &Sender, mtu: usize, frame: &[u8]) {
-        send(&self.counters, to, mtu, frame);
+        if exceeds(frame, mtu) {
+            return self.counters.too_long.count();
+        }
+        put_patient(&self.counters, to, self.at_once, None, frame);
     }
 }
 
@@ -484,13 +492,4 @@ fn carry<'a>(space: Option<&'a mut [u8]>, frame: &'a [u8]) -> &'a [u8] {
         // Longer than any protected frame.
         Err(_) => frame,
     }
-}
-
-/// Sends a frame unprotected, if it fits the port's MTU.
-#[inline]
-fn send(counters: &PathCounters, to: &Sender, mtu: usize, frame: &[u8]) {
-    if exceeds(frame, mtu) {
-        return counters.too_long.count();
-    }
-    put(counters, to, frame);
 }

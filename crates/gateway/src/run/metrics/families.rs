@@ -1,13 +1,14 @@
 //! The metrics of a gateway, from its status. Their names are stable, and listed in the manual.
 
 use super::text::{Family, Sample, Value};
+use crate::config::io::XDP;
 use crate::run::status::{Flow, Forwarding, Macsec, OverlayPeer, Port, Status};
 
 /// How samples are read from a status.
 type Read = fn(&Status) -> Vec<Sample>;
 
 /// Name, unit, help and samples of each family.
-const FAMILIES: [(&str, &str, &str, Read); 48] = [
+const FAMILIES: [(&str, &str, &str, Read); 49] = [
     ("antedate_build", "", "1, with the version and the protection as labels.", |s| {
         let labels = vec![("version", s.antedate.clone()), ("protection", s.protection.clone())];
         vec![(labels, Value::Gauge(1.0))]
@@ -24,6 +25,9 @@ const FAMILIES: [(&str, &str, &str, Read); 48] = [
         conditions(s, true)
     }),
     ("antedate_link_up", "", "1 if the port has a link.", |s| ports(s, |p| Value::Gauge(flag(p.link)))),
+    ("antedate_port_xdp", "", "1 if frames leave by AF_XDP, 0 by a packet socket.", |s| {
+        ports(s, |p| Value::Gauge(flag(p.io == XDP)))
+    }),
     ("antedate_link_downs", "", "Losses of the link.", |s| ports(s, |p| Value::Count(p.link_downs))),
     ("antedate_port_received_frames", "", "Frames received.", |s| {
         ports(s, |p| Value::Count(p.received_frames))

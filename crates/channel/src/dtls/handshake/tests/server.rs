@@ -307,7 +307,7 @@ fn wrong_finished_is_not_accepted() {
             let datagram = say(&mut client, HandshakeType::Finished, 2, wrong, true);
             assert_eq!(hand(&mut server, &datagram), (false, Vec::new()));
             assert_eq!((server.step, server.phase()), (Step::Finished, Phase::Handshaking));
-            assert_eq!((server.hash(), server.transmit()), (before, None), "nothing is said on it");
+            assert_eq!((server.hash(), server.transmit()), (before.clone(), None), "nothing is said on it");
         }
         assert_eq!(server.refusals().bad_handshake, 4);
         assert_eq!(reason(server), "the Finished is wrong");

@@ -34,7 +34,7 @@ function round(value) {
 
 // Curves over the last `span` seconds. `series`: each a name, a class and points [age, value].
 export function curves(svg, series, { span, most, ago, now, text }) {
-  const [left, right, top, bottom] = [44, 338, 10, 108];
+  const [left, right, top, bottom] = [56, 338, 10, 108];
   const all = series.flatMap(({ points }) => points.map(([, value]) => value));
   const high = most ?? round(Math.max(1, ...all));
   const x = (age) => right - (Math.min(age, span) / span) * (right - left);

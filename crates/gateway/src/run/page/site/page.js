@@ -238,8 +238,8 @@ function drawPlan() {
     [`${t("uplink")}: ${status.uplink.interface}`],
     [words, kind],
     ...(status.macsec ? [[status.macsec.suite]] : []),
-    [`${t("passed")} ${t("out")}: ${number(status.out.forwarded_frames)}`],
-    [`${t("passed")} ${t("in")}: ${number(status.in.forwarded_frames)}`],
+    [t("framesOf", t("out"), number(status.out.forwarded_frames))],
+    [t("framesOf", t("in"), number(status.in.forwarded_frames))],
   ];
   const links = { field: link(status.field), uplink: link(status.uplink) };
   const said = [
