@@ -1,6 +1,6 @@
 //! `antedate keygen`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use antedate_channel::macsec::CipherSuite;
 #[cfg(feature = "dtls")]
@@ -8,7 +8,7 @@ use antedate_dtls::credentials::{self, own};
 #[cfg(feature = "dtls")]
 use antedate_dtls::psk;
 use antedate_gateway::config::cak::CakFile;
-use antedate_gateway::config::keys::{KeyFile, MEMBERS_MAX, is_member_name};
+use antedate_gateway::config::keys::{CHANNELS_MAX, KeyFile, MEMBERS_MAX, is_member_name};
 use antedate_gateway::config::machine::{Machine as _, ThisMachine};
 use antedate_gateway::config::sci::parse_sci;
 use antedate_gateway::config::tunnel_keys::{self, Kind};
@@ -104,6 +104,10 @@ pub(crate) struct Macsec {
     /// Two or more.
     #[arg(long = "member", value_name = "NAME=SCI|MAC", required_unless_present = "cak", value_parser = member)]
     members: Vec<(String, Sci)>,
+    /// Transmit channels of each gateway, with consecutive port numbers: as many as the largest
+    /// `run.workers` of them.
+    #[arg(long, value_name = "N", default_value_t = 1, conflicts_with = "cak", value_parser = clap::value_parser!(u16).range(1..=CHANNELS_MAX.into()))]
+    channels: u16,
     /// The file to create, readable by its owner only. An existing one is not overwritten. Without
     /// it, standard output.
     #[arg(long, value_name = "FILE")]
@@ -117,6 +121,9 @@ impl Macsec {
         }
         check(&self.members)?;
         let keys = KeyFile::generate(self.suite, self.members, getrandom::fill).map_err(no_random)?;
+        let keys = keys.with_channels(self.channels);
+        // Channels of two gateways may have one SCI, which the file's reader finds.
+        KeyFile::parse(self.out.as_deref().unwrap_or(Path::new("-")), &keys.to_text())?;
         match self.out {
             Some(file) => {
                 keys.write_new(&file)?;

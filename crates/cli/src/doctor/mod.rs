@@ -6,7 +6,7 @@ mod facts;
 use std::fmt::Write;
 use std::path::PathBuf;
 
-use antedate_gateway::config::{Checked, Poll, Threads, check, machine::ThisMachine};
+use antedate_gateway::config::{Checked, Poll, check, machine::ThisMachine};
 use antedate_host::fault::Fault;
 use clap::Args;
 use serde::Serialize;
@@ -86,12 +86,8 @@ impl Doctor {
 /// What a configuration asks of the machine.
 fn wanted(checked: &Checked) -> Wanted {
     let run = &checked.config.run;
-    let cpus = match run.threads {
-        Threads::One(cpu) => vec![cpu],
-        Threads::Two(cpus) => cpus.to_vec(),
-    };
     Wanted {
-        cpus: cpus.into_iter().flatten().collect(),
+        cpus: run.threads.cpus().into_iter().flatten().collect(),
         is_polling: run.poll != Poll::Block,
         priority: run.priority,
         ports: vec![checked.field.name.clone(), checked.uplink.name.clone()],

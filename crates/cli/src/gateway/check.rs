@@ -3,6 +3,7 @@
 use std::fmt::Write;
 use std::path::PathBuf;
 
+use antedate_gateway::config::keys::channels;
 use antedate_gateway::config::tunnel_keys::encode;
 use antedate_gateway::config::{Checked, Keyed, check, machine::ThisMachine};
 use clap::Args;
@@ -52,8 +53,16 @@ fn summary(checked: &Checked) -> String {
             let name = keys.member(*own).map_or("", |member| member.name.as_str());
             line("protected", format!("MACsec, {}", keys.suite.name()));
             line("as", format!("{name} ({own})"));
-            for peer in keys.peers(*own) {
-                line("with", format!("{} ({})", peer.name, peer.sci));
+            let workers = checked.config.run.threads.channels() as u16;
+            if workers > 1 {
+                let first = own.port();
+                let ports = format!("SCIs of the ports {first} to {}", first + workers - 1);
+                line("workers", format!("{workers}, each in a secure channel of its own: {ports}"));
+            }
+            for peer in keys.peers(*own).filter(|peer| !channels::is_further(&peer.name)) {
+                let several =
+                    if peer.channels > 1 { format!(", {} channels", peer.channels) } else { String::new() };
+                line("with", format!("{} ({}){several}", peer.name, peer.sci));
             }
         }
         Keyed::Agreed { settings, cak, own, .. } => {

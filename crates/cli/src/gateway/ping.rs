@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
+use antedate_gateway::config::keys::channels;
 use antedate_gateway::run::control::{Echo, Ping as Request, Request as Any, ask};
 use antedate_gateway::run::status::Status;
 use antedate_host::fault::Fault;
@@ -155,7 +156,7 @@ fn peers(status: &Status) -> Vec<String> {
     let all: Vec<u64> = macsec.receive.iter().map(|sa| sci(&sa.sci)).collect();
     // The express channel of a gateway differs in the highest bit of the port.
     let usual = |text: &str| sci(text) & EXPRESS == 0 || !all.contains(&(sci(text) ^ EXPRESS));
-    let members = macsec.receive.iter().filter(|sa| usual(&sa.sci));
+    let members = macsec.receive.iter().filter(|sa| usual(&sa.sci) && !channels::is_further(&sa.member));
     let mut names: Vec<String> = members.map(|sa| sa.member.clone()).collect();
     names.sort_unstable();
     names.dedup();
@@ -289,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn express_channels_are_no_peers() {
+    fn further_channels_are_no_peers() {
         use antedate_gateway::run::status::{Macsec, ReceiveSa};
         let sa = |sci: &str, member: &str| ReceiveSa {
             sci: sci.into(),
@@ -300,6 +301,7 @@ mod tests {
         let receive = vec![
             sa("0200000000010001", "hall"),
             sa("0200000000018001", "hall-express"),
+            sa("0200000000010002", "hall#2"),
             sa("0200000000028001", "press"),
         ];
         let status = Status { macsec: Some(Macsec { receive, ..Macsec::default() }), ..Status::default() };

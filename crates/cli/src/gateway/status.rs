@@ -198,9 +198,16 @@ impl Page {
             .map_or_else(|| "NO KEY: nothing passes".to_owned(), |an| format!("sending under AN {an}"));
         self.line("protected", &format!("MACsec, {}, SCI {}, {sending}", macsec.suite, macsec.sci));
         for sa in &macsec.transmit {
+            // A worker behind the first has a channel of its own.
+            let channel = if sa.sci == macsec.sci { String::new() } else { format!(" {}", sa.sci) };
             self.line(
                 "",
-                &format!("send AN {}: next packet number {}, {}", sa.an, sa.next_pn, reserved(sa, macsec)),
+                &format!(
+                    "send{channel} AN {}: next packet number {}, {}",
+                    sa.an,
+                    sa.next_pn,
+                    reserved(sa, macsec)
+                ),
             );
         }
         for sa in &macsec.receive {
@@ -437,8 +444,13 @@ mod tests {
 
     #[test]
     fn status_page_uses_standard_names() {
-        let mut macsec = Macsec { suite: "gcm-aes-128".into(), encoding_sa: Some(1), ..Macsec::default() };
-        macsec.transmit.push(TransmitSa { an: 1, next_pn: 17, reserved_until: 1_048_577 });
+        let mut macsec = Macsec {
+            suite: "gcm-aes-128".into(),
+            sci: "8".into(),
+            encoding_sa: Some(1),
+            ..Macsec::default()
+        };
+        macsec.transmit.push(TransmitSa { sci: "8".into(), an: 1, next_pn: 17, reserved_until: 1_048_577 });
         for member in ["hall", ""] {
             macsec.receive.push(ReceiveSa { sci: "7".into(), member: member.into(), an: 1, lowest_pn: 3 });
         }

@@ -9,6 +9,7 @@ use antedate_channel::macsec::{CipherSuite, Discard, ReadyReceive, Receive, Rece
 use antedate_channel::mka::{Cak, KeyIdentifier, Listed, MemberIdentifier, Overheard, short_scis};
 use antedate_gateway::config::express::express_sci;
 use antedate_gateway::config::keys::KeyFile;
+use antedate_gateway::config::keys::channels;
 use antedate_host::hex::hex;
 use antedate_wire::macsec::{An, Mpdu, Sci};
 use antedate_wire::mka::{DistributedSak, Repr};
@@ -153,8 +154,8 @@ impl Reader {
             let Ok(sak) = Sak::new(keys.suite, association.key.as_bytes(), association.salt) else {
                 continue;
             };
-            for member in &keys.members {
-                self.install(member.sci, member.ssci, association.an, &sak);
+            for (sci, ssci) in keys.members.iter().flat_map(channels::all) {
+                self.install(sci, ssci, association.an, &sak);
             }
         }
     }

@@ -11,6 +11,7 @@ use antedate_aead::{
 };
 use antedate_channel::macsec::{CipherSuite, ReadyReceive, Receive, ReceiveConfig, Sak};
 use antedate_gateway::config::express::express_sci;
+use antedate_gateway::config::keys::channels;
 use antedate_gateway::config::keys::{KeyFile, SecretKey};
 use antedate_wire::macsec::{An, Sci};
 use zeroize::Zeroizing;
@@ -93,7 +94,8 @@ impl Suspects {
                 salt: association.salt,
             });
         }
-        let members = keys.members.iter().flat_map(|member| [member.sci, express_sci(member.sci)]);
+        let members =
+            keys.members.iter().flat_map(channels::all).flat_map(|(sci, _)| [sci, express_sci(sci)]);
         self.members.extend(members);
     }
 

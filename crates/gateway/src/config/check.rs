@@ -4,6 +4,7 @@
 mod leave;
 pub(super) mod overlay;
 mod warnings;
+pub(super) mod workers;
 
 use std::io;
 use std::path::Path;
@@ -24,10 +25,10 @@ use super::read::{self, Draft, KeyPath};
 use super::state;
 use super::{
     CONTROL_WORDS, Cipher, Config, Control, Identity, InterfaceName, Keys, Macsec, Overlay, Protection,
-    SciMode, Threads,
+    SciMode,
 };
 use crate::config::express::{express_sci, express_ssci};
-use crate::config::keys::{KeyFile, Member};
+use crate::config::keys::{KeyFile, Member, channels};
 use crate::config::tunnel_keys::{self, TunnelKeys};
 
 /// A configuration that fits the machine. The daemon starts from it.
@@ -151,6 +152,7 @@ fn look(file: &Path, machine: &dyn Machine, with_state: bool) -> Result<Checked,
     }
     cpus(&draft, machine, &mut faults);
     standing_by(&draft, &mut faults);
+    workers::fit(&draft, &mut faults);
     let mut answered = None;
     if let Some(Control { socket }) = &draft.control {
         match control::inspect(socket, &CONTROL_WORDS) {
@@ -306,11 +308,7 @@ fn port(
 
 fn cpus(draft: &Draft, machine: &dyn Machine, faults: &mut Vec<Fault>) {
     let here = machine.cpus();
-    let wanted = match draft.run.as_ref().map(|run| run.threads) {
-        Some(Threads::One(cpu)) => vec![cpu],
-        Some(Threads::Two(cpus)) => cpus.to_vec(),
-        None => Vec::new(),
-    };
+    let wanted = draft.run.as_ref().map(|run| run.threads.cpus()).unwrap_or_default();
     for cpu in wanted.into_iter().flatten().filter(|cpu| !here.contains(cpu)) {
         let known = here.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
         let what = format!("CPU {cpu} is not there, or not allowed to this process");
@@ -360,7 +358,9 @@ fn keyed(
     }
     let (own, key) = own(macsec, uplink?);
     let express = forms(draft, macsec, own, &mut fault);
-    if express && let Some(member) = keys.members.iter().find(|m| keys.member(express_sci(m.sci)).is_some()) {
+    let every = || keys.members.iter().flat_map(channels::all);
+    let used = |sci: Sci| every().any(|(other, _)| other == sci);
+    if express && let Some(member) = keys.members.iter().find(|m| used(express_sci(m.sci))) {
         fault(
             "express",
             format!("the express channel of {} would have the SCI of another member", describe(member)),
@@ -368,7 +368,7 @@ fn keyed(
                 .to_owned(),
         );
     }
-    let taken = |ssci: u32| keys.members.iter().any(|member| member.ssci == Some(ssci));
+    let taken = |ssci: u32| every().any(|(_, other)| other == Some(ssci));
     if express && let Some(member) = keys.members.iter().find(|m| m.ssci.map(express_ssci).is_some_and(taken))
     {
         fault(
@@ -389,11 +389,13 @@ fn keyed(
         );
         return None;
     }
+    workers::channels_suffice(draft, &keys, own, &mut fault);
     let mut keys = keys;
+    let mut more: Vec<Member> = keys.peers(own).flat_map(channels::further).collect();
     if express {
-        let channels: Vec<Member> = keys.peers(own).map(express_channel).collect();
-        keys.members.extend(channels);
+        more.extend(keys.peers(own).map(express_channel));
     }
+    keys.members.extend(more);
     Some(Keyed::Macsec { macsec: macsec.clone(), keys, own })
 }
 
@@ -500,12 +502,18 @@ fn express_channel(member: &Member) -> Member {
         name: format!("{}.express", member.name),
         sci: express_sci(member.sci),
         ssci: member.ssci.map(express_ssci),
+        channels: 1,
     }
 }
 
 /// Whether [`express_channel`] made this member.
 pub(crate) fn is_express_channel(keys: &KeyFile, member: &Member) -> bool {
     keys.member(express_sci(member.sci)).is_some_and(|of| express_channel(of).name == member.name)
+}
+
+/// Whether this member is a further channel of another one, and not in the file.
+pub(super) fn is_derived(keys: &KeyFile, member: &Member) -> bool {
+    channels::is_further(&member.name) || is_express_channel(keys, member)
 }
 
 fn describe(member: &Member) -> String {

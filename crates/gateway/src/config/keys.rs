@@ -11,6 +11,8 @@
 //!
 //! Keys are wiped on drop, and no fault shows one.
 
+pub mod channels;
+
 use std::fmt;
 use std::path::Path;
 
@@ -29,6 +31,8 @@ use crate::config::suite;
 
 /// The most members of a key file.
 pub const MEMBERS_MAX: usize = 16;
+/// The most transmit channels of a member.
+pub const CHANNELS_MAX: u16 = 8;
 
 /// Static keys and the members that share them.
 #[derive(Debug)]
@@ -73,6 +77,8 @@ pub struct Member {
     pub sci: Sci,
     /// Its SSCI with an XPN suite; `None` otherwise.
     pub ssci: Option<u32>,
+    /// The number of its transmit channels ([`channels`]), 1 to [`CHANNELS_MAX`].
+    pub channels: u16,
 }
 
 /// A key that is wiped on drop and never shown.
@@ -161,9 +167,24 @@ impl KeyFile {
         }
         let greater = |sci: Sci| members.iter().filter(|(_, other)| *other > sci).count();
         let ssci = |sci| u32::try_from(1 + greater(sci)).ok().filter(|_| suite.is_xpn());
-        let members =
-            members.iter().map(|(name, sci)| Member { name: name.clone(), sci: *sci, ssci: ssci(*sci) });
+        let members = members.iter().map(|(name, sci)| Member {
+            name: name.clone(),
+            sci: *sci,
+            ssci: ssci(*sci),
+            channels: 1,
+        });
         Ok(Self { suite, associations, members: members.collect() })
+    }
+
+    /// The same keys, with so many transmit channels of each member. The SSCIs keep their order.
+    #[must_use]
+    pub fn with_channels(mut self, channels: u16) -> Self {
+        for member in &mut self.members {
+            member.channels = channels;
+            let first = |ssci: u32| ssci.saturating_sub(1).saturating_mul(channels.into()).saturating_add(1);
+            member.ssci = member.ssci.map(first);
+        }
+        self
     }
 
     /// The member with this SCI.
@@ -201,6 +222,9 @@ impl KeyFile {
             text.push_str(&format!("\n[[member]]\nname = \"{}\"\nsci = \"{}\"\n", member.name, member.sci));
             if let Some(ssci) = member.ssci {
                 text.push_str(&format!("ssci = {ssci}\n"));
+            }
+            if member.channels > 1 {
+                text.push_str(&format!("channels = {}\n", member.channels));
             }
         }
         text
@@ -315,15 +339,7 @@ fn members(root: &mut Section<'_, '_>, suite: Option<CipherSuite>) -> Vec<Member
                 "give each member a name of its own",
             );
         }
-        if let Some(other) = members.iter().find(|other| other.sci == member.sci) {
-            field.fault(
-                format!("\"{}\" has the SCI {} too", other.name, other.sci),
-                "give each member an SCI of its own: its address and a port number",
-            );
-        }
-        if let Some(other) = members.iter().find(|other| other.ssci.is_some() && other.ssci == member.ssci) {
-            field.fault(format!("\"{}\" has the same SSCI", other.name), "number the members from 1");
-        }
+        channels::apart(field, &members, &member);
         members.push(member);
     }
     if let [only] = fields.as_slice() {
@@ -372,8 +388,9 @@ fn member(field: &Field<'_, '_>, suite: Option<CipherSuite>) -> Option<Member> {
         }
         _ => Some(None),
     };
+    let channels = section.get("channels").map(|field| channels::read(&field, sci)).unwrap_or(Some(1));
     section.finish();
-    Some(Member { name: name?, sci: sci?, ssci: ssci? })
+    Some(Member { name: name?, sci: sci?, ssci: ssci?, channels: channels? })
 }
 
 /// Whether `name` is a legal member name.

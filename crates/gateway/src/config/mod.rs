@@ -279,12 +279,35 @@ pub struct Run {
 }
 
 /// The forwarding threads, each with the CPU that it is pinned to, if any.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Threads {
     /// One thread for both directions.
     One(Option<usize>),
     /// One thread per direction: field to uplink, then uplink to field.
     Two([Option<usize>; 2]),
+    /// Several threads for both directions, each with a transmit channel of its own.
+    Workers(Vec<Option<usize>>),
+}
+
+impl Threads {
+    /// The CPU of each thread.
+    #[must_use]
+    pub fn cpus(&self) -> Vec<Option<usize>> {
+        match self {
+            Self::One(cpu) => vec![*cpu],
+            Self::Two(cpus) => cpus.to_vec(),
+            Self::Workers(cpus) => cpus.clone(),
+        }
+    }
+
+    /// The number of transmit channels, express ones apart.
+    #[must_use]
+    pub const fn channels(&self) -> usize {
+        match self {
+            Self::One(_) | Self::Two(_) => 1,
+            Self::Workers(cpus) => cpus.len(),
+        }
+    }
 }
 
 /// How a forwarding thread waits for the next frame.

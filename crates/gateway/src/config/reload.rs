@@ -45,6 +45,7 @@ pub enum Rekeyed {
 pub fn reread(running: &Config, protection: &Keyed, machine: &dyn Machine) -> Result<Reread, Faults> {
     let file = &running.file;
     let (draft, mut faults) = read::read(file, &read::text(file)?);
+    check::workers::fit(&draft, &mut faults);
     let keys = rekeyed(&draft, protection, machine, &mut faults);
     let (Some(keys), Some(config), true) = (keys, draft.finish(), faults.is_empty()) else {
         return Err(Faults::new(faults));
@@ -80,7 +81,7 @@ fn rekeyed(
         (Protection::Macsec(Macsec { keys: Keys::Static(file), .. }), Keyed::Macsec { keys: before, .. }) => {
             let read = KeyFile::load(file, machine.user()).map_err(|found| faults.extend(found)).ok()?;
             let ids = |keys: &KeyFile| keys.associations.iter().map(|sa| sa.numbers_id()).collect::<Vec<_>>();
-            let members = before.members.iter().filter(|member| !check::is_express_channel(before, member));
+            let members = before.members.iter().filter(|member| !check::is_derived(before, member));
             if ids(&read) != ids(before) || !members.eq(&read.members) {
                 let fault = draft.lines.fault(&draft.file, "macsec.key_file", "", "");
                 faults.push(restart(fault, "packet numbers of static keys are reserved at the start"));
@@ -225,7 +226,10 @@ const PROTECTION: &str = "the kind of protection is chosen at the start";
 
 /// The key by which the threads differ.
 fn threads_key(old: &Config, new: &Config) -> &'static str {
-    if std::mem::discriminant(&old.run.threads) == std::mem::discriminant(&new.run.threads) {
+    let (old, new) = (&old.run.threads, &new.run.threads);
+    if old.channels() != new.channels() {
+        "run.workers"
+    } else if std::mem::discriminant(old) == std::mem::discriminant(new) {
         "run.cpus"
     } else {
         "run.threads"

@@ -108,6 +108,17 @@ impl Gate {
         }
     }
 
+    /// The counts of the rules in one direction, over the gates of several threads with one policy.
+    #[must_use]
+    pub fn total_hits(gates: &[std::sync::Arc<Self>], way: Way) -> Vec<Counter> {
+        let rules = gates.first().map_or(0, |gate| gate.hits(way).len());
+        let total: Vec<_> = (0..rules).map(|_| Counter::new()).collect();
+        for gate in gates {
+            total.iter().zip(gate.hits(way)).for_each(|(sum, counter)| sum.add(counter.get()));
+        }
+        total
+    }
+
     /// The bound that a frame which passes exceeds, if any. `now` reads the clock. Called by the
     /// thread that counts this direction.
     #[inline]

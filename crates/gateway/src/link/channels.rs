@@ -17,6 +17,7 @@ use crate::config::check::is_express_channel;
 use crate::config::express::{express_sci, express_ssci};
 use crate::config::io::Leave;
 use crate::config::keys::KeyFile;
+use crate::config::keys::channels::{self, owner};
 use crate::config::state;
 use crate::config::uplink::SLOWEST_MBIT;
 use crate::config::{Checked, Config, Keyed, Macsec, Rate, Run, SciMode};
@@ -26,6 +27,7 @@ use crate::link::message::Ports;
 use crate::link::path::{MACHINES_HEAD, PROTECTED_HEAD};
 use crate::link::path::{Protector, Validator};
 use crate::run::setup::no_socket;
+use crate::sys::fanout;
 use crate::sys::interface::{self, Interface};
 use crate::sys::lanes::Lanes;
 use crate::sys::sender::Sender;
@@ -46,6 +48,8 @@ pub struct Channels {
     pub express: Option<Box<Transmit>>,
     /// The receive channels.
     pub validator: Validator,
+    /// The transmit channel and the receive channels of each worker behind the first.
+    pub further: Vec<(Protector, Validator)>,
     /// The packet numbers. `None` with agreed keys or without protection.
     pub ledger: Option<Ledger>,
     /// The right to send with these keys.
@@ -62,7 +66,14 @@ impl Channels {
             // An overlay has channels of its own.
             Keyed::Plain | Keyed::Overlay { .. } => {
                 let (protector, validator) = (Protector::Plain, Validator::Plain);
-                Ok(Self { protector, express: None, validator, ledger: None, locks: Vec::new() })
+                Ok(Self {
+                    protector,
+                    express: None,
+                    validator,
+                    further: Vec::new(),
+                    ledger: None,
+                    locks: Vec::new(),
+                })
             }
             Keyed::Macsec { macsec, keys, own } => Self::macsec(&checked.config, macsec, keys, *own),
             Keyed::Agreed { macsec, own, .. } => {
@@ -95,6 +106,7 @@ impl Channels {
             protector: Protector::Macsec(Box::new(transmit)),
             express: express.map(Box::new),
             validator: Validator::Macsec(Box::new(receive)),
+            further: Vec::new(),
             ledger: None,
             locks: Vec::new(),
         })
@@ -105,31 +117,44 @@ impl Channels {
             let what = format!("the keys cannot be used so: {why}");
             Fault::of_file(&config.file, what, "make new ones with `antedate keygen macsec`")
         };
-        let ssci = keys.member(own).and_then(|member| member.ssci);
-        let transmit = TransmitConfig { ssci, ..sending(config, settings, keys.suite, own) };
-        let mut express = match &config.express {
-            Some(_) => {
-                let ssci = transmit.ssci.map(express_ssci);
-                let other = TransmitConfig { sci: express_sci(own), ssci, ..transmit };
-                Some(Box::new(Transmit::new(other).map_err(|e| refused(&e))?))
+        let workers = config.run.threads.channels();
+        let member = keys.member(own).ok_or_else(|| refused(&"this gateway is no member"))?;
+        let usual = sending(config, settings, keys.suite, own);
+        let mut transmit = Vec::with_capacity(workers);
+        for (sci, ssci) in channels::all(member).take(workers) {
+            let config = TransmitConfig { sci, ssci, ..usual };
+            transmit.push(Box::new(Transmit::new(config).map_err(|e| refused(&e))?));
+        }
+        if transmit.len() < workers {
+            return Err(refused(&"there are more workers than channels"));
+        }
+        if config.express.is_some() {
+            let ssci = member.ssci.map(express_ssci);
+            let other = TransmitConfig { sci: express_sci(own), ssci, ..usual };
+            transmit.push(Box::new(Transmit::new(other).map_err(|e| refused(&e))?));
+        }
+        let mut receive = Vec::with_capacity(workers);
+        for worker in 0..workers {
+            let mut those = Box::new(Receive::new(ReceiveConfig {
+                replay_window: settings.replay_window,
+                two_paths: config.second_uplink.is_some(),
+                max_peers: keys.members.len(),
+                ..ReceiveConfig::new(keys.suite)
+            }));
+            for peer in keys.peers(own).filter(|peer| owner(peer.sci, workers) == worker) {
+                those.add_peer(peer.sci, peer.ssci).map_err(|e| refused(&e))?;
             }
-            None => None,
-        };
-        let mut transmit = Box::new(Transmit::new(transmit).map_err(|e| refused(&e))?);
-        let mut receive = Box::new(Receive::new(ReceiveConfig {
-            replay_window: settings.replay_window,
-            two_paths: config.second_uplink.is_some(),
-            max_peers: keys.members.len(),
-            ..ReceiveConfig::new(keys.suite)
-        }));
-        for peer in keys.peers(own) {
-            receive.add_peer(peer.sci, peer.ssci).map_err(|e| refused(&e))?;
+            receive.push(those);
         }
         // After all checks of the configuration: otherwise each failed start would cost a
         // reservation.
         let directory = &config.state.directory;
         let state_fault = |error: NumbersError| state::fault(&error, Fault::of_file(directory, "", ""));
-        let locks = keys.associations.iter().map(|sa| KeyLock::take(&sa.numbers_id(), Place(own.0)));
+        let own_channels = || channels::all(member).take(workers);
+        let locks = keys.associations.iter().flat_map(|sa| {
+            let id = sa.numbers_id();
+            own_channels().map(move |(sci, _)| KeyLock::take(&id, Place(sci.0)))
+        });
         let locks = locks.collect::<Result<Vec<_>, _>>().map_err(state_fault)?;
         let numbers = NumberFile::open(directory).map_err(state_fault)?;
         if numbers.is_homeless() {
@@ -145,8 +170,8 @@ impl Channels {
         for sa in ledger.transmit() {
             if !sa.numbers.is_exhausted() {
                 let sak = sak(keys, sa.an).map_err(|e| refused(&e))?;
-                // Both channels share one reservation; their SCIs keep the nonces apart.
-                for transmit in [Some(&mut transmit), express.as_mut()].into_iter().flatten() {
+                // All channels share one reservation; their SCIs keep the nonces apart.
+                for transmit in &mut transmit {
                     transmit
                         .install(sa.an, &sak, sa.numbers.next(), sa.numbers.limit())
                         .map_err(|e| refused(&e))?;
@@ -154,27 +179,32 @@ impl Channels {
             }
         }
         if let Some(an) = ledger.encoding() {
-            for transmit in [Some(&mut transmit), express.as_mut()].into_iter().flatten() {
+            for transmit in &mut transmit {
                 transmit.set_encoding_sa(an).map_err(|e| refused(&e))?;
             }
         }
         if let Some(marks) = settings.fragmentation.agreed() {
             // Express channels carry only whole frames.
             for peer in keys.peers(own).filter(|peer| !is_express_channel(keys, peer)) {
-                receive.set_fragments(peer.sci, Some(marks), Limits::default());
+                if let Some(receive) = receive.get_mut(owner(peer.sci, workers)) {
+                    receive.set_fragments(peer.sci, Some(marks), Limits::default());
+                }
             }
         }
         for sa in ledger.receive() {
             let sak = sak(keys, sa.an).map_err(|e| refused(&e))?;
-            receive.install(sa.sci, sa.an, &sak, sa.lowest).map_err(|e| refused(&e))?;
+            if let Some(receive) = receive.get_mut(owner(sa.sci, workers)) {
+                receive.install(sa.sci, sa.an, &sak, sa.lowest).map_err(|e| refused(&e))?;
+            }
         }
-        Ok(Self {
-            protector: Protector::Macsec(transmit),
-            express,
-            validator: Validator::Macsec(receive),
-            ledger: Some(ledger),
-            locks,
-        })
+        let express = if config.express.is_some() { transmit.pop() } else { None };
+        let mut pairs = transmit
+            .into_iter()
+            .zip(receive)
+            .map(|(transmit, receive)| (Protector::Macsec(transmit), Validator::Macsec(receive)));
+        let (protector, validator) = pairs.next().ok_or_else(|| refused(&"there is no channel"))?;
+        let further = pairs.collect();
+        Ok(Self { protector, express, validator, further, ledger: Some(ledger), locks })
     }
 }
 
@@ -197,6 +227,26 @@ fn sak(keys: &KeyFile, an: An) -> Result<Sak, macsec::SakError> {
     let known = keys.associations.iter().find(|sa| sa.an == an);
     let (key, salt) = known.map_or((&[][..], None), |sa| (sa.key.as_bytes(), sa.salt));
     Sak::new(keys.suite, key, salt)
+}
+
+/// The ports of a thread: out, and in.
+pub type BothPorts = (Ports<Sender>, Ports<Delivery>);
+
+/// Opens the ports of each thread that has its own.
+///
+/// # Errors
+/// As [`outward`].
+pub fn ports(
+    config: &Config,
+    (field, uplink, second): (&Interface, &Interface, Option<&Interface>),
+    mtu: usize,
+) -> Result<Vec<BothPorts>, Fault> {
+    let (file, run) = (&config.file, &config.run);
+    if run.threads.channels() > 1 {
+        return shared(file, (field, uplink), mtu, run);
+    }
+    let out = outward(file, field, (uplink, second), mtu, run)?;
+    Ok(vec![(out, inward(file, (uplink, second), field, run)?)])
 }
 
 /// Opens the ports from the machines to the uplink. Frames are dropped when older than their bound.
@@ -275,6 +325,31 @@ pub fn inward(
         io::Result::Ok(Ports { from, to, mtu: field.mtu })
     };
     open().map_err(|error| no_socket(config, [uplink, field], &error))
+}
+
+/// As [`outward`] and [`inward`], for each of several workers. The kernel puts each frame into the
+/// ring of one of them.
+///
+/// # Errors
+/// As [`outward`].
+fn shared(
+    config: &Path,
+    (field, uplink): (&Interface, &Interface),
+    mtu: usize,
+    run: &Run,
+) -> Result<Vec<BothPorts>, Fault> {
+    let (workers, bypass) = (run.threads.channels(), run.qdisc_bypass);
+    let open = || {
+        let from_field = fanout::field(field, MACHINES_HEAD, run.max_age, workers)?;
+        let from_uplink = fanout::uplink(uplink, PROTECTED_HEAD, run.max_age, workers)?;
+        let pairs = from_field.into_iter().zip(from_uplink).map(|(from_field, from_uplink)| {
+            let out = Ports { from: from_field, to: Sender::open(uplink, bypass)?, mtu };
+            let to = Delivery::open(field, bypass, run.max_age)?;
+            Ok((out, Ports { from: from_uplink, to, mtu: field.mtu }))
+        });
+        pairs.collect::<io::Result<Vec<_>>>()
+    };
+    open().map_err(|error| no_socket(config, [field, uplink], &error))
 }
 
 /// The rehearsal of frames with a random key. `None` without random numbers; everything else works

@@ -32,12 +32,13 @@ use self::leaves::Leaves;
 use self::path_mtu::Probes;
 use crate::config::express::express_sci;
 use crate::config::state;
-use crate::config::{Checked, Config, Keyed, Protection, RESERVE, Rate};
+use crate::config::{Checked, Config, Keyed, RESERVE, Rate, Threads};
 use crate::frames::gate::Gate;
 use crate::link::agreement::{self, Agreement, Around};
 use crate::link::channels::{self, Attached, Channels};
 use crate::link::express::Express;
 use crate::link::fastest;
+use crate::link::further;
 use crate::link::ledger::Ledger;
 use crate::link::message::{Message, Shown};
 use crate::link::pair::HelloKeys;
@@ -49,7 +50,6 @@ use crate::link::vouch::Vouched;
 use crate::link::worker::Worker;
 use crate::run::RunError;
 use crate::run::control::{self, StatusSource};
-use crate::run::counters::PathCounters;
 use crate::run::http::endpoints::Endpoints;
 use crate::run::lock;
 use crate::run::loss;
@@ -59,6 +59,7 @@ use crate::run::report::{About, Carries, Place, Shares};
 use crate::run::runs::Runs;
 use crate::run::setup::{self, Granted};
 use crate::run::surroundings::Surroundings;
+use crate::run::tally::Tally;
 use crate::run::trouble::Trouble;
 use crate::run::watch::{Watch, watch_flows, watch_stale, watch_storms};
 use crate::sys::interface::Interface;
@@ -126,7 +127,8 @@ struct Supervisor<'a> {
     config: Config,
     mailboxes: Vec<Arc<Mailbox<Message>>>,
     threads: Vec<JoinHandle<Worker>>,
-    shown: Arc<Shown>,
+    /// Of each sending thread.
+    shown: Vec<Arc<Shown>>,
     ledger: Option<Ledger>,
     /// Held until the last packet number is recorded.
     _locks: Vec<KeyLock>,
@@ -138,8 +140,6 @@ struct Supervisor<'a> {
     leaves: Leaves,
     /// The rate of bulk in Mbit/s, if it follows the link's.
     link_rate: Option<u64>,
-    out: Arc<PathCounters>,
-    inward: Arc<PathCounters>,
     /// The counts of the last summary.
     summed: (u64, u64),
     complained: Option<Instant>,
@@ -160,15 +160,19 @@ impl<'a> Supervisor<'a> {
         let socket = setup::socket(&config)?;
         let mut endpoints = Endpoints::default();
         let shows = endpoints.prepare(&config)?;
-        let gate = Arc::new(Gate::new(&config.policy));
-        let (out, inward) = (Arc::new(PathCounters::default()), Arc::new(PathCounters::default()));
-        [&out, &inward].into_iter().for_each(|counters| counters.flows.watch(config.watchdog_cycles));
-        let shown = Arc::new(Shown::default());
+        let senders = config.run.threads.channels();
+        let gates: Vec<_> = (0..senders).map(|_| Arc::new(Gate::new(&config.policy))).collect();
+        let gate = Arc::clone(&gates[0]);
+        let tally = Tally::new(senders, config.watchdog_cycles);
+        let [out, inward] = tally.of(0);
+        let every_shown: Vec<_> = (0..senders).map(|_| Arc::new(Shown::default())).collect();
+        let shown = Arc::clone(&every_shown[0]);
         let mtus = (checked.uplink_mtu(), checked.field.mtu);
-        let (file, run) = (&config.file, &config.run);
-        let uplinks = (&checked.uplink, checked.second.as_ref());
-        let mut outbound = channels::outward(file, &checked.field, uplinks, mtus.0, run)?;
-        let mut inbound = channels::inward(file, uplinks, &checked.field, run)?;
+        let mut ports =
+            channels::ports(&config, (&checked.field, &checked.uplink, checked.second.as_ref()), mtus.0)?;
+        let Some((outbound, inbound)) = ports.first_mut() else {
+            return Err(Fault::of_file(&config.file, "no port was opened", ""));
+        };
         let ways = [("field.io", &checked.field), ("uplink.io", &checked.uplink)];
         let mut ways = ways.into_iter().zip(&checked.leave);
         let mut attach = || match ways.next() {
@@ -184,7 +188,7 @@ impl<'a> Supervisor<'a> {
         if let Attached::Xdp(xdp) = to_uplink {
             outbound.to.attach(*xdp, checked.leave[1].in_order);
         }
-        let cpus = setup::cpus(config.run.threads);
+        let cpus = config.run.threads.cpus();
         let unmade = |error: std::io::Error| Fault::of_thread(&config.file, &error);
         let new = |_| Mailbox::new().map(Arc::new).map_err(unmade);
         let mailboxes = cpus.iter().map(new).collect::<Result<Vec<_>, _>>()?;
@@ -192,17 +196,16 @@ impl<'a> Supervisor<'a> {
         // lost if the start fails.
         let installed = Channels::new(checked)?;
         // Frames received meanwhile are stale.
-        [&mut outbound.from, &mut inbound.from].into_iter().for_each(Lanes::discard);
+        ports
+            .iter_mut()
+            .for_each(|(out, inward)| [&mut out.from, &mut inward.from].into_iter().for_each(Lanes::discard));
+        let mut ports = ports.into_iter();
+        let Some((outbound, inbound)) = ports.next() else {
+            return Err(Fault::of_file(&config.file, "no port was opened", ""));
+        };
         let mut outbound = Outbound::new(outbound, Arc::clone(&gate), Arc::clone(&out), installed.protector);
-        if let Protection::Macsec(macsec) = &config.protection {
-            outbound.fragments = macsec.fragmentation.agreed();
-        }
-        if let Some(outer) = &config.uplink.outer {
-            outbound.tag_outside(outer);
-        }
-        if config.uplink.carries_link_local {
-            outbound.carry_link_local();
-        }
+        let mut inbound = Inbound::new(inbound, gate, inward, installed.validator);
+        further::equip(checked, &mut outbound, &mut inbound);
         let mut link_rate = None;
         if let (Some(settings), Some(transmit)) = (&config.express, installed.express) {
             let mbit = channels::rate(checked, settings.rate);
@@ -214,7 +217,6 @@ impl<'a> Supervisor<'a> {
         if !shapes.is_empty() {
             outbound.channels().for_each(|transmit| transmit.set_flows(shapes.clone()));
         }
-        let mut inbound = Inbound::new(inbound, Arc::clone(&gate), Arc::clone(&inward), installed.validator);
         let hello_keys = Arc::new(HelloKeys::default());
         let desk = path_mtu::desk(checked, &mailboxes, &hello_keys);
         inbound.desk.clone_from(&desk);
@@ -230,12 +232,6 @@ impl<'a> Supervisor<'a> {
             outbound.guard(Arc::clone(guard), Arc::clone(desk));
             inbound.guard(Arc::clone(guard), Arc::clone(desk));
         }
-        if let Some(outer) = &config.uplink.outer {
-            inbound.compare_outside(outer);
-        }
-        if config.uplink.carries_link_local {
-            inbound.take_link_local();
-        }
         if config.transparent_clock {
             let kept = outbound.keep_time().and_then(|()| inbound.keep_time());
             kept.map_err(|error| {
@@ -244,18 +240,23 @@ impl<'a> Supervisor<'a> {
                 config.at("ptp.transparent_clock", fault)
             })?;
         }
-        if let Keyed::Macsec { own, .. } | Keyed::Agreed { own, .. } = &checked.protection {
-            inbound.watch_for(*own);
+        if let Some(own) = further::own(checked, 0) {
+            inbound.watch_for(own);
         }
         let own_channels: Vec<_> = outbound.channels().map(|transmit| *transmit.config()).collect();
 
-        let parts = if cpus.len() == 1 {
-            vec![("both", Some(outbound), Some(inbound))]
-        } else {
+        let mut parts = if matches!(config.run.threads, Threads::Two(_)) {
             vec![("out", Some(outbound), None), ("in", None, Some(inbound))]
+        } else {
+            vec![("both", Some(outbound), Some(inbound))]
         };
+        let more =
+            further::Parts { ports: ports.collect(), channels: installed.further, gates: gates.clone() };
+        let more = further::workers(checked, more, &tally, desk.as_ref(), &shapes);
+        parts.extend(more.into_iter().map(|(outbound, inbound)| ("both", Some(outbound), Some(inbound))));
         let (mut threads, mut places) = (Vec::new(), Vec::new());
-        for (((direction, outbound, inbound), cpu), mailbox) in parts.into_iter().zip(cpus).zip(&mailboxes) {
+        let all = parts.into_iter().zip(cpus).zip(&mailboxes).enumerate();
+        for (number, (((direction, outbound, inbound), cpu), mailbox)) in all {
             let mailbox = Arc::clone(mailbox);
             let worker = Worker {
                 outbound,
@@ -265,7 +266,7 @@ impl<'a> Supervisor<'a> {
                 inbound_first: false,
                 vouched: Vouched::default(),
                 mailbox,
-                shown: Arc::clone(&shown),
+                shown: Arc::clone(every_shown.get(number).unwrap_or(&shown)),
             };
             let priority = config.run.priority;
             let place = Arc::new(Mutex::new(Place { direction, granted: Granted::default() }));
@@ -281,11 +282,11 @@ impl<'a> Supervisor<'a> {
         let answers = Arc::new(Answers {
             about,
             mailboxes: mailboxes.clone(),
-            out: Arc::clone(&out),
-            inward: Arc::clone(&inward),
+            senders,
+            tally,
             places,
             agreement: Mutex::default(),
-            gate: Mutex::new(gate),
+            gates: Mutex::new(gates),
             door,
             limits: Mutex::default(),
             ports: Mutex::new(
@@ -359,7 +360,7 @@ impl<'a> Supervisor<'a> {
             checked,
             mailboxes,
             threads,
-            shown,
+            shown: every_shown,
             ledger: installed.ledger,
             _locks: installed.locks,
             agreement,
@@ -369,8 +370,6 @@ impl<'a> Supervisor<'a> {
             second: checked.second.as_ref().map(watched),
             leaves,
             link_rate,
-            out,
-            inward,
             summed: (0, 0),
             complained: None,
             symptoms: Symptoms::default(),
@@ -394,9 +393,12 @@ impl<'a> Supervisor<'a> {
 
     /// Extends the reservation when half of it is used.
     fn reserve(&mut self) {
-        let encoding = self.shown.encoding.get();
+        let Some(encoding) = self.shown.first().map(|shown| shown.encoding.get()) else { return };
         let Some(an) = encoding.checked_sub(1).and_then(|an| An::new(u8::try_from(an).ok()?)) else { return };
-        let next = self.shown.next_pn();
+        // The channels share the reservation. While they change to another association, those that
+        // did so count.
+        let changed = self.shown.iter().filter(|shown| shown.encoding.get() == encoding);
+        let next = changed.map(|shown| shown.next_pn()).max().unwrap_or_default();
         let Some(ledger) = &mut self.ledger else { return };
         match ledger.refill(an, next) {
             Ok(None) => {}
@@ -457,26 +459,25 @@ impl<'a> Supervisor<'a> {
                 keys.and_then(|[latest, old]| latest.filter(|_| old.is_none())).map(|key| key.age)
             }
         };
-        let last = self.inward.forger.get();
+        let [out, inward] = self.answers.tally.totals();
+        let last = inward.forger.get();
         let watch = &self.answers.watch;
         self.symptoms.report(&snapshot.counters, key_age, last, watch);
-        watch.count(Trouble::OwnSci, "", self.inward.own_sci.get(), "");
-        let offloads = self.out.unsupported_offload.get() + self.inward.unsupported_offload.get();
+        watch.count(Trouble::OwnSci, "", inward.own_sci.get(), "");
+        let offloads = out.unsupported_offload.get() + inward.unsupported_offload.get();
         watch.count(Trouble::UnsupportedOffload, "", offloads, "");
-        watch_stale(watch, [&self.out, &self.inward]);
-        watch_storms(watch, [&self.out, &self.inward]);
+        watch_stale(watch, [&out, &inward]);
+        watch_storms(watch, [&out, &inward]);
         self.watch_uplinks(snapshot);
-        watch_flows(watch, [&self.out, &self.inward], [self.field.up, self.uplink.up]);
+        watch_flows(watch, [&out, &inward], [self.field.up, self.uplink.up]);
     }
 
     /// Logs the frames that were refused, or too long, since the last summary.
     fn summary(&mut self) {
-        let refused: u64 = [&self.out, &self.inward]
-            .iter()
-            .flat_map(|c| &c.refused)
-            .map(crate::run::counters::Counter::get)
-            .sum();
-        let too_long = self.out.too_long.get() + self.inward.too_long.get();
+        let [out, inward] = self.answers.tally.totals();
+        let refused: u64 =
+            [&out, &inward].iter().flat_map(|c| &c.refused).map(crate::run::counters::Counter::get).sum();
+        let too_long = out.too_long.get() + inward.too_long.get();
         let (before, long_before) = std::mem::replace(&mut self.summed, (refused, too_long));
         if refused > before {
             tracing::info!(
@@ -528,11 +529,13 @@ impl<'a> Supervisor<'a> {
         // Its thread may wait for answers of the forwarding threads, which still run.
         drop(self.agreement.take());
         self.post(|| Message::Stop);
-        let mut last = Snapshot::default();
+        let (mut last, mut all) = (Snapshot::default(), true);
         for thread in self.threads.drain(..) {
-            // A thread that panicked wiped its channels while unwinding, and its packet numbers
-            // stay reserved.
-            let Ok(worker) = thread.join() else { continue };
+            // A thread that panicked wiped its channels while unwinding.
+            let Ok(worker) = thread.join() else {
+                all = false;
+                continue;
+            };
             let mut worker = worker;
             for transmit in worker.outbound.iter_mut().flat_map(Outbound::channels) {
                 last.transmitted(transmit);
@@ -545,8 +548,10 @@ impl<'a> Supervisor<'a> {
             for sa in &last.receive {
                 ledger.received(sa.sci, sa.an, sa.next_pn);
             }
-            // Prepared packet numbers are burnt, although none protected a frame.
-            let next: Vec<_> = last.transmit.iter().map(|sa| (sa.an, sa.next_pn + SLOTS as u64)).collect();
+            // Prepared packet numbers are burnt, although none protected a frame. Those of a thread that
+            // panicked are not known, and the channels share a reservation: all of it stays reserved.
+            let known = last.transmit.iter().filter(|_| all);
+            let next: Vec<_> = known.map(|(_, sa)| (sa.an, sa.next_pn + SLOTS as u64)).collect();
             let directory = &self.config.state.directory;
             ledger.close(&next).map_err(|error| state::fault(&error, Fault::of_file(directory, "", "")))?;
         }

@@ -2,7 +2,8 @@
 //!
 //! - [`path`]: the data path of both directions; [`express`]: frames that do not wait behind others
 //! - [`vouch`]: delay protection across a stall
-//! - [`worker`]: the forwarding thread; [`message`], [`snapshot`]: messages to it and its state
+//! - [`worker`]: the forwarding thread; [`further`]: those behind the first of several
+//! - [`message`], [`snapshot`]: messages to it and its state
 //! - `outer`: VLAN tags in front of the SecTAG; [`clock`]: the transparent clock of PTP
 //! - `warm`: preparation and rehearsal of the data path
 //! - [`agreement`]: MACsec Key Agreement; [`fastest`]: the order of cipher suites on this CPU
@@ -20,6 +21,7 @@ pub mod daemon;
 pub mod echo;
 pub mod express;
 pub mod fastest;
+pub mod further;
 pub mod ledger;
 pub mod loops;
 pub mod machines;

@@ -11,6 +11,7 @@ use antedate_wire::macsec::An;
 use antedate_wire::{EthernetAddress, Sci};
 
 use crate::config::express::express_sci;
+use crate::config::keys::channels;
 use crate::frames::gate::{Gate, Way};
 use crate::link::agreement;
 use crate::link::daemon::{is_up, standby};
@@ -18,7 +19,6 @@ use crate::link::echo::{Ask, Desk, LONGEST};
 use crate::link::message::Message;
 use crate::link::snapshot::Snapshot;
 use crate::run::control::{Command, CommandError, Echo, Ping, StatusSource};
-use crate::run::counters::PathCounters;
 use crate::run::flows::report::document;
 use crate::run::lock;
 use crate::run::loss::port::View;
@@ -26,6 +26,7 @@ use crate::run::mailbox::Mailbox;
 use crate::run::reload::Door;
 use crate::run::report::{ANSWER_TIMEOUT, About, Carries, Place, Shares, forwarding, port};
 use crate::run::status::{self, Macsec, PathMtu, ReceiveSa, Status, TransmitSa};
+use crate::run::tally::Tally;
 use crate::run::watch::Watch;
 use crate::sys::interface::Interface;
 
@@ -38,18 +39,18 @@ pub struct Answers {
     /// The part of the status that only a reload changes.
     pub about: About,
     /// The mailboxes of the forwarding threads, in the order of [`Self::places`]: out first, in
-    /// last.
+    /// last; or those of the workers.
     pub mailboxes: Vec<Arc<Mailbox<Message>>>,
-    /// From the machines to the uplink.
-    pub out: Arc<PathCounters>,
-    /// From the uplink to the machines.
-    pub inward: Arc<PathCounters>,
+    /// How many of them send, the first ones.
+    pub senders: usize,
+    /// The counters of the threads.
+    pub tally: Tally,
     /// CPU and priority of the threads.
     pub places: Vec<Arc<Mutex<Place>>>,
     /// The state of key agreement, if in use.
     pub agreement: Mutex<Option<agreement::View>>,
-    /// The policy with the counters of its rules.
-    pub gate: Mutex<Arc<Gate>>,
+    /// The policy with the counters of its rules, for each thread that has its own.
+    pub gates: Mutex<Vec<Arc<Gate>>>,
     /// The way to have the configuration read again.
     pub door: Door,
     /// Packet numbers below these are reserved.
@@ -169,10 +170,19 @@ impl Answers {
     /// # Errors
     /// When the channel refuses, or the forwarding thread does not answer.
     pub fn switch(&self, an: An) -> Result<(), SwitchSaError> {
-        let mailbox = self.mailboxes.first().ok_or(SwitchSaError::NoThread)?;
-        let (answer, receiver) = mpsc::channel();
-        mailbox.post(Message::Switch(an, answer));
-        Ok(receiver.recv_timeout(ANSWER_TIMEOUT).map_err(|_| SwitchSaError::NoAnswer)??)
+        let ask = |mailbox: &Arc<Mailbox<Message>>| {
+            let (answer, receiver) = mpsc::channel();
+            mailbox.post(Message::Switch(an, answer));
+            receiver
+        };
+        let asked: Vec<_> = self.mailboxes.iter().take(self.senders).map(ask).collect();
+        if asked.is_empty() {
+            return Err(SwitchSaError::NoThread);
+        }
+        for receiver in asked {
+            receiver.recv_timeout(ANSWER_TIMEOUT).map_err(|_| SwitchSaError::NoAnswer)??;
+        }
+        Ok(())
     }
 
     /// Records the state of the links: field, uplink.
@@ -194,7 +204,9 @@ impl Answers {
             return live.map(|m| (m.sci, m.address, String::new(), !m.antedate)).collect();
         }
         let Some((_, own, members)) = &self.about.macsec else { return Vec::new() };
-        let others = members.iter().filter(|(sci, _)| *sci != own && **sci != express_sci(*own));
+        let others = members
+            .iter()
+            .filter(|(sci, name)| *sci != own && **sci != express_sci(*own) && !channels::is_further(name));
         others.map(|(sci, name)| (*sci, sci.address(), name.clone(), false)).collect()
     }
 
@@ -218,7 +230,8 @@ impl Answers {
         let view = lock(&self.agreement).clone();
         let agreement = view.and_then(|view| lock(&view).as_ref().map(agreement::report::document));
         let limit = |an: An| limits.iter().find(|(known, _)| *known == an).map_or(0, |(_, limit)| *limit);
-        let transmit = snapshot.transmit.iter().map(|sa| TransmitSa {
+        let transmit = snapshot.transmit.iter().map(|(sci, sa)| TransmitSa {
+            sci: sci.to_string(),
             an: sa.an.number(),
             next_pn: sa.next_pn,
             // An agreed key needs no reservation.
@@ -258,18 +271,20 @@ impl StatusSource for Answers {
         let answering = snapshot.is_some();
         let snapshot = snapshot.unwrap_or_default();
         let [field, uplink] = *lock(&self.links);
-        let gate = Arc::clone(&lock(&self.gate));
+        let gates = lock(&self.gates).clone();
+        let hits = |way| Gate::total_hits(&gates, way);
+        let [out, inward] = self.tally.totals();
         let [field_now, uplink_now] = lock(&self.ports).clone();
         Status {
             forwarding: answering,
             warnings: self.watch.active(),
             events: self.watch.events(),
-            policy: gate.text().clone(),
-            field: port(&self.out, &self.inward, field, &field_now),
-            uplink: port(&self.inward, &self.out, uplink, &uplink_now),
-            out: forwarding(&self.out, gate.hits(Way::Out)),
-            inward: forwarding(&self.inward, gate.hits(Way::In)),
-            flows: document([&self.out.flows, &self.inward.flows]),
+            policy: gates.first().map(|gate| gate.text().clone()).unwrap_or_default(),
+            field: port(&out, &inward, field, &field_now),
+            uplink: port(&inward, &out, uplink, &uplink_now),
+            out: forwarding(&out, &hits(Way::Out)),
+            inward: forwarding(&inward, &hits(Way::In)),
+            flows: document([&out.flows, &inward.flows]),
             threads: self.shares.threads(&self.about, &snapshot.waits, &self.places),
             macsec: self.macsec(&snapshot),
             standby: self.about.standby.then(|| self.standby.document()),

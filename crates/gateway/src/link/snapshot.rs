@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use antedate_channel::macsec::{Receive, ReceiveSaStatus, SLOTS, Transmit, TransmitSaStatus};
+use antedate_wire::Sci;
 use antedate_wire::macsec::An;
 
 use crate::run::governor::Governor;
@@ -15,8 +16,8 @@ use crate::sys::thread;
 pub struct Snapshot {
     /// The encoding association.
     pub encoding: Option<An>,
-    /// The transmit associations.
-    pub transmit: Vec<TransmitSaStatus>,
+    /// The transmit associations, each with its channel.
+    pub transmit: Vec<(Sci, TransmitSaStatus)>,
     /// The receive associations.
     pub receive: Vec<ReceiveSaStatus>,
     /// Packet numbers prepared for sending.
@@ -55,7 +56,8 @@ impl Snapshot {
     /// Adds the state of the transmit channel.
     pub fn transmitted(&mut self, transmit: &Transmit) {
         self.encoding = transmit.encoding().map(|(an, _)| an);
-        self.transmit.extend(transmit.status());
+        let sci = transmit.config().sci;
+        self.transmit.extend(transmit.status().map(|sa| (sci, sa)));
         let target = transmit.config().prepare as u64;
         let prepared = transmit.status().filter(|sa| sa.encoding).map(|sa| sa.prepared as u64).sum();
         self.sealing = Preparation { target, prepared };
@@ -87,13 +89,14 @@ impl Snapshot {
         self.encoding = self.encoding.or(other.encoding);
         self.transmit.extend(other.transmit);
         self.receive.extend(other.receive);
-        // Each direction belongs to one thread. The other one's values are empty.
+        // The values of a direction that a thread does not have are empty.
         for (mine, theirs) in [(&mut self.sealing, other.sealing), (&mut self.opening, other.opening)] {
-            if theirs.target > 0 {
-                *mine = theirs;
-            }
+            mine.target += theirs.target;
+            mine.prepared += theirs.prepared;
         }
-        self.counters.extend(other.counters);
+        for (name, value) in other.counters {
+            *self.counters.entry(name).or_default() += value;
+        }
         for (mine, theirs) in self.taken.iter_mut().zip(other.taken) {
             *mine += theirs;
         }
@@ -107,7 +110,6 @@ mod tests {
     use crate::config::express::express_sci;
     use crate::run::governor::Mode;
     use antedate_channel::macsec::{CipherSuite, Sak, TransmitConfig};
-    use antedate_wire::Sci;
 
     #[test]
     fn express_frames_are_counted_too() {

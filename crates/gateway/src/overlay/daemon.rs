@@ -227,8 +227,7 @@ impl<'a> Supervisor<'a> {
         });
         let place = Arc::new(Mutex::new(Place { direction: "both", granted: Granted::default() }));
         let worker = Worker::new(path, setup::mode(config.run.poll), Arc::clone(&mailbox));
-        let (cpu, priority) =
-            (setup::cpus(config.run.threads).first().copied().flatten(), config.run.priority);
+        let (cpu, priority) = (config.run.threads.cpus().first().copied().flatten(), config.run.priority);
         let granted = Arc::clone(&place);
         let begin = move || {
             lock(&granted).granted = setup::place(cpu, priority);

@@ -3,6 +3,7 @@
 //! - `duty`, [`governor`], `rhythm`: the loop of a forwarding thread, and when it polls or sleeps
 //! - `warm`: preparation while no frame is ready, and what keeps the caches warm
 //! - [`mailbox`], [`counters`]: messages to a forwarding thread, and its counters
+//! - [`tally`]: the counters of several threads
 //! - [`flows`]: cyclic flows, watched
 //! - [`control`], [`status`], [`report`]: the control socket and its answers
 //! - [`http`]: endpoints for what is shown
@@ -34,6 +35,7 @@ pub(crate) mod runs;
 pub mod setup;
 pub mod status;
 pub mod surroundings;
+pub mod tally;
 pub mod trouble;
 pub(crate) mod warm;
 pub mod watch;

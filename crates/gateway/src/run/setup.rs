@@ -10,7 +10,7 @@ use antedate_host::control::Socket;
 use antedate_host::fault::{Fault, MORE_FILES};
 
 use crate::config::CONTROL_WORDS;
-use crate::config::{Config, Poll, Threads};
+use crate::config::{Config, Poll};
 use crate::run::governor::Mode;
 use crate::sys::interface::Interface;
 use crate::sys::thread;
@@ -56,15 +56,6 @@ pub fn mode(poll: Poll) -> Mode {
         Poll::Adaptive { cpu_percent } => Mode::Adaptive { percent: cpu_percent },
         Poll::Busy => Mode::Busy,
         Poll::Block => Mode::Block,
-    }
-}
-
-/// The CPU of each forwarding thread: one for both directions, or out and in.
-#[must_use]
-pub fn cpus(threads: Threads) -> Vec<Option<usize>> {
-    match threads {
-        Threads::One(cpu) => vec![cpu],
-        Threads::Two(cpus) => cpus.to_vec(),
     }
 }
 

@@ -381,6 +381,9 @@ pub struct PathMtu {
 /// A transmit association.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct TransmitSa {
+    /// The SCI of its channel.
+    #[serde(default)]
+    pub sci: String,
     /// Its association number.
     pub an: u8,
     /// The next packet number.

@@ -163,6 +163,12 @@ impl Filter {
         Self(vec![instruction((RETURN, 0, 0, ALL))])
     }
 
+    /// Accepts nothing.
+    #[must_use]
+    pub fn nothing() -> Self {
+        Self(vec![instruction((RETURN, 0, 0, 0))])
+    }
+
     /// A program of tests, all of which must pass.
     fn of(tests: Vec<(u16, u8, u8, u32)>) -> Self {
         Self::ending(tests, [ALL, 0])

@@ -12,7 +12,7 @@ use super::thread::Woken;
 
 /// Slots of the ring of frames with deadlines: 16 ms of the 32 frames each millisecond of a dense
 /// cell.
-const URGENT_SLOTS: usize = SLOTS / 2;
+pub(super) const URGENT_SLOTS: usize = SLOTS / 2;
 /// Frames with deadlines in a row while another waits. Who floods that ring, as anybody on the uplink
 /// can, does not silence the rest.
 const IN_A_ROW: u32 = 8;
@@ -51,6 +51,11 @@ impl Turns {
 }
 
 impl Lanes {
+    /// Rings of one port of several.
+    pub(super) fn of(urgent: Receiver, rest: Receiver) -> Self {
+        Self { urgent, rest, turns: Turns::default(), twin: None, by_twin: false, taken: 0 }
+    }
+
     /// Opens both rings on the interface, as [`Receiver::open`] does one.
     ///
     /// # Errors
@@ -60,14 +65,7 @@ impl Lanes {
             let ring = Receiver::open_lane(interface, head, slots, &Filter::lane(lane))?;
             io::Result::Ok(ring.bounded(bounds))
         };
-        Ok(Self {
-            urgent: open(Lane::Urgent, URGENT_SLOTS)?,
-            rest: open(Lane::Rest, SLOTS)?,
-            turns: Turns::default(),
-            twin: None,
-            by_twin: false,
-            taken: 0,
-        })
+        Ok(Self::of(open(Lane::Urgent, URGENT_SLOTS)?, open(Lane::Rest, SLOTS)?))
     }
 
     /// Receives on this interface too.

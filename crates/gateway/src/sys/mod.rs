@@ -3,6 +3,7 @@
 //! - [`packet`]: AF_PACKET sockets: the receive ring (`packet(7)`, TPACKET_V2)
 //! - [`sender`]: sends frames on an interface, in either of two ways
 //! - [`lanes`]: the two receive rings of a port
+//! - [`fanout`]: the rings of a port for several threads
 //! - [`age`]: the age of received frames
 //! - [`departure`]: time stamps of sent frames
 //! - [`segmenter`]: a sender of super-frames
@@ -23,6 +24,7 @@
 pub mod age;
 pub mod departure;
 pub mod event;
+pub mod fanout;
 pub mod filter;
 pub mod interface;
 pub mod lanes;

@@ -100,6 +100,8 @@ pub(crate) struct Settings<'a> {
     pub(crate) policy: &'a str,
     pub(crate) run: &'a str,
     pub(crate) wire_mtu: u32,
+    /// The transmit channels of each gateway in the key file.
+    pub(crate) channels: u16,
 }
 
 impl Default for Settings<'_> {
@@ -113,6 +115,7 @@ impl Default for Settings<'_> {
             policy,
             run: "poll = \"block\"",
             wire_mtu: 1550,
+            channels: 1,
         }
     }
 }
@@ -136,7 +139,7 @@ impl Plant {
         let _ = fs::remove_dir_all(&files);
         fs::create_dir_all(&files).expect("a directory for the files");
         fs::set_permissions(&files, fs::Permissions::from_mode(0o700)).expect("its mode");
-        keys(&files, settings.suite);
+        keys(&files, settings.suite, settings.channels);
         let a = Gateway::start(&chain.gateway_a, &files, "a", settings);
         let b = Gateway::start(&chain.gateway_b, &files, "b", settings);
         let plc = Port::open(&chain.plc, "eth0");
@@ -209,7 +212,7 @@ impl Drop for Plant {
     }
 }
 
-fn keys(files: &Path, suite: &str) {
+fn keys(files: &Path, suite: &str, channels: u16) {
     let sci = |last| Sci([2, 0, 0x5e, 0, 0, last, 0, 1]);
     let members = vec![("a".into(), sci(0xa2)), ("b".into(), sci(0xb2))];
     // One process of a machine may send with a key, and other test programs may run beside this.
@@ -222,6 +225,7 @@ fn keys(files: &Path, suite: &str) {
         Ok::<_, ()>(())
     };
     let keys = KeyFile::generate(suite.parse().expect("a suite"), members, fill).expect("keys");
+    let keys = keys.with_channels(channels);
     keys.write_new(&files.join("keys")).expect("the key file is written");
 }
 

@@ -75,6 +75,12 @@ fn of_settings(draft: &Draft, side: Side) -> Option<Obstacle> {
     if matches!(draft.protection, Some(Protection::Overlay(_))) {
         return obstacle("an overlay sends super-frames", "remove the line");
     }
+    if draft.run.as_ref().is_some_and(|run| run.threads.channels() > 1) {
+        return obstacle(
+            "several workers send, and a queue has one socket",
+            "remove the line, or run.workers",
+        );
+    }
     if matches!(&draft.second_uplink, Some(Some(SecondUplink { .. }))) && side == Side::Uplink {
         return obstacle("there are two uplinks", "remove the line, or [second_uplink]");
     }

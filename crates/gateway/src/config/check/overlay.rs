@@ -81,7 +81,7 @@ pub(in crate::config) fn overlaid(
     without_macsec(draft, faults);
     let mut fault =
         |key, what: String, remedy: &str| faults.push(draft.lines.fault(&draft.file, key, what, remedy));
-    if matches!(draft.run.as_ref().map(|run| run.threads), Some(Threads::Two(_))) {
+    if matches!(draft.run.as_ref().map(|run| &run.threads), Some(Threads::Two(_))) {
         let what = "an overlay has one forwarding thread: sealing and opening share its sessions";
         fault("run.threads", what.to_owned(), "remove the line, and name one CPU");
     }

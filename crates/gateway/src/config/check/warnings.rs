@@ -4,7 +4,7 @@ use antedate_channel::fragment::Marks;
 use antedate_host::fault::Fault;
 use antedate_wire::vlan::TAG_LEN as VLAN_TAG_LEN;
 
-use super::{Checked, Keyed, is_express_channel};
+use super::{Checked, Keyed, is_derived};
 use crate::config::machine::Machine;
 use crate::config::uplink::SLOWEST_MBIT;
 use crate::config::{Config, FlowTables, Fragmentation, Rate, SciMode};
@@ -110,7 +110,7 @@ pub(super) fn unbounded_express(checked: &Checked) -> Option<Fault> {
 /// Fragments whose receivers see only part of the packet numbers.
 pub(super) fn unmarked_fragments(checked: &Checked) -> Option<Fault> {
     let Keyed::Macsec { macsec, keys, .. } = &checked.protection else { return None };
-    let members = keys.members.iter().filter(|member| !is_express_channel(keys, member)).count();
+    let members = keys.members.iter().filter(|member| !is_derived(keys, member)).count();
     if macsec.fragmentation != Fragmentation::On(Marks::More) || members < 3 {
         return None;
     }

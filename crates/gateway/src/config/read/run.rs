@@ -5,6 +5,7 @@ use std::time::Duration;
 use antedate_host::document::{Field, Section};
 
 use super::{all, number};
+use crate::config::keys::CHANNELS_MAX;
 use crate::config::{Lines, PREPARE, PREPARE_MAX, Poll, Run, Threads};
 use crate::sys::age::Bounds;
 
@@ -17,10 +18,17 @@ const MAX_AGE_MS: u64 = 60_000;
 
 pub(super) fn run(mut section: Section<'_, '_>, lines: &mut Lines) -> Option<Run> {
     lines.note("run", section.line());
-    let threads = section.get("threads").map(|field| number(&field, 1..=2));
+    let threads = section.get("threads");
+    let workers = section.get("workers");
+    lines.note("run.workers", workers.as_ref().map(Field::line));
+    if let (Some(threads), Some(_)) = (&threads, &workers) {
+        threads.fault("stands beside workers, each of which forwards both ways", "remove one of the two");
+    }
+    let threads = threads.map(|field| number(&field, 1..=2));
+    let workers = workers.map(|field| number(&field, 1..=CHANNELS_MAX.into()));
     let cpus = section.get("cpus").map(|field| {
         lines.note("run.cpus", Some(field.line()));
-        cpus(&field, all(threads).flatten().unwrap_or(1))
+        cpus(&field, all(workers.or(threads)).flatten().unwrap_or(1))
     });
     let poll = poll(&mut section);
     let priority = section.get("priority");
@@ -42,8 +50,11 @@ pub(super) fn run(mut section: Section<'_, '_>, lines: &mut Lines) -> Option<Run
     let cyclic = age(section.get("max_age_cyclic_ms"));
     section.finish();
     let cpu = all(cpus)?.unwrap_or_default();
-    let threads = match all(threads)? {
-        Some(2) => Threads::Two([cpu.first().copied(), cpu.get(1).copied()]),
+    let threads = match (all(threads)?, all(workers)?) {
+        (_, Some(workers @ 2..)) => {
+            Threads::Workers((0..usize::from(workers)).map(|worker| cpu.get(worker).copied()).collect())
+        }
+        (Some(2), _) => Threads::Two([cpu.first().copied(), cpu.get(1).copied()]),
         _ => Threads::One(cpu.first().copied()),
     };
     Some(Run {

@@ -97,7 +97,7 @@ impl Machine for Bench {
     }
 }
 
-const KEYS: &str = "\
+pub(super) const KEYS: &str = "\
 suite = \"gcm-aes-128\"
 [[sa]]
 an = 0
@@ -112,13 +112,13 @@ sci = \"0200000000000002\"
 ";
 
 /// A directory with a configuration, its keys and its state.
-struct Site {
+pub(super) struct Site {
     directory: tempfile::TempDir,
     machine: Bench,
 }
 
 impl Site {
-    fn new(lines: &str) -> Self {
+    pub(super) fn new(lines: &str) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let user = fs::metadata(directory.path()).unwrap().uid();
         let site = Self { directory, machine: Bench { mbit: Some(1_000), ..Bench::of(user) } };
@@ -136,7 +136,7 @@ impl Site {
         self.directory.path().join(name)
     }
 
-    fn keys(&self, text: &str) {
+    pub(super) fn keys(&self, text: &str) {
         fs::write(self.path("keys"), text).unwrap();
         self.mode("keys", 0o600);
     }
@@ -145,7 +145,7 @@ impl Site {
         fs::set_permissions(self.path(name), Permissions::from_mode(mode)).unwrap();
     }
 
-    fn check(&self) -> Result<Checked, String> {
+    pub(super) fn check(&self) -> Result<Checked, String> {
         let base = format!("{}/", self.directory.path().display());
         check(&self.path("g.toml"), &self.machine).map_err(|faults| faults.to_string().replace(&base, ""))
     }

@@ -2,6 +2,7 @@
 
 mod machine;
 mod manual;
+mod workers;
 
 use std::path::Path;
 use std::time::Duration;

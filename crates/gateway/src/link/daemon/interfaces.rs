@@ -1,6 +1,5 @@
 //! Follows links and interfaces, and reopens the ports of replaced ones.
 
-use std::path::Path;
 use std::time::Instant;
 
 use super::Supervisor;
@@ -106,13 +105,8 @@ impl Supervisor<'_> {
         let Ok(second) = second.transpose() else { return };
         let narrower = second.as_ref().filter(|second| second.mtu < uplink.mtu).unwrap_or(&uplink);
         let uplink_mtu = setup::uplink_mtu(&self.config, narrower);
-        let uplinks = (&uplink, second.as_ref());
-        let run = &self.config.run;
-        let file: &Path = &self.config.file;
-        let outbound = channels::outward(file, &field, uplinks, uplink_mtu, run);
-        let inbound = channels::inward(file, uplinks, &field, run);
-        match (outbound, inbound) {
-            (Ok(outbound), Ok(inbound)) => {
+        match channels::ports(&self.config, (&field, &uplink, second.as_ref()), uplink_mtu) {
+            Ok(ports) => {
                 tracing::info!(
                     field_mtu = field.mtu,
                     uplink_mtu,
@@ -121,11 +115,16 @@ impl Supervisor<'_> {
                 self.leaves.again();
                 *lock(&self.answers.ports) =
                     self.leaves.shown([Carries::of(&field, field.mtu), Carries::of(&uplink, uplink_mtu)]);
-                if let Some(mailbox) = self.mailboxes.first() {
-                    mailbox.post(Message::Outbound(outbound));
-                }
-                if let Some(mailbox) = self.mailboxes.last() {
-                    mailbox.post(Message::Inbound(inbound));
+                let workers = ports.len();
+                for (worker, (outbound, inbound)) in ports.into_iter().enumerate() {
+                    // The last thread receives, and one of several workers both.
+                    let last = if workers > 1 { worker } else { self.mailboxes.len() - 1 };
+                    if let Some(mailbox) = self.mailboxes.get(worker) {
+                        mailbox.post(Message::Outbound(outbound));
+                    }
+                    if let Some(mailbox) = self.mailboxes.get(last) {
+                        mailbox.post(Message::Inbound(inbound));
+                    }
                 }
                 self.field.interface = field;
                 self.uplink.interface = uplink;
@@ -133,7 +132,7 @@ impl Supervisor<'_> {
                     watched.interface = found;
                 }
             }
-            (Err(fault), _) | (_, Err(fault)) => self.complain(&format!("{fault:#}")),
+            Err(fault) => self.complain(&format!("{fault:#}")),
         }
     }
 }

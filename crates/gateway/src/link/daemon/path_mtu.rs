@@ -140,9 +140,7 @@ impl Supervisor<'_> {
         }
         self.probes.found = found;
         *lock(&self.answers.path) = found.map(|mtu| (mtu, Instant::now()));
-        if let Some(mailbox) = self.mailboxes.first() {
-            mailbox.post(Message::PathMtu(found));
-        }
+        self.post(|| Message::PathMtu(found));
         if let Some(mtu) = found {
             tracing::info!(mtu, source = "probe", "the path MTU to the other gateways");
         }

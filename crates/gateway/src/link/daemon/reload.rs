@@ -50,17 +50,20 @@ impl Supervisor<'_> {
     }
 
     fn take_over(&mut self, config: Config) {
-        let gate = Arc::new(Gate::after(&config.policy, &self.config.policy));
+        let gate = |_| Arc::new(Gate::after(&config.policy, &self.config.policy));
+        let gates: Vec<_> = (0..self.answers.senders).map(gate).collect();
         let flows = (config.flows != self.config.flows).then(|| shapes(config.flows.as_ref()));
         let express = config.express.as_ref().filter(|_| config.express != self.config.express);
         let express = express.map(|settings| (settings, channels::rate(self.checked, settings.rate)));
         if let Some((settings, mbit)) = express {
             self.link_rate = (settings.rate == Rate::OfLink).then_some(mbit);
         }
-        let post = |mailbox: &Arc<Mailbox<Message>>| -> Receiver<Box<Change>> {
+        // A thread for each direction shares the gate, and each of several workers has its own.
+        let of_threads = gates.iter().cycle();
+        let post = |(mailbox, gate): (&Arc<Mailbox<Message>>, &Arc<Gate>)| -> Receiver<Box<Change>> {
             let (answer, answers) = mpsc::channel();
             let change = Change {
-                gate: Arc::clone(&gate),
+                gate: Arc::clone(gate),
                 max_age: config.run.max_age,
                 mode: setup::mode(config.run.poll),
                 flows: flows.clone(),
@@ -69,14 +72,13 @@ impl Supervisor<'_> {
             mailbox.post(Message::Change(Box::new(change), answer));
             answers
         };
-        let answers: Vec<_> = self.mailboxes.iter().map(post).collect();
+        let answers: Vec<_> = self.mailboxes.iter().zip(of_threads).map(post).collect();
         // The message stays in the mailbox of a thread that does not answer in time.
         if !answers.iter().all(|answers| answers.recv_timeout(TAKEN_OVER).is_ok()) {
             tracing::warn!("a forwarding thread is slow, and takes over the new settings later");
         }
-        let Self { out, inward, .. } = self;
-        [out, inward].into_iter().for_each(|counters| counters.flows.watch(config.watchdog_cycles));
-        *lock(&self.answers.gate) = gate;
+        self.answers.tally.watch(config.watchdog_cycles);
+        *lock(&self.answers.gates) = gates;
         self.answers.about.set_poll(config.run.poll);
         self.config = config;
     }

@@ -26,8 +26,12 @@ fn association(number: u8, key: u8, salt: Option<u8>) -> Association {
 
 fn keys(suite: CipherSuite) -> KeyFile {
     let salt = suite.is_xpn().then_some(9);
-    let member =
-        |name: &str, sci, ssci| Member { name: name.into(), sci, ssci: suite.is_xpn().then_some(ssci) };
+    let member = |name: &str, sci, ssci| Member {
+        name: name.into(),
+        sci,
+        ssci: suite.is_xpn().then_some(ssci),
+        channels: 1,
+    };
     KeyFile {
         suite,
         associations: vec![association(0, 1, salt), association(1, 2, salt)],
@@ -42,8 +46,8 @@ fn open(medium: &Medium) -> Result<NumberFile<Medium>, NumbersError> {
 /// Events of a gateway.
 #[derive(Debug, Clone, Copy)]
 enum Event {
-    /// It sends this many frames, up to the limit.
-    Send(u8, u64),
+    /// It sends this many frames in a channel, up to the limit.
+    Send(u8, u8, u64),
     /// The main thread refills the reservations.
     Refill(u8),
     /// The peer sent up to this packet number.
@@ -61,7 +65,7 @@ enum Event {
 fn event() -> impl Strategy<Value = Event> {
     let keep = prop_oneof![Just(Keep::Nothing), Just(Keep::Name)];
     prop_oneof![
-        5 => (0..2u8, 0..40u64).prop_map(|(an, count)| Event::Send(an, count)),
+        5 => (0..2u8, 0..CHANNELS as u8, 0..40u64).prop_map(|(an, channel, count)| Event::Send(an, channel, count)),
         5 => (0..2u8).prop_map(Event::Refill),
         2 => (0..2u8, 1..1000u64).prop_map(|(an, pn)| Event::Receive(an, pn)),
         2 => Just(Event::Commit),
@@ -76,18 +80,24 @@ struct World {
     medium: Medium,
     keys: KeyFile,
     ledger: Option<Ledger<Medium>>,
-    /// Next packet number and limit of the forwarding thread, by association.
-    next: [u64; 2],
+    /// Next packet numbers and limit of the forwarding threads, by association. Each has a channel,
+    /// and all channels share the reservation.
+    next: [[u64; CHANNELS]; 2],
     limit: [u64; 2],
     /// Packet numbers below these are spent.
-    spent: [u64; 2],
+    spent: [[u64; CHANNELS]; 2],
     /// The durable bound of each receive channel.
     committed: [u64; 2],
 }
 
+const CHANNELS: usize = 3;
 const RESERVE: u64 = 32;
 /// The first packet number beyond 32 bits.
 const END: u64 = u32::MAX as u64;
+
+fn highest(numbers: [u64; CHANNELS]) -> u64 {
+    numbers.into_iter().max().unwrap()
+}
 
 impl World {
     fn new() -> Self {
@@ -95,9 +105,9 @@ impl World {
             medium: Medium::with_empty_file(),
             keys: keys(CipherSuite::GcmAes128),
             ledger: None,
-            next: [0; 2],
+            next: [[0; CHANNELS]; 2],
             limit: [0; 2],
-            spent: [1; 2],
+            spent: [[1; CHANNELS]; 2],
             committed: [1; 2],
         };
         world.start();
@@ -115,13 +125,11 @@ impl World {
         };
         for sa in ledger.transmit() {
             let index = sa.an.index();
-            assert!(
-                sa.numbers.next() >= self.spent[index],
-                "{} was spent, and {} comes next",
-                self.spent[index] - 1,
-                sa.numbers.next()
-            );
-            self.next[index] = sa.numbers.next();
+            for spent in self.spent[index] {
+                let next = sa.numbers.next();
+                assert!(next >= spent, "{} was spent, and {next} comes next", spent - 1);
+            }
+            self.next[index] = [sa.numbers.next(); CHANNELS];
             self.limit[index] = sa.numbers.limit();
         }
         for sa in ledger.receive() {
@@ -144,17 +152,18 @@ impl World {
         }
         let ledger = self.ledger.as_mut().expect("running");
         match event {
-            Event::Send(index, count) => {
-                let index = usize::from(index);
-                for _ in 0..count.min(self.limit[index] - self.next[index]) {
-                    assert!(self.next[index] >= self.spent[index], "spent twice");
-                    self.spent[index] = self.next[index] + 1;
-                    self.next[index] += 1;
+            Event::Send(index, channel, count) => {
+                let (index, channel) = (usize::from(index), usize::from(channel));
+                let (next, spent) = (&mut self.next[index][channel], &mut self.spent[index][channel]);
+                for _ in 0..count.min(self.limit[index] - *next) {
+                    assert!(*next >= *spent, "spent twice");
+                    *spent = *next + 1;
+                    *next += 1;
                 }
             }
             Event::Refill(index) => {
                 let at = usize::from(index);
-                if let Ok(Some(limit)) = ledger.refill(an(index), self.next[at]) {
+                if let Ok(Some(limit)) = ledger.refill(an(index), highest(self.next[at])) {
                     assert!(limit > self.limit[at]);
                     self.limit[at] = limit;
                 }
@@ -168,10 +177,10 @@ impl World {
             }
             Event::Stop => {
                 let ledger = self.ledger.take().expect("running");
-                let exact = [(an(0), self.next[0]), (an(1), self.next[1])];
-                let closed = ledger.close(&exact).is_ok();
+                let of = |index: u8| self.next[usize::from(index)].map(|next| (an(index), next));
+                let closed = ledger.close(&[of(0), of(1)].concat()).is_ok();
                 self.medium.restart();
-                let before = self.next;
+                let before = self.next.map(|all| [highest(all); CHANNELS]);
                 self.start();
                 if closed {
                     assert_eq!(self.next, before, "a clean stop loses no packet number");

@@ -72,6 +72,41 @@ impl Beat {
         self.version.count();
     }
 
+    /// Takes over what readers see of another thread's flow. Leaves the place free if that one changes
+    /// hands meanwhile.
+    pub(super) fn show(&self, other: &Self) {
+        let version = other.version.get();
+        let read = |one: &Self| {
+            let Self { identity: [a, b], last, cycle, jitter, frames, missed, expired, end, first, .. } = one;
+            let [recent, before] = &one.longest;
+            [a, b, last, cycle, jitter, frames, missed, expired, end, first, recent, before].map(Counter::get)
+        };
+        let [a, b, last, cycle, jitter, frames, missed, expired, end, first, recent, before] = read(other);
+        self.intervals.show(&other.intervals);
+        if version % 2 == 1 || other.version.get() != version {
+            return;
+        }
+        let values = [last, cycle, jitter, frames, missed, expired, end, first, recent, before, a, b];
+        let [longest, longest_before] = &self.longest;
+        let [identity, rest] = &self.identity;
+        let Self { last, cycle, jitter, frames, missed, expired, end, first, .. } = self;
+        let own = [
+            last,
+            cycle,
+            jitter,
+            frames,
+            missed,
+            expired,
+            end,
+            first,
+            longest,
+            longest_before,
+            identity,
+            rest,
+        ];
+        own.into_iter().zip(values).for_each(|(counter, value)| counter.set(value));
+    }
+
     /// The flow in this place, or zeroes.
     #[inline]
     pub(super) fn identity(&self) -> Identity {

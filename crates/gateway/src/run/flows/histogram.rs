@@ -49,6 +49,11 @@ impl Histogram {
         self.0.iter().for_each(|counter| counter.set(0));
     }
 
+    /// Takes over the counts of another one.
+    pub(super) fn show(&self, other: &Self) {
+        self.0.iter().zip(&other.0).for_each(|(counter, other)| counter.set(other.get()));
+    }
+
     /// The buckets with counts: the end in nanoseconds, and the count.
     pub(super) fn buckets(&self) -> impl Iterator<Item = (u64, u64)> {
         let all = self.0.iter().enumerate().map(|(bucket, counter)| (end(bucket), counter.get()));

@@ -68,6 +68,24 @@ impl fmt::Debug for Table {
 }
 
 impl Table {
+    /// The flows of several threads, for readers. Of a flow that moved from one to another, the
+    /// newer place. At most [`PLACES`], of which the others count as without room.
+    #[must_use]
+    pub fn merged<'a>(parts: impl Iterator<Item = &'a Self>) -> Self {
+        let whole = Self::default();
+        let mut beats: Vec<&Beat> = Vec::new();
+        for part in parts {
+            whole.watch(part.watchdog());
+            whole.no_room.add(part.no_room.get());
+            beats.extend(part.places.iter().filter(|beat| beat.identity().0[1] != 0));
+        }
+        beats.sort_by_key(|beat| (beat.identity().0, std::cmp::Reverse(beat.last.get())));
+        beats.dedup_by_key(|beat| beat.identity().0);
+        whole.places.iter().zip(&beats).for_each(|(place, beat)| place.show(beat));
+        whole.no_room.add(beats.len().saturating_sub(PLACES) as u64);
+        whole
+    }
+
     /// Sets the cycles without a frame that a consumer tolerates. 0: flows are not watched.
     pub fn watch(&self, cycles: u64) {
         self.watchdog.set(cycles);

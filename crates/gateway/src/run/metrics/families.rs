@@ -2,7 +2,7 @@
 
 use super::text::{Family, Sample, Value};
 use crate::config::io::XDP;
-use crate::run::status::{Flow, Forwarding, Macsec, OverlayPeer, Port, Status};
+use crate::run::status::{Flow, Forwarding, Macsec, OverlayPeer, Port, Status, TransmitSa};
 
 /// How samples are read from a status.
 type Read = fn(&Status) -> Vec<Sample>;
@@ -231,9 +231,14 @@ fn macsec(status: &Status, value: impl Fn(&Macsec) -> Value) -> Vec<Sample> {
     status.macsec.iter().map(|macsec| (Vec::new(), value(macsec))).collect()
 }
 
-fn associations(status: &Status, number: impl Fn(&crate::run::status::TransmitSa) -> u64) -> Vec<Sample> {
-    let all = status.macsec.iter().flat_map(|macsec| &macsec.transmit);
-    all.map(|sa| (vec![("an", sa.an.to_string())], Value::Gauge(number(sa) as f64))).collect()
+fn associations(status: &Status, number: impl Fn(&TransmitSa) -> u64) -> Vec<Sample> {
+    let all = || status.macsec.iter().flat_map(|macsec| &macsec.transmit);
+    let several = all().any(|sa| all().next().is_some_and(|first| first.sci != sa.sci));
+    let labels = |sa: &TransmitSa| {
+        let channel = several.then(|| ("sci", sa.sci.clone()));
+        channel.into_iter().chain([("an", sa.an.to_string())]).collect()
+    };
+    all().map(|sa| (labels(sa), Value::Gauge(number(sa) as f64))).collect()
 }
 
 fn peers(status: &Status, value: impl Fn(&OverlayPeer) -> Option<Value>) -> Vec<Sample> {

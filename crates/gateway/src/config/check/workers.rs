@@ -1,0 +1,98 @@
+//! Checks `run.workers`: what several forwarding threads share, and what they cannot.
+
+use antedate_wire::Sci;
+
+use super::{Draft, describe};
+use crate::config::keys::KeyFile;
+use crate::config::policy::{Limit, Policy};
+use crate::config::read::KeyPath;
+use crate::config::{Protection, SciMode, Threads};
+use antedate_host::fault::Fault;
+
+/// The number of workers, if there are several.
+fn workers(draft: &Draft) -> Option<usize> {
+    match draft.run.as_ref().map(|run| &run.threads) {
+        Some(Threads::Workers(cpus)) => Some(cpus.len()),
+        _ => None,
+    }
+}
+
+/// Refuses settings that workers cannot have.
+pub(in crate::config) fn fit(draft: &Draft, faults: &mut Vec<Fault>) {
+    if workers(draft).is_none() {
+        return;
+    }
+    let key = "run.workers";
+    let mut refuse = |what: &str, remedy: &str| {
+        faults.push(draft.lines.fault(&draft.file, key, what, remedy));
+    };
+    let alone = "remove run.workers";
+    match (&draft.protection, &draft.keys) {
+        (Some(Protection::Overlay(_)), _) => {
+            refuse("an overlay has one forwarding thread: sealing and opening share its sessions", alone);
+        }
+        (Some(Protection::Plain), _) => {
+            refuse("need secure channels, one each, and [plain] has none", alone);
+        }
+        (_, Some(KeyPath::Agreed(_))) => refuse(
+            "need a key_file: key agreement announces one channel of each gateway",
+            "remove run.workers, or write key_file in the place of cak_file",
+        ),
+        _ => {}
+    }
+    if let Some(Protection::Macsec(macsec)) = &draft.protection
+        && macsec.sci_mode != SciMode::Explicit
+    {
+        let remedy = "remove include_sci and end_station from [macsec]";
+        refuse("need the SCI in each frame, which tells whose it is", remedy);
+    }
+    if draft.express.as_ref().is_some_and(Option::is_some) {
+        let what = "cannot be beside [express], whose rate one thread keeps";
+        refuse(what, "remove one: frames with a deadline have rings of their own without it, too");
+    }
+    if draft.second_uplink.as_ref().is_some_and(Option::is_some) {
+        refuse("cannot be beside [second_uplink]", "remove one of the two");
+    }
+    if draft.standby.is_some_and(|settings| settings.is_some()) {
+        refuse("cannot be beside [standby]", "remove one of the two");
+    }
+    if draft.loops.is_some_and(|settings| settings.is_some()) {
+        refuse("cannot be beside [loop_detection]", "remove one of the two");
+    }
+    if draft.transparent_clock == Some(true) {
+        refuse("cannot be beside ptp.transparent_clock", "remove one of the two");
+    }
+    if has_bounds(&draft.policy) {
+        let what = "cannot be beside bounds on frames a second, which one thread counts";
+        refuse(what, "remove run.workers, or the bounds of [policy]");
+    }
+}
+
+fn has_bounds(policy: &Policy) -> bool {
+    let Policy { broadcast_limit, multicast_limit, unknown_limit, rules, .. } = policy;
+    [broadcast_limit, multicast_limit, unknown_limit].into_iter().any(|limit| *limit > 0)
+        || rules.iter().any(|rule| rule.limit != Limit::default())
+}
+
+/// Checks that this gateway has a channel for each worker.
+pub(super) fn channels_suffice(
+    draft: &Draft,
+    keys: &KeyFile,
+    own: Sci,
+    fault: &mut impl FnMut(&'static str, String, String),
+) {
+    let (Some(workers), Some(member)) = (workers(draft), keys.member(own)) else { return };
+    if workers > usize::from(member.channels) {
+        fault(
+            "run.workers",
+            format!(
+                "{workers} workers need a transmit channel each, and {} has {} in the key file",
+                describe(member),
+                member.channels
+            ),
+            format!(
+                "write channels = {workers} below its sci in the key file of all members, or make keys with `antedate keygen macsec --channels {workers}`"
+            ),
+        );
+    }
+}
