@@ -7,6 +7,7 @@ pub(super) mod partners;
 mod pion;
 mod relay;
 mod scandium;
+mod talk;
 mod wolfssl;
 
 use crate::place;

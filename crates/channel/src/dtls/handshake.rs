@@ -13,8 +13,9 @@
 //! - `cookie`: the stateless answer to a first ClientHello.
 //! - `assembly`: messages from fragments, in order. `flight`: fragmenting and retransmitting.
 //! - `connection`: datagrams in and out. `client` and `server`: the handling of each message.
-//! - `signed`: the messages with certificates, raw public keys and signatures. `transcript`: the hash
-//!   of the handshake.
+//! - `signed`: the messages with certificates, raw public keys and signatures, and `proof`: what both
+//!   sides have shown. `transcript`: the hash of the handshake.
+//! - `misfit`: the reasons why a message does not fit.
 //! - `partial`: a ClientHello in fragments.
 //! - `offer`: the contents of a ClientHello, for the log.
 //! - `overheard`: recorded connections, for a holder of their keys.
@@ -25,10 +26,12 @@ mod connection;
 mod cookie;
 mod flight;
 mod group;
+mod misfit;
 mod offer;
 mod overheard;
 mod partial;
 mod prf;
+mod proof;
 mod server;
 mod signed;
 #[cfg(test)]
@@ -45,8 +48,7 @@ use antedate_wire::dtls::handshake::{Alert, AlertDescription};
 
 use super::credentials::{Client, Credentials, Distrust, Keyring, Psk, Shown};
 use super::{Cause, CipherSuite, PREPARED_LEN, ProtectError};
-use connection::{OTHER_KEY, UNKNOWN_IDENTITY, WRONG_FINISHED};
-use signed::{NO_COMMON_TYPE, WRONG_SIGNATURE};
+use misfit::{NO_COMMON_TYPE, OTHER_KEY, UNKNOWN_IDENTITY, WRONG_FINISHED, WRONG_SIGNATURE};
 
 pub use connection::Connection;
 pub use cookie::{Cookies, Greeting};

@@ -46,7 +46,7 @@ impl Files {
         let fault = |what: &str, remedy: &str| Fault::of_file(file, what, remedy);
         let chain = pem::load(file, SectionKind::Certificate, CERTIFICATES)?;
         let first = chain.first().ok_or_else(|| fault("there is no certificate", CERTIFICATES))?;
-        let spki = spki_of_certificate(first).map_err(|what| fault(&what, CERTIFICATES))?;
+        let spki = spki_of_certificate(first).map_err(|error| fault(&unreadable(&error), CERTIFICATES))?;
         if PublicKey::from_spki(&spki) != Some(key.public()) {
             let what = "the first certificate is not of the private key";
             return Err(fault(
@@ -61,11 +61,13 @@ impl Files {
 }
 
 /// The SubjectPublicKeyInfo of a certificate.
-fn spki_of_certificate(certificate: &[u8]) -> Result<Vec<u8>, String> {
+fn spki_of_certificate(certificate: &[u8]) -> Result<Vec<u8>, webpki::Error> {
     let certificate = CertificateDer::from(certificate);
-    let end = EndEntityCert::try_from(&certificate);
-    let end = end.map_err(|error| format!("the certificate cannot be read: {error}"))?;
-    Ok(end.subject_public_key_info().to_vec())
+    Ok(EndEntityCert::try_from(&certificate)?.subject_public_key_info().to_vec())
+}
+
+fn unreadable(error: &webpki::Error) -> String {
+    format!("the certificate cannot be read: {error}")
 }
 
 /// Reads a private key.
@@ -85,7 +87,7 @@ fn parse_key(text: &[u8]) -> Result<SigningKey, (String, &'static str)> {
             "remove the passphrase: openssl pkcs8 -topk8 -nocrypt; the file's mode protects it",
         ));
     }
-    let sections = pem::sections(text).map_err(|what| (what, MAKE))?;
+    let sections = pem::sections(text).map_err(|error| (pem::wrong_form(&error), MAKE))?;
     let sections: Vec<_> =
         sections.into_iter().map(|(kind, octets)| (kind, Zeroizing::new(octets))).collect();
     for (kind, octets) in &sections {
@@ -160,13 +162,16 @@ pub fn public_pem(spki: &[u8]) -> String {
 pub fn digest_of_file(file: &Path) -> Result<String, Fault> {
     let remedy = "give a PEM file with a private key, a public key or a certificate";
     let octets = Zeroizing::new(pem::read_public(file, remedy)?);
-    let sections = pem::sections(&octets).map_err(|what| Fault::of_file(file, what, remedy))?;
+    let sections =
+        pem::sections(&octets).map_err(|error| Fault::of_file(file, pem::wrong_form(&error), remedy))?;
     for (kind, section) in &sections {
         match kind {
             SectionKind::PublicKey => return Ok(digest(section)),
             SectionKind::Certificate => {
                 let spki = spki_of_certificate(section);
-                return spki.map(|spki| digest(&spki)).map_err(|what| Fault::of_file(file, what, remedy));
+                return spki
+                    .map(|spki| digest(&spki))
+                    .map_err(|error| Fault::of_file(file, unreadable(&error), remedy));
             }
             _ => {}
         }

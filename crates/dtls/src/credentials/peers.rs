@@ -58,7 +58,7 @@ impl Peers {
                 text.push_str(line);
                 text.push('\n');
                 if line == END {
-                    let (digest, spki) = public_key(&text).map_err(|what| (begun, what, FORM))?;
+                    let (digest, spki) = public_key(&text).map_err(|no| (begun, no.to_string(), FORM))?;
                     let name = name.take().map_or_else(|| super::digest(&spki), |(_, name)| name);
                     entries.push(Entry { digest, line: begun, name });
                 } else {
@@ -137,14 +137,32 @@ fn named(at: usize, name: &str) -> Result<String, (usize, String, &'static str)>
 }
 
 /// The digest of a public key in PEM, and the key.
-fn public_key(text: &str) -> Result<([u8; 32], Vec<u8>), String> {
-    let sections = pem::sections(text.as_bytes())?;
+fn public_key(text: &str) -> Result<([u8; 32], Vec<u8>), NoKey> {
+    let sections = pem::sections(text.as_bytes()).map_err(NoKey::Form)?;
     let key = sections.into_iter().find(|(kind, _)| *kind == SectionKind::PublicKey);
-    let (_, spki) = key.ok_or("there is no public key")?;
+    let (_, spki) = key.ok_or(NoKey::Missing)?;
     if PublicKey::from_spki(&spki).is_none() {
-        return Err(format!("the public key {} is not one on P-256", digest(&spki)));
+        return Err(NoKey::Curve(digest(&spki)));
     }
     Ok((Sha256::digest(&spki).into(), spki))
+}
+
+/// The reason why a text is no public key.
+enum NoKey {
+    Form(pki_types::pem::Error),
+    Missing,
+    /// The key with this digest is on another curve.
+    Curve(String),
+}
+
+impl fmt::Display for NoKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Form(error) => f.write_str(&pem::wrong_form(error)),
+            Self::Missing => f.write_str("there is no public key"),
+            Self::Curve(digest) => write!(f, "the public key {digest} is not one on P-256"),
+        }
+    }
 }
 
 #[cfg(test)]

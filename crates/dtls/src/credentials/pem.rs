@@ -29,20 +29,25 @@ pub(crate) fn read_public(file: &Path, remedy: &'static str) -> Result<Vec<u8>, 
 }
 
 /// The sections of a text in PEM.
-pub(crate) fn sections(mut text: &[u8]) -> Result<Vec<(SectionKind, Vec<u8>)>, String> {
+pub(crate) fn sections(mut text: &[u8]) -> Result<Vec<(SectionKind, Vec<u8>)>, pem::Error> {
     let mut all = Vec::new();
     loop {
         match pem::from_buf(&mut text) {
             Ok(Some(section)) => all.push(section),
             Ok(None) => return Ok(all),
-            Err(error) => return Err(format!("the PEM form is wrong: {error}")),
+            Err(error) => return Err(error),
         }
     }
+}
+
+/// The words for a file with a wrong section.
+pub(crate) fn wrong_form(error: &pem::Error) -> String {
+    format!("the PEM form is wrong: {error}")
 }
 
 /// The sections of one kind in a file.
 pub(crate) fn load(file: &Path, kind: SectionKind, remedy: &'static str) -> Result<Vec<Vec<u8>>, Fault> {
     let octets = read_public(file, remedy)?;
-    let all = sections(&octets).map_err(|what| Fault::of_file(file, what, remedy))?;
+    let all = sections(&octets).map_err(|error| Fault::of_file(file, wrong_form(&error), remedy))?;
     Ok(all.into_iter().filter(|(found, _)| *found == kind).map(|(_, octets)| octets).collect())
 }

@@ -2,6 +2,7 @@
 //! ours: all suites, a bad wire, and certificates that are refused.
 
 use super::relay::{Faults, Relay};
+use super::talk::{device_speaks, talk_with_gnutls_cli};
 use super::{BAD_WIRE, Echo, MESSAGES, Place, client_is_openssl, free, listening, server_is_openssl};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -241,7 +242,7 @@ fn gnutls_client(place: &Place, signed: &Signed, faults: Faults) -> Result<usize
     let mut client = program("gnutls-cli");
     client.args(["--udp", "--port", &relay.at.port().to_string(), "--insecure"]);
     client.args(words(signed, ["turbine", "client"])).arg("127.0.0.1");
-    super::partners::talk_with_gnutls_cli(place, client, server, faults)
+    talk_with_gnutls_cli(place, client, server, faults)
 }
 
 fn gnutls_server(place: &Place, signed: &Signed, faults: Faults) -> Result<String, String> {
@@ -258,8 +259,8 @@ fn gnutls_server(place: &Place, signed: &Signed, faults: Faults) -> Result<Strin
     server.args(words(signed, ["plant", "server"]));
     let server = server.background(&place.dir.join("gnutls-serv.log"))?;
     sleep(Duration::from_millis(500));
-    let came = super::partners::device_speaks(place, "gnutls-serv", at, faults)
-        .map_err(|e| format!("{e}\n{}", server.output()))?;
+    let came =
+        device_speaks(place, "gnutls-serv", at, faults).map_err(|e| format!("{e}\n{}", server.output()))?;
     let _ = server.stop(5);
     Ok(came)
 }

@@ -2,8 +2,8 @@
 //! wire, with P-256, and with connection IDs (RFC 9146) while our address changes.
 
 use super::moves;
-use super::partners::{client_asks, device_speaks, serve};
 use super::relay::Faults;
+use super::talk::{client_asks, device_speaks, serve};
 use super::{BAD_WIRE, IDENTITY, KEY, MESSAGES, Place, free};
 use crate::peers::maven;
 use std::fs;

@@ -2,8 +2,8 @@
 //!
 //! Its packages are fetched and unpacked in the cache. None is installed.
 
-use super::partners::{client_asks, device_speaks, serve};
 use super::relay::Faults;
+use super::talk::{client_asks, device_speaks, serve};
 use super::{BAD_WIRE, IDENTITY, KEY, MESSAGES, Place, free};
 use std::fs;
 use std::path::PathBuf;

@@ -8,9 +8,10 @@ use antedate_wire::dtls::handshake::{
 use antedate_wire::dtls::{ConnectionId, VERSION_1_2};
 
 use super::assembly::Message;
-use super::connection::{Connection, Misfit, Step};
-use super::flight::Piece;
+use super::connection::{Connection, Step};
+use super::flight::{Piece, ROOM};
 use super::group::Group;
+use super::misfit::Misfit;
 use super::transcript::Transcript;
 use super::{Client, Credentials, Keyring, Settings, signed};
 
@@ -18,8 +19,6 @@ use super::{Client, Credentials, Keyring, Settings, signed};
 pub(super) const NO_RENEGOTIATION: u16 = 0x00ff;
 /// The most ClientHellos: a cookie may have expired in transit, or be another's.
 const MAX_HELLOS: u16 = 4;
-/// Octets of the longest message written here.
-pub(super) const ROOM: usize = 1024;
 
 impl Connection {
     /// Begins a connection as its client, and offers those of the suites that fit its credentials.

@@ -15,8 +15,9 @@ use super::super::{
 use super::assembly::{self, Assembly, Message};
 use super::flight::{Flight, Piece, record};
 use super::group::Group;
+use super::misfit::{Misfit, OTHER_KEY, WRONG_FINISHED};
 use super::prf::{self, Binding, Master};
-use super::signed::Proof;
+use super::proof::Proof;
 use super::transcript::Transcript;
 use super::{Credentials, Event, Failure, Keyring, Phase, SendError, Settings, Shown};
 use crate::secret::Boxed;
@@ -46,12 +47,6 @@ pub(super) enum Step {
     /// nothing
     Done,
 }
-
-/// The reason why a message did not fit. It is counted, and kept for reports.
-pub(super) type Misfit = &'static str;
-pub(super) const UNKNOWN_IDENTITY: Misfit = "nobody has the client's identity";
-pub(super) const WRONG_FINISHED: Misfit = "the Finished is wrong";
-pub(super) const OTHER_KEY: Misfit = "the peer's records do not verify: it has another key for this identity";
 
 /// One side of a connection, client or server.
 pub struct Connection {

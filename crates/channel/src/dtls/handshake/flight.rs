@@ -23,6 +23,8 @@ pub(super) struct Flight {
     pub(super) pieces: Vec<Piece>,
 }
 
+/// Octets of the longest message that is written whole: any but a certificate.
+pub(super) const ROOM: usize = 1024;
 /// The least octets of a fragment, even for small datagrams.
 const MIN_FRAGMENT: usize = 64;
 

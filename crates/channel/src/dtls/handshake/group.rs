@@ -6,7 +6,7 @@ use p256::elliptic_curve::sec1::ToSec1Point;
 use x25519_dalek::{PublicKey, StaticSecret};
 use zeroize::Zeroizing;
 
-use super::connection::Misfit;
+use super::misfit::Misfit;
 use crate::secret::Boxed;
 
 /// A group.

@@ -10,7 +10,8 @@ use antedate_wire::dtls::handshake::{ClientHello, ExtensionType};
 use super::super::{Cause, CipherSuite};
 use super::cookie::client_hello;
 use super::group::Group;
-use super::signed::{Choice, NO_COMMON_TYPE};
+use super::misfit::NO_COMMON_TYPE;
+use super::signed::Choice;
 use super::{Asks, Settings};
 
 /// The most suites, and the most groups, in a line.

@@ -8,9 +8,11 @@ use antedate_wire::dtls::{ConnectionId, VERSION_1_2};
 
 use super::super::Dropped;
 use super::assembly::Message;
-use super::client::{NO_RENEGOTIATION, ROOM};
-use super::connection::{Connection, Misfit, Step, UNKNOWN_IDENTITY};
+use super::client::NO_RENEGOTIATION;
+use super::connection::{Connection, Step};
 use super::cookie::client_hello;
+use super::flight::ROOM;
+use super::misfit::{Misfit, UNKNOWN_IDENTITY};
 use super::{Keyring, Offer, Settings};
 
 impl Connection {

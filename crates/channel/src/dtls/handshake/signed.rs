@@ -19,15 +19,12 @@ use sha2::{Digest, Sha256, Sha384};
 use super::super::KeyExchange;
 use super::super::credentials::PublicKey;
 use super::assembly::Message;
-use super::client::ROOM;
-use super::connection::{Connection, Misfit, Step};
-use super::flight::Piece;
+use super::connection::{Connection, Step};
+use super::flight::{Piece, ROOM};
 use super::group::Group;
+use super::misfit::{Misfit, NO_COMMON_TYPE, WRONG_SIGNATURE};
 use super::{Asks, Credentials, Distrust, Keyring, Settings, Shown};
 
-pub(super) const WRONG_SIGNATURE: Misfit =
-    "the peer's signature is wrong: it does not have the key that it shows";
-pub(super) const NO_COMMON_TYPE: Misfit = "one side has a certificate and the other wants a raw public key, or the reverse; give both the same kind";
 const OTHER_SCHEME: Misfit = "the peer signs with an algorithm that was not offered";
 /// The most judgements, and the most wrong signatures, in a handshake: anybody can send certificates
 /// and signatures to a handshake in progress, and each costs some verifications.
@@ -42,31 +39,6 @@ const SCHEMES: [SignatureScheme; 5] = [
     SignatureScheme::RsaPkcs1Sha384,
     SignatureScheme::RsaPkcs1Sha512,
 ];
-
-/// What both sides show and sign.
-#[derive(Default)]
-pub(super) struct Proof {
-    /// What we show, if both sides know its type.
-    own: Option<Credentials>,
-    /// The type of what the peer shows.
-    theirs: Option<CertificateType>,
-    /// What the peer has shown, with the key that signs.
-    pub(super) shown: Option<Shown>,
-    key: Option<PublicKey>,
-    /// The server has asked for the client's.
-    asked: bool,
-    judged: u8,
-    /// Why the last one was refused.
-    refused: Option<Distrust>,
-    wrong_signatures: u8,
-}
-
-impl Proof {
-    /// Frees what this side has shown.
-    pub(super) fn forget_own(&mut self) {
-        self.own = None;
-    }
-}
 
 /// What a server shows, and asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

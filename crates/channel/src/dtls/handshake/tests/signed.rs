@@ -5,7 +5,7 @@ use antedate_wire::dtls::handshake::certificates::{CertificateType, ECDSA_SIGN, 
 use sha2::{Digest, Sha256};
 
 use super::super::group::Group;
-use super::super::signed::{NO_COMMON_TYPE, WRONG_SIGNATURE};
+use super::super::misfit::{NO_COMMON_TYPE, WRONG_SIGNATURE};
 use super::super::{Asks, Offer};
 use super::*;
 use crate::dtls::{
