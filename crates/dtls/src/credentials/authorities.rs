@@ -150,9 +150,8 @@ pub(super) fn distrust(error: &Error) -> Distrust {
         | Error::IssuerNotCrlSigner
         | Error::InvalidCrlSignatureForPublicKey => Distrust::Unchecked,
         Error::UnknownIssuer | Error::CertDistrusted => Distrust::Issuer,
-        Error::RequiredEkuNotFoundContext(_) | Error::EmptyEkuExtension | Error::CaUsedAsEndEntity => {
-            Distrust::Usage
-        }
+        Error::CaUsedAsEndEntity => Distrust::Authority,
+        Error::RequiredEkuNotFoundContext(_) | Error::EmptyEkuExtension => Distrust::Usage,
         Error::UnsupportedCriticalExtension => Distrust::Critical,
         Error::InvalidSignatureForPublicKey
         | Error::SignatureAlgorithmMismatch
@@ -216,7 +215,7 @@ mod tests {
             (&clients, &server, false, now, Err(Distrust::Usage)),
             (&by_name, &client, true, now, Err(Distrust::Usage)),
             (&clients, &agrees, false, now, Err(Distrust::Usage)),
-            (&clients, &ca, false, now, Err(Distrust::Usage)),
+            (&clients, &ca, false, now, Err(Distrust::Authority)),
             (&clients, &critical, false, now, Err(Distrust::Critical)),
             (&clients, &client, false, now + DAY * 40, Err(Distrust::Expired)),
             (&clients, &client, false, now - DAY * 40, Err(Distrust::Early)),

@@ -62,6 +62,9 @@ reasons! {
     /// the certificate is for another purpose
     Usage, Trust, UnsupportedCertificate,
         "the peer's certificate is not for this use; see keyUsage and extendedKeyUsage in: openssl x509 -text";
+    /// the certificate is an authority's, as a self-signed one of OpenSSL is
+    Authority, Trust, UnsupportedCertificate,
+        "the peer shows an authority's certificate, as `openssl req -x509` makes it; list its digest in --peers, or issue one from it";
     /// a rule of an authority forbids the certificate
     Constraint, Trust, BadCertificate,
         "the peer's certificates break a rule of an authority, or are too many; see: openssl verify";
