@@ -23,6 +23,8 @@ pub(crate) struct Keys {
     pub(crate) key: String,
     /// The members' names and addresses; the SCI has port 1, the SSCI is the position in the list.
     pub(crate) members: [(&'static str, String); 2],
+    /// The transmit channels of each member, with consecutive ports of the SCI.
+    pub(crate) channels: usize,
 }
 
 /// The salt of the suites with extended packet numbers.
@@ -32,7 +34,7 @@ impl Keys {
     /// A key for `suite` whose first octet is `first`.
     pub(crate) fn new(suite: (&'static str, usize), first: u8, members: [(&'static str, String); 2]) -> Keys {
         let key = (0..suite.1).map(|i| format!("{:02x}", first.wrapping_add(i as u8))).collect();
-        Keys { suite: suite.0, key, members }
+        Keys { suite: suite.0, key, members, channels: 1 }
     }
 
     /// True for the suites with extended packet numbers.
@@ -60,6 +62,9 @@ impl Keys {
             text.push_str(&format!("\n[[member]]\nname = \"{name}\"\nsci = \"{mac}/1\"\n"));
             if self.is_xpn() {
                 text.push_str(&format!("ssci = {}\n", index + 1));
+            }
+            if self.channels > 1 {
+                text.push_str(&format!("channels = {}\n", self.channels));
             }
         }
         text

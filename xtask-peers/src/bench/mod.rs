@@ -32,6 +32,7 @@ mod policy;
 mod rates;
 mod record;
 mod roundtrips;
+mod scale;
 mod tcp;
 mod vxlan;
 
@@ -63,6 +64,8 @@ pub(crate) struct Plan {
     /// Seconds of a trial of frames a second, and the lengths of these frames.
     rate_seconds: f64,
     rate_sizes: &'static [u32],
+    /// Rounds in which numbers of workers take turns.
+    scale_rounds: usize,
     /// Numbers of DTLS sessions, rounds in which they take turns, and the round trips of one.
     dtls_sessions: &'static [usize],
     dtls_rounds: usize,
@@ -74,7 +77,7 @@ impl Plan {
         json!({ "tries": self.tries, "rounds": self.rounds, "rounds_of_two": self.rounds_of_two, "round_trips_back_to_back": self.dense, "round_trips_paced": self.paced,
                 "tcp_rounds": self.tcp_rounds, "tcp_seconds": self.tcp_seconds, "cycle_slices": self.cycle_slices,
                 "cycle_seconds": self.cycle_seconds, "cpu_seconds": self.cpu_seconds,
-                "rate_seconds": self.rate_seconds, "rate_sizes": self.rate_sizes,
+                "rate_seconds": self.rate_seconds, "rate_sizes": self.rate_sizes, "scale_rounds": self.scale_rounds,
                 "dtls_sessions": self.dtls_sessions, "dtls_rounds": self.dtls_rounds, "dtls_round_trips": self.dtls_round_trips })
     }
 }
@@ -93,6 +96,7 @@ const FULL: Plan = Plan {
     cpu_seconds: 30.0,
     rate_seconds: 1.0,
     rate_sizes: &[64, 256, 1514],
+    scale_rounds: 7,
     dtls_sessions: &[10, 100, 1000, 4000, 10_000],
     dtls_rounds: 30,
     dtls_round_trips: 1000,
@@ -111,6 +115,7 @@ const QUICK: Plan = Plan {
     cpu_seconds: 5.0,
     rate_seconds: 0.2,
     rate_sizes: &[64],
+    scale_rounds: 1,
     dtls_sessions: &[10, 400],
     dtls_rounds: 5,
     dtls_round_trips: 500,
@@ -119,10 +124,11 @@ const QUICK: Plan = Plan {
 /// Measures, adds its goals, and returns its rows.
 type Part = fn(Plan, &mut Vec<Goal>) -> Result<Value, String>;
 
-const PARTS: [(&str, Part); 7] = [
+const PARTS: [(&str, Part); 8] = [
     ("roundtrips", roundtrips::run),
     ("tcp", tcp::run),
     ("pps", rates::run),
+    ("scale", scale::run),
     ("cycles", cycles::run),
     ("express", express::run),
     ("cpu", cpu::run),

@@ -80,6 +80,22 @@ pub(crate) fn page(parts: &Value) -> String {
             );
         }
     }
+    if let Some(rows) = rows("scale") {
+        out.push_str("\n## Workers\n\n| workers | frames a second | of the model | CPU ns a frame, sending gateway | receiving | busiest worker's share | modelled: a core for each |\n| --- | --- | --- | --- | --- | --- | --- |\n");
+        for row in rows {
+            let _ = writeln!(
+                out,
+                "| {} | {} | {} | {} | {} | {} | {} |",
+                row["workers"],
+                number(&row["rate"], 0),
+                number(&row["modelled"], 0),
+                number(&row["gateway_ns"][0], 0),
+                number(&row["gateway_ns"][1], 0),
+                number(&row["busiest_share"], 2),
+                number(&row["core_for_each"], 0)
+            );
+        }
+    }
     if let Some(rows) = rows("express") {
         out.push_str("\n## A flow with a deadline beside bulk\n\n| path | bulk sent a second | arrived | frames lost | missed cycles | interval p99 µs | longest |\n| --- | --- | --- | --- | --- | --- | --- |\n");
         for row in rows {

@@ -168,6 +168,23 @@ impl Path {
         Ok(path)
     }
 
+    /// Two gateways with MACsec and so many workers each, on any core.
+    pub(crate) fn with_workers(workers: usize) -> Result<Path, String> {
+        net::remove_cell();
+        net::cell()?;
+        let mut path = Path { gateways: Vec::new(), _others: Vec::new() };
+        let mut keys = cell_keys(SUITES[0]);
+        keys.channels = workers;
+        for space in ["gwa", "gwb"] {
+            let run = if workers > 1 { format!("workers = {workers}") } else { "threads = 1".to_owned() };
+            // As workers send: without AF_XDP.
+            let (io, allow) = ("io = \"ring\"", vec!["all"]);
+            let options = Options { keys: Some(keys.clone()), io, allow, run, ..Options::default() };
+            path.gateways.push(Gateway::start(space, &options)?);
+        }
+        Ok(path)
+    }
+
     /// The processes of our gateways; empty for other contenders.
     pub(crate) fn gateways(&self) -> &[Gateway] {
         &self.gateways

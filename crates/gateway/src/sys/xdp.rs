@@ -70,7 +70,9 @@ impl XdpError {
             Self::Mtu(_) => "write io = \"ring\", or give the interface an MTU of at most 4078",
             Self::Busy => "stop the other program, or write io = \"ring\"",
             Self::Memory => "give CAP_IPC_LOCK, or LimitMEMLOCK=infinity (ulimit -l unlimited)",
-            Self::Kernel(_) => "write io = \"ring\"; or run a Linux with CONFIG_XDP_SOCKETS, 5.4 or later, and add AF_XDP to the unit's RestrictAddressFamilies",
+            Self::Kernel(_) => {
+                "write io = \"ring\"; or run a Linux with CONFIG_XDP_SOCKETS, 5.4 or later, and add AF_XDP to the unit's RestrictAddressFamilies"
+            }
         }
     }
 }
