@@ -1,6 +1,7 @@
 //! The crates for crates.io: packed, built from their packages, and tried against the registry.
 
-use std::fs;
+use std::path::{Path, PathBuf};
+use std::{env, fs};
 use xtask::report::StepResult;
 use xtask::shell::{Run, cache, cargo};
 
@@ -14,10 +15,12 @@ const FILES: [&str; 4] = ["Cargo.toml", "README.md", "LICENSE-APACHE", "LICENSE-
 pub(crate) fn check() -> StepResult {
     let target = cache("publish")?;
     // To cargo these packages are of a registry, where a version never changes: it would build on what an
-    // earlier run made of them.
-    for entry in fs::read_dir(target.join("debug/.fingerprint")).into_iter().flatten().flatten() {
-        if entry.file_name().to_string_lossy().starts_with("antedate-") {
-            fs::remove_dir_all(entry.path()).map_err(|e| format!("{}: {e}", entry.path().display()))?;
+    // earlier run made of them, and read what an earlier run unpacked.
+    forget(&target.join("debug/.fingerprint"))?;
+    for registry in fs::read_dir(cargo_home()?.join("registry/src")).into_iter().flatten().flatten() {
+        // The name of a registry in a directory begins so: it has no host.
+        if registry.file_name().to_string_lossy().starts_with('-') {
+            forget(&registry.path())?;
         }
     }
     let words = |verb: &str| {
@@ -46,6 +49,23 @@ pub(crate) fn check() -> StepResult {
         Err(said) => return Err(said.into()),
     };
     Ok(format!("{}: {asked}", CRATES.join(", ")))
+}
+
+/// Removes what cargo keeps of these crates in a directory.
+fn forget(directory: &Path) -> Result<(), String> {
+    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+        if entry.file_name().to_string_lossy().starts_with("antedate-") {
+            fs::remove_dir_all(entry.path()).map_err(|e| format!("{}: {e}", entry.path().display()))?;
+        }
+    }
+    Ok(())
+}
+
+/// Cargo's directory of registries (the Cargo Book, "Cargo Home").
+fn cargo_home() -> Result<PathBuf, String> {
+    let named = env::var_os("CARGO_HOME").map(PathBuf::from);
+    let usual = || env::home_dir().map(|home| home.join(".cargo"));
+    named.or_else(usual).ok_or_else(|| "neither CARGO_HOME nor HOME is set".to_owned())
 }
 
 /// Whether cargo could not reach the registry.

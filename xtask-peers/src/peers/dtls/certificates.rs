@@ -248,14 +248,7 @@ fn gnutls_client(place: &Place, signed: &Signed, faults: Faults) -> Result<usize
 fn gnutls_server(place: &Place, signed: &Signed, faults: Faults) -> Result<String, String> {
     let at = free()?;
     let mut server: Command = program("gnutls-serv");
-    server.args([
-        "--udp",
-        "--echo",
-        "--port",
-        &at.port().to_string(),
-        "--require-client-cert",
-        "--disable-client-cert-verify",
-    ]);
+    server.args(["--udp", "--echo", "--port", &at.port().to_string(), "--require-client-cert"]);
     server.args(words(signed, ["plant", "server"]));
     let server = server.background(&place.dir.join("gnutls-serv.log"))?;
     sleep(Duration::from_millis(500));
