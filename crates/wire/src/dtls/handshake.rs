@@ -501,7 +501,7 @@ impl<'a> Writer<'a> {
 
     /// Appends a vector behind a length of three octets.
     pub fn vector24(&mut self, octets: &[u8]) -> &mut Self {
-        self.full |= octets.len() > 0xff_ffff;
+        self.full |= octets.len() as u64 > 0xff_ffff;
         let [_, length @ ..] = (octets.len() as u32).to_be_bytes();
         self.octets(&length).octets(octets)
     }
