@@ -1,5 +1,6 @@
 //! The manager's tasks: make a group, rotate its key, admit, replace and remove members.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use antedate_channel::mqtt::Algorithm;
@@ -244,6 +245,38 @@ impl Manager {
         Ok(true)
     }
 
+    /// Makes the members those of a list, as of a fleet, and writes the file. If somebody has left, or has
+    /// another public key, there is a new epoch without them, and the previous one ends at once. Returns
+    /// whether there is. A list of the same members changes nothing.
+    ///
+    /// # Errors
+    /// When the group has no manager, the list is too long, or the file cannot be written.
+    pub fn follow(&mut self, members: Vec<Member>) -> Result<bool, Faults> {
+        let Self { held, group } = self;
+        manager_only(group)?;
+        if has_members(group, &members) {
+            return Ok(false);
+        }
+        if members.len() > MEMBERS_MAX {
+            let what = format!("would have {} members, more than {MEMBERS_MAX}", members.len());
+            return Err(Fault::of_file(&group.file, what, "make several groups").into());
+        }
+        // Before and after: what the broker retains for each member would be old otherwise.
+        group.per_member |= is_per_member(group);
+        let before = std::mem::replace(&mut group.members, members);
+        group.per_member |= is_per_member(group);
+        let now: BTreeMap<&str, Option<[u8; 32]>> =
+            group.members.iter().map(|one| (one.name.as_str(), one.public)).collect();
+        let is_new_epoch = before.iter().any(|old| now.get(old.name.as_str()) != Some(&old.public));
+        let gone: Vec<String> =
+            before.into_iter().map(|old| old.name).filter(|name| !now.contains_key(name.as_str())).collect();
+        if is_new_epoch {
+            next_key(group, 0, &gone)?;
+        }
+        held.replace(&group.to_checked_text(false)?)?;
+        Ok(is_new_epoch)
+    }
+
     /// The rotation message with the newest key and its grace for all members at once.
     ///
     /// # Errors
@@ -292,6 +325,13 @@ impl Manager {
         let message = announce(group, &[Recipient { name: member.as_bytes(), public }])?;
         Ok(Announcement { topic: group.rotation_topic_here(Some(member)), message })
     }
+}
+
+/// Whether a group has these members and no others, in any order.
+#[must_use]
+pub fn has_members(group: &GroupFile, members: &[Member]) -> bool {
+    let present: BTreeMap<&str, &Member> = group.members.iter().map(|one| (one.name.as_str(), one)).collect();
+    present.len() == members.len() && members.iter().all(|one| present.get(one.name.as_str()) == Some(&one))
 }
 
 /// Whether a rotation has a message for each member.

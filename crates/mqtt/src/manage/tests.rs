@@ -281,3 +281,43 @@ fn group_without_a_manager_admits_nobody() {
     assert!(said.contains("no manager") && said.contains("--managed"), "{said}");
     assert!(manager.replace(&wish("press7", 9), None).is_err());
 }
+
+fn member(name: &str, public: [u8; 32], publish: bool) -> Member {
+    Member { name: name.to_owned(), public: Some(public), publish, verify: None }
+}
+
+#[test]
+fn group_follows_a_list_of_members() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (secret, public) = device();
+    let file = file(directory.path(), &[("press7", public), ("press8", [3; 32])]);
+    let mut manager = Manager::open(&file).expect("held");
+    // The same ones in another order, a new one, and one that reads only from now on: no new epoch.
+    let mut list = vec![member("press8", [3; 32], true), member("press7", public, true)];
+    assert!(!manager.follow(list.clone()).expect("nothing"));
+    list.push(member("press9", [4; 32], true));
+    list[0].publish = false;
+    assert!(!manager.follow(list.clone()).expect("a newcomer"));
+    let group = GroupFile::load(&file).expect("a group");
+    assert!(has_members(&group, &list) && group.epoch() == 1);
+    // One is gone: it is not told of the new epoch, and the previous one is read by nobody.
+    list.remove(0);
+    assert!(manager.follow(list.clone()).expect("a revocation"));
+    assert_eq!(epochs(&file), [2]);
+    let message = manager.announce().expect("a message");
+    let key = manager.group().manager.expect("a manager");
+    let rotation = rotation::open("line4", &message, &key, b"press7", &secret).expect("for this device");
+    assert_eq!((rotation.epoch, rotation.grace), (2, 0));
+    assert!(rotation::open("line4", &message, &key, b"press8", &secret).is_err());
+    assert_eq!(manager.group().keys.last().expect("a key").without, ["press8"]);
+    // A second call changes nothing. Another key of the same name is another device.
+    assert!(!manager.follow(list.clone()).expect("nothing"));
+    list[1].public = Some([5; 32]);
+    assert!(manager.follow(list).expect("another device"));
+    assert_eq!(epochs(&file), [3]);
+    assert!(manager.group().keys[0].without.is_empty());
+    assert!(manager.follow(Vec::new()).expect("nobody"));
+    assert_eq!(GroupFile::load(&file).expect("a group").members, []);
+    let many = (0..=MEMBERS_MAX).map(|at| member(&format!("m{at}"), public, true)).collect();
+    assert!(manager.follow(many).expect_err("too many").to_string().contains("several groups"));
+}
