@@ -16,12 +16,14 @@ use tokio::time::timeout;
 
 use crate::identity;
 pub use crate::login::Access;
-use crate::subjects::{self, Stream};
+use crate::subjects::{self, STATUS, Stream};
 
 /// The time for one request.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// The time for which a cluster may elect a leader.
 const ELECTION: Duration = Duration::from_secs(20);
+/// Where the time is asked, in place of a device.
+const CLOCK: &str = "clock";
 /// Requests on their way at a time.
 const AT_ONCE: usize = 64;
 /// The longest pause between two tries to connect.
@@ -277,6 +279,25 @@ impl Engine {
         let sent = self.context.publish(stream.subject(id), payload).await;
         let stored = sent.map_err(|error| self.failed(error))?;
         self.answer(stored.into_future()).await.map(drop)
+    }
+
+    /// NATS's clock, in seconds since 1970: the time at which it stores a message of no device.
+    ///
+    /// # Errors
+    /// When NATS does not store it, or does not show it in time.
+    pub async fn time(&self) -> Result<u64, EngineError> {
+        let mut mark = [0; 16];
+        crate::random(&mut mark).map_err(|error| EngineError::Failed(error.to_string()))?;
+        self.put_once(&STATUS, CLOCK, mark.to_vec().into()).await?;
+        // Another server may answer, which follows a moment later.
+        let end = Instant::now() + PATIENCE;
+        while Instant::now() < end {
+            match self.last(&STATUS, CLOCK).await? {
+                Some(stored) if *stored.payload == mark => return Ok(stored.time),
+                _ => again("the clock's message is not there yet").await,
+            }
+        }
+        Err(self.failed("the clock's message is not shown"))
     }
 
     /// Sends a message of a device without waiting. The next one replaces it anyway.

@@ -33,6 +33,9 @@ impl Rollout<'_> {
         &mut self,
         all: Vec<(Request, String, String, String)>,
     ) -> Result<usize, RolloutError> {
+        if !all.is_empty() {
+            self.look_at_clock().await?;
+        }
         let time = now();
         let pass_ends = time + self.home.fleet.pass_days * 86_400;
         let mut welcomes = Vec::new();

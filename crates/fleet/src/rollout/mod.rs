@@ -52,12 +52,12 @@ pub enum RolloutError {
         /// Why.
         error: SealError,
     },
-    /// The clock of this machine is behind NATS's.
-    #[error("this machine's clock shows {}, and NATS has stored a report at {}: correct the clock, or devices refuse what is signed here", utc(*here), utc(*there))]
+    /// The clocks of this machine and of NATS differ.
+    #[error("this machine's clock shows {}, and NATS's shows {} or later: correct the one that is wrong, or devices refuse what is signed here", utc(*here), utc(*there))]
     Clock {
         /// This machine's clock, in seconds since 1970.
         here: u64,
-        /// NATS's, at the newest report.
+        /// NATS's, now or at the newest report.
         there: u64,
     },
     /// Devices are worse than before. The others went back.

@@ -26,6 +26,8 @@ const LOOK: Duration = Duration::from_secs(3);
 /// The time without any progress after which documents are published again: the first one, and the
 /// longest. Each is twice the one before.
 const AGAIN: [Duration; 2] = [Duration::from_secs(4), Duration::from_secs(60)];
+/// The longest time for NATS's clock.
+const CLOCK: Duration = Duration::from_secs(3);
 /// Progress of others puts that off, by so many times at most.
 const PUT_OFF: u32 = 4;
 
@@ -141,13 +143,29 @@ fn clock_is_right(known: &BTreeMap<String, Known>, here: u64) -> Result<(), Roll
     if here + CLOCKS_DIFFER < there { Err(RolloutError::Clock { here, there }) } else { Ok(()) }
 }
 
+/// Whether two clocks show the same time, as far as documents need it.
+const fn are_near(here: u64, there: u64) -> Result<(), RolloutError> {
+    if here.abs_diff(there) > CLOCKS_DIFFER { Err(RolloutError::Clock { here, there }) } else { Ok(()) }
+}
+
 impl Rollout<'_> {
+    /// Compares this machine's clock with NATS's before something is signed. An answer that does not come
+    /// is no verdict: reports show a clock that is behind ([`clock_is_right`]).
+    pub(super) async fn look_at_clock(&self) -> Result<(), RolloutError> {
+        match timeout(CLOCK, self.engine.time()).await {
+            Ok(Ok(there)) => are_near(now(), there),
+            Ok(Err(error)) => Ok(tracing::debug!(%error, "NATS's clock is not shown")),
+            Err(_) => Ok(tracing::debug!("NATS's clock is not shown in time")),
+        }
+    }
+
     /// Signs documents with versions above all that are known, and publishes them.
     pub(super) async fn send(
         &mut self,
         batch: Batch,
         known: &BTreeMap<String, Known>,
     ) -> Result<Sent, RolloutError> {
+        self.look_at_clock().await?;
         let sealed = seal_all(self.home, self.signing, batch, known, None)?;
         self.put_all(sealed, None).await
     }
@@ -160,6 +178,7 @@ impl Rollout<'_> {
         known: &BTreeMap<String, Known>,
         faults: &mut Vec<String>,
     ) -> Result<Sent, RolloutError> {
+        self.look_at_clock().await?;
         let sealed = seal_all(self.home, self.signing, batch, known, Some(faults))?;
         self.put_all(sealed, Some(faults)).await
     }
@@ -288,6 +307,16 @@ mod tests {
         let error = clock_is_right(&known, 9_000 - CLOCKS_DIFFER).unwrap_err();
         assert!(matches!(error, RolloutError::Clock { there: 10_000, .. }), "{error}");
         clock_is_right(&BTreeMap::new(), 0).unwrap();
+    }
+
+    #[test]
+    fn clock_ahead_of_nats_is_told() {
+        are_near(10_000 + CLOCKS_DIFFER, 10_000).unwrap();
+        are_near(10_000, 10_000 + CLOCKS_DIFFER).unwrap();
+        for here in [10_001 + CLOCKS_DIFFER, 9_999 - CLOCKS_DIFFER] {
+            let error = are_near(here, 10_000).unwrap_err();
+            assert!(matches!(error, RolloutError::Clock { there: 10_000, .. }), "{error}");
+        }
     }
 
     #[tokio::test(start_paused = true)]
