@@ -154,17 +154,27 @@ pub fn fleet_operator(signing: &Signing, login: &[u8; 32], now: u64) -> String {
 }
 
 /// The two passes of a leaf node with their keys, which are derived from the signing key: for the fleet's
-/// account, and for the system account. As NATS's files of credentials.
+/// account, and for the system account, valid until `ends` in seconds since 1970. As NATS's files of
+/// credentials.
 #[must_use]
-pub fn leaf(signing: &Signing, name: &str, now: u64) -> [Zeroizing<String>; 2] {
+pub fn leaf(signing: &Signing, name: &str, now: u64, ends: u64) -> [Zeroizing<String>; 2] {
     let (own, system) = (signing.leaf(name), signing.leaf_system(name));
     let title = format!("leaf {name}");
-    let mut claims = of_user(&subjects::leaf());
-    claims["sub"]["deny"] = json!(subjects::hidden_from_leaf());
-    let subject = nkey::public(Kind::User, &author_public(&own));
-    let pass = token(Kind::Account, &signing.account(), &subject, &title, now, claims);
-    let of_system = user(&signing.system(), &author_public(&system), &title, now, &subjects::leaf_system());
-    [credentials(&pass, &own), credentials(&of_system, &system)]
+    let mut allowed = of_user(&subjects::leaf());
+    allowed["sub"]["deny"] = json!(subjects::hidden_from_leaf());
+    let pass = |issuer: &[u8; 32], secret: &[u8; 32], nats: Value| {
+        let subject = nkey::public(Kind::User, &author_public(secret));
+        let claims = json!({ "iat": now, "exp": ends, "name": title, "sub": subject, "nats": nats });
+        credentials(&signed(Kind::Account, issuer, claims), secret)
+    };
+    let of_system = of_user(&subjects::leaf_system());
+    [pass(&signing.account(), &own, allowed), pass(&signing.system(), &system, of_system)]
+}
+
+/// The end of the pass in a file of credentials, in seconds since 1970. 0 if it has none.
+#[must_use]
+pub fn end_of_credentials(text: &str) -> u64 {
+    text.lines().nth(1).map_or(0, |pass| validity(pass).1)
 }
 
 /// A pass and its key in the form of NATS's tools.
@@ -215,6 +225,9 @@ mod tests {
         assert_eq!(device["exp"], 1000);
         assert_eq!(device["iss"], account["sub"]);
         assert_eq!(device["nats"]["sub"]["allow"][1], "fleet.document.abcdefghijklmnop");
+        for file in leaf(&signing, "hall", 5, 1000) {
+            assert_eq!((end_of_credentials(&file), end_of_credentials("x")), (1000, 0));
+        }
         let system = claims(&system_account(&signing, 5));
         assert_eq!(system["nats"]["limits"]["disk_storage"], 0);
         assert_eq!(claims(&system_user(&signing, 5))["iss"], system["sub"]);

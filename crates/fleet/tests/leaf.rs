@@ -61,7 +61,7 @@ fn servers(home: &Home, place: &Path, port: u16) -> ([Server; 2], String) {
     for (name, text) in &files {
         std::fs::write(place.join(name), text).unwrap();
     }
-    let [own, system] = login::leaf(&signing, "hall", now());
+    let [own, system] = login::leaf(&signing, "hall", now(), now() + 86_400);
     std::fs::write(place.join("leaf-hall.creds"), &*own).unwrap();
     std::fs::write(place.join("leaf-hall-system.creds"), &*system).unwrap();
     (files.map(|(name, _)| start(&place.join(name))), listen)
@@ -102,6 +102,8 @@ fn leaf_node_carries_all_of_a_device() {
             engine.set_up(1).await.ok().map(|()| engine)
         })
         .await;
+        // NATS's clock is this machine's.
+        assert!(operator.time().await.unwrap().abs_diff(now()) < 30);
         let near = until("the leaf node", async || Engine::connect(&device).await.ok()).await;
         until("JetStream over the leaf node", async || near.last(&DOCUMENTS, &id).await.ok()).await;
         let mut heard = near.hear(DOCUMENTS.subject(&id)).await.unwrap();
@@ -121,11 +123,15 @@ fn leaf_node_carries_all_of_a_device() {
         assert_eq!(&*report.payload, b"report");
 
         // The pass of a leaf node that was stolen.
-        let [file, _] = login::leaf(&signing, "hall", now());
-        let pass = file.lines().nth(1).unwrap().to_owned();
-        let secret = Zeroizing::new(*signing.leaf("hall"));
-        let thief = Access { user: "leaf".into(), pass, secret, ..home.access().unwrap() };
-        let thief = Engine::connect(&thief).await.unwrap();
+        let stolen = |ends: u64| {
+            let [file, _] = login::leaf(&signing, "hall", now() - 100, ends);
+            let pass = file.lines().nth(1).unwrap().to_owned();
+            let secret = Zeroizing::new(*signing.leaf("hall"));
+            Access { user: "leaf".into(), pass, secret, ..home.access().unwrap() }
+        };
+        let ended = Engine::connect(&stolen(now() - 1)).await;
+        assert!(matches!(ended, Err(EngineError::NotAdmitted(_))), "{ended:?}");
+        let thief = Engine::connect(&stolen(now() + 86_400)).await.unwrap();
         thief.last(&DOCUMENTS, &id).await.unwrap();
         for subject in [
             DOCUMENTS.subject(&id),

@@ -3,7 +3,8 @@
 use std::fs;
 use std::path::PathBuf;
 
-use antedate_fleet::home::{INVITATION, Invitation};
+use antedate_fleet::authority::Signing;
+use antedate_fleet::home::{Home, INVITATION, Invitation};
 use antedate_fleet::login;
 use antedate_fleet::now;
 use antedate_fleet::server::{self, Trust, leaf_configuration, with_leaf_nodes};
@@ -59,6 +60,36 @@ fn host(server: &str) -> &str {
     place.rsplit_once(':').map_or(place, |(host, _)| host)
 }
 
+/// Writes the passes of a leaf node, which end as those of devices.
+fn write_passes(home: &Home, signing: &Signing, name: &str) -> Result<(), Fault> {
+    let ends = now() + home.fleet.pass_days * 86_400;
+    let texts = login::leaf(signing, name, now(), ends);
+    for (text, end) in texts.iter().zip(["", "-system"]) {
+        let file = home.directory().join("nats").join(format!("leaf-{name}{end}.creds"));
+        replace(&file, text.as_bytes())?;
+    }
+    Ok(())
+}
+
+/// Renews the passes of leaf nodes that end within so many seconds, or never. Returns their names.
+pub(super) fn renew(home: &Home, signing: &Signing, within: u64) -> Result<Vec<String>, Fault> {
+    let directory = home.directory().join("nats");
+    let mut names = Vec::new();
+    for entry in fs::read_dir(&directory).into_iter().flatten().flatten() {
+        let file = entry.file_name().to_string_lossy().into_owned();
+        let Some(name) = file.strip_prefix("leaf-").and_then(|rest| rest.strip_suffix(".conf")) else {
+            continue;
+        };
+        let text = fs::read_to_string(directory.join(format!("leaf-{name}.creds"))).unwrap_or_default();
+        if login::end_of_credentials(&text) < now().saturating_add(within) {
+            write_passes(home, signing, name)?;
+            names.push(name.to_owned());
+        }
+    }
+    names.sort();
+    Ok(names)
+}
+
 impl Leaf {
     pub(crate) fn run(self) -> Done {
         let home = self.place.open()?;
@@ -81,10 +112,7 @@ impl Leaf {
         let name = format!("leaf-{}", self.name);
         let text = leaf_configuration(&home.fleet.name, &trust, &leaf, &self.data);
         replace(&directory.join(format!("{name}.conf")), text.as_bytes())?;
-        let [own, system] = login::leaf(&signing, &self.name, now());
-        for (file, text) in [(format!("{name}.creds"), own), (format!("{name}-system.creds"), system)] {
-            replace(&directory.join(file), text.as_bytes())?;
-        }
+        write_passes(&home, &signing, &self.name)?;
         let scheme = if self.tls.is_some() { "tls" } else { "nats" };
         let invitation = format!("invitation-{}.json", self.name);
         Invitation::load(&home.directory().join(INVITATION))?
@@ -108,11 +136,12 @@ impl Leaf {
         opened.sort();
         let mut said = format!(
             "{}: the leaf node {}\n  nats/{name}.conf              its configuration\n  \
-             nats/{name}.creds, nats/{name}-system.creds  secret, for {} on its machine\n  \
+             nats/{name}.creds, nats/{name}-system.creds  secret, for {} on its machine; valid {} days\n  \
              {invitation}         for the devices behind it\n",
             home.directory().display(),
             self.name,
-            self.credentials.display()
+            self.credentials.display(),
+            home.fleet.pass_days
         );
         if !opened.is_empty() {
             said.push_str(&format!(
@@ -129,6 +158,28 @@ impl Leaf {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn leaf_passes_are_renewed_before_their_end() {
+        let place = tempfile::tempdir().unwrap();
+        let home = Home::create(&place.path().join("fleet"), "plant", &[], 1, "").unwrap();
+        let signing = home.signing(None).unwrap();
+        let nats = home.directory().join("nats");
+        fs::create_dir_all(&nats).unwrap();
+        assert!(renew(&home, &signing, u64::MAX).unwrap().is_empty());
+        for name in ["hall", "yard"] {
+            fs::write(nats.join(format!("leaf-{name}.conf")), "").unwrap();
+            write_passes(&home, &signing, name).unwrap();
+        }
+        let end = |file: &str| login::end_of_credentials(&fs::read_to_string(nats.join(file)).unwrap());
+        assert!(end("leaf-hall.creds").abs_diff(now() + 400 * 86_400) < 60);
+        assert!(renew(&home, &signing, 399 * 86_400).unwrap().is_empty());
+        // One of an earlier version has no end.
+        fs::write(nats.join("leaf-hall.creds"), "x\n").unwrap();
+        assert_eq!(renew(&home, &signing, 1).unwrap(), ["hall"]);
+        assert_eq!(renew(&home, &signing, 401 * 86_400).unwrap(), ["hall", "yard"]);
+        assert!(end("leaf-yard-system.creds") > now());
+    }
 
     #[test]
     fn addresses_have_a_host_and_a_port() {

@@ -14,7 +14,7 @@ use antedate_host::fault::{Fault, Faults};
 use antedate_host::private_file;
 use clap::{Args, Subcommand};
 
-use super::{Key, Place, block_on, connect};
+use super::{Key, Place, block_on, connect, leaf};
 use crate::failure::{Done, Failure, ValueError};
 use crate::output;
 
@@ -407,8 +407,18 @@ impl Renew {
             let keys = if fleet.keys_days == 0 { fleet.pass_days } else { fleet.keys_days };
             let spare = fleet.pass_days.saturating_sub(keys.min(fleet.pass_days) / 2);
             let within = self.within.unwrap_or(spare);
+            let leaves = leaf::renew(rollout.home, rollout.signing, within.saturating_mul(86_400))?;
+            for name in &leaves {
+                output::print(&format!(
+                    "nats/leaf-{name}.creds, nats/leaf-{name}-system.creds: new passes; copy them to the machine of \
+                     the leaf node, whose server reads them when it connects\n"
+                ))?;
+            }
             let planned = rollout::renewals(rollout.home, within.saturating_mul(86_400));
             if planned.is_empty() {
+                if !leaves.is_empty() {
+                    return Ok(());
+                }
                 return output::print(&format!("no pass ends within {within} day(s)\n"));
             }
             let waves = Waves { canaries: 0, size: 100, patience: Duration::from_secs(self.patience) };

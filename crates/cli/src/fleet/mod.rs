@@ -63,7 +63,7 @@ pub(crate) enum Verb {
         after_help = "Examples:\n  antedate fleet apply\n  antedate fleet apply --canaries 2 --wave 50 --patience 120\n  antedate fleet apply --again            after a restored backup"
     )]
     Apply(manage::Apply),
-    /// Renew the passes for NATS that end soon, and the time of the keys with them.
+    /// Renew the passes for NATS that end soon, those of leaf nodes too, and the time of the keys with them.
     #[command(
         after_help = "Examples:\n  antedate fleet renew            each week, by a timer\n  antedate fleet renew --within 30"
     )]
