@@ -69,7 +69,7 @@ pub fn render(
     templates: &BTreeMap<String, String>,
     given: Given,
 ) -> Result<Settings, RenderError> {
-    if templates.is_empty() {
+    if templates.is_empty() && given.files.is_empty() {
         return Err(RenderError::NoRole(device.role.to_owned()));
     }
     let mut files = given.files;

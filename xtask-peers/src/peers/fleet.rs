@@ -6,7 +6,7 @@
 //! | --- | --- |
 //! | none | all with 20 devices, for CI |
 //! | `authority` | another authority for TLS, with 20 devices |
-//! | `bearers` | an overlay and a DTLS group alone |
+//! | `bearers` | an overlay, a DTLS group and an MQTT group alone |
 //! | `gateways` | twenty gateways, whose CAKs change under traffic |
 //! | `leaf` | a leaf node alone |
 //! | `turns` | each server cut off and killed in turn, with 20 devices |
@@ -17,6 +17,7 @@ mod bearers;
 mod cluster;
 mod crowd;
 mod gateways;
+mod groups;
 mod leaf;
 mod meter;
 

@@ -14,7 +14,7 @@ use antedate_host::fault::{Fault, Faults};
 use antedate_host::private_file;
 use clap::{Args, Subcommand};
 
-use super::{Key, Place, block_on, connect, leaf};
+use super::{Key, Place, block_on, connect, groups, leaf};
 use crate::failure::{Done, Failure, ValueError};
 use crate::output;
 
@@ -159,12 +159,21 @@ pub(crate) enum Set {
     Role(SetRole),
     /// Set values of a device: KEY=VALUE, or KEY= to remove it.
     ///
-    /// The keys `role`, `cell` (MACsec), `overlay` (WireGuard) and `dtls` move it. An overlay has one
-    /// device with hub=yes and endpoint=HOST:PORT, and a DTLS group one or more with listener=yes.
+    /// The keys `role`, `cell` (MACsec), `overlay` (WireGuard), `dtls` and `mqtt` move it. An overlay has one
+    /// device with hub=yes and endpoint=HOST:PORT, and a DTLS group one or more with listener=yes. With
+    /// reader=yes a device of an MQTT group may not publish.
     #[command(
-        after_help = "Examples:\n  antedate fleet set device press uplink=eth1 field=eth0\n  antedate fleet set device hall overlay=wan hub=yes endpoint=hall.example:51820\n  antedate fleet set device press overlay=wan\n  antedate fleet set device press dtls=sensors"
+        after_help = "Examples:\n  antedate fleet set device press uplink=eth1 field=eth0\n  antedate fleet set device hall overlay=wan hub=yes endpoint=hall.example:51820\n  antedate fleet set device press overlay=wan\n  antedate fleet set device press dtls=sensors\n  antedate fleet set device press mqtt=sensors"
     )]
     Device(SetDevice),
+    /// Take over a manager's file of an MQTT group, and its broker. Without a file, another broker for it.
+    ///
+    /// The broker is given behind --, by the options of `antedate mqtt rotate`, with absolute paths of
+    /// files. The user there may write the group's rotation topic.
+    #[command(
+        after_help = "Examples:\n  antedate keygen mqtt --group sensors --topic 'plant/#' --managed --out sensors.toml\n  antedate fleet set mqtt sensors sensors.toml -- -h broker.example -u manager --pw-file /etc/antedate/manager.pw --cafile /etc/antedate/ca.pem\n  antedate fleet set mqtt sensors -- -h other.example"
+    )]
+    Mqtt(super::groups::SetMqtt),
     /// Take other certificates of authorities for TLS to NATS. Devices get them with their next document.
     ///
     /// First a file with the old and the new authority, and `antedate fleet renew --within 401`; then new
@@ -214,6 +223,7 @@ impl Set {
             Self::Role(verb) => verb.run(),
             Self::Device(verb) => verb.run(),
             Self::Certificates(verb) => verb.run(),
+            Self::Mqtt(verb) => verb.run(),
         }
     }
 }
@@ -288,8 +298,9 @@ impl SetDevice {
                 "cell" if is_group(value) => member.cell = value.to_owned(),
                 "overlay" if is_group(value) => member.overlay = value.to_owned(),
                 "dtls" if is_group(value) => member.dtls = value.to_owned(),
-                "role" | "cell" | "overlay" | "dtls" => return Err(form()),
-                "hub" | "listener" if !matches!(value, "yes" | "") => {
+                "mqtt" if is_group(value) => member.mqtt = value.to_owned(),
+                "role" | "cell" | "overlay" | "dtls" | "mqtt" => return Err(form()),
+                "hub" | "listener" | "reader" if !matches!(value, "yes" | "") => {
                     return Err(Failure::usage(
                         format!("\"{text}\" is none"),
                         format!("write {key}=yes or {key}="),
@@ -363,7 +374,10 @@ impl Apply {
             let planned = rollout::plan(rollout.home, self.again)?;
             planned.iter().try_for_each(check)?;
             if planned.is_empty() && rollout.home.left_cells()?.is_empty() {
-                return output::print("nothing to change\n");
+                if groups::publish(rollout.home, groups::due(rollout.home)).await? == 0 {
+                    output::print("nothing to change\n")?;
+                }
+                return Ok(());
             }
             let begin = Instant::now();
             let done = rollout.apply(planned, waves).await?;
@@ -380,7 +394,7 @@ impl Apply {
             for cell in rollout.follow_cells(waves.patience).await? {
                 output::print(&format!("the cell {cell} has another CAK, since devices have left it\n"))?;
             }
-            Ok(())
+            groups::publish(rollout.home, groups::due(rollout.home)).await.map(drop)
         })
     }
 }
@@ -459,13 +473,19 @@ struct Group {
     /// A DTLS group, whose connectors get other keys.
     #[arg(long, value_name = "NAME", value_parser = name)]
     dtls: Option<String>,
+    /// An MQTT group, which gets the next epoch.
+    #[arg(long, value_name = "NAME", value_parser = name)]
+    mqtt: Option<String>,
 }
 
 impl Rotate {
     pub(crate) fn run(self) -> Done {
+        if let Some(name) = &self.group.mqtt {
+            return groups::rotate(&self.place, name);
+        }
         let patience = Duration::from_secs(self.patience);
         with_rollout(&self.place, &self.key, async |rollout| {
-            let Group { cell, overlay, dtls } = &self.group;
+            let Group { cell, overlay, dtls, .. } = &self.group;
             let nobody = |what: &str, name: &str| {
                 Err(Failure::usage(
                     format!("the {what} \"{name}\" has no members"),
@@ -519,7 +539,16 @@ impl Revoke {
     pub(crate) fn run(self) -> Done {
         with_rollout(&self.place, &self.key, async |rollout| {
             let id = rollout.home.find(&self.device)?;
-            rollout.revoke(&id, Duration::from_secs(self.patience)).await?;
+            let patience = Duration::from_secs(self.patience);
+            // Whatever fails here, the others get other keys.
+            let saved = rollout.home.lose(&id);
+            let due = groups::due(rollout.home);
+            let brokers = groups::announce(due, patience);
+            let (revoked, published) = tokio::join!(rollout.revoke(&id, patience), brokers);
+            let published = groups::written(rollout.home, published);
+            revoked?;
+            saved?;
+            published?;
             output::print(&format!("{} is no member any more\n", self.device))
         })
     }

@@ -1,5 +1,6 @@
 //! `antedate fleet`: the operator's side.
 
+mod groups;
 mod init;
 mod leaf;
 mod manage;
@@ -52,7 +53,7 @@ pub(crate) enum Verb {
     /// Write a file of a role, or a value of a device. Nothing changes before `apply`.
     #[command(
         subcommand,
-        after_help = "Examples:\n  antedate fleet set role gateway gateway.toml\n  antedate fleet set device press uplink=eth1"
+        after_help = "Examples:\n  antedate fleet set role gateway gateway.toml\n  antedate fleet set device press uplink=eth1\n  antedate fleet set mqtt sensors sensors.toml -- -h broker.example -u manager"
     )]
     Set(manage::Set),
     /// Show which devices would change, and in which files.
@@ -68,9 +69,10 @@ pub(crate) enum Verb {
         after_help = "Examples:\n  antedate fleet renew            each week, by a timer\n  antedate fleet renew --within 30"
     )]
     Renew(manage::Renew),
-    /// Give a group other keys without an outage: a cell (MACsec), an overlay (WireGuard) or a DTLS group.
+    /// Give a group other keys without an outage: a cell (MACsec), an overlay (WireGuard), a DTLS group or an
+    /// MQTT group.
     #[command(
-        after_help = "Examples:\n  antedate fleet rotate line4\n  antedate fleet rotate --overlay wan\n  antedate fleet rotate --dtls sensors"
+        after_help = "Examples:\n  antedate fleet rotate line4\n  antedate fleet rotate --overlay wan\n  antedate fleet rotate --dtls sensors\n  antedate fleet rotate --mqtt sensors"
     )]
     Rotate(manage::Rotate),
     /// Put a device out of all its groups and of NATS. The others get keys that it does not know.

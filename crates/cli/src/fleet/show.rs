@@ -48,7 +48,11 @@ fn groups(member: &Member) -> String {
         let part = if is(key) { format!(" ({key})") } else { String::new() };
         (!name.is_empty()).then(|| format!("{what} {name}{part}"))
     };
-    let all = [group("overlay", &member.overlay, "hub"), group("dtls", &member.dtls, "listener")];
+    let all = [
+        group("overlay", &member.overlay, "hub"),
+        group("dtls", &member.dtls, "listener"),
+        group("mqtt", &member.mqtt, "reader"),
+    ];
     all.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
@@ -90,6 +94,12 @@ impl Plan {
         }
         for (cell, names) in home.left_cells()? {
             text.push_str(&format!("{cell}: another CAK at `apply`, since {} left it\n", names.join(", ")));
+        }
+        for (group, names) in home.left_mqtt()? {
+            text.push_str(&format!(
+                "{group}: the next epoch at `apply`, since {} left it\n",
+                names.join(", ")
+            ));
         }
         let all = home.members().count();
         text.push_str(&format!("{} of {all} device(s) would change\n", planned.len()));

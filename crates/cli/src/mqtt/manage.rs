@@ -70,7 +70,7 @@ impl Manager {
             manager.announce()?;
         }
         // Faults of the options are found before there is a new key.
-        let mut link = Link::new(&settings, guard, Vec::new(), Qos::AtLeastOnce, false)?;
+        let link = Link::new(&settings, guard, Vec::new(), Qos::AtLeastOnce, false)?;
         if fresh {
             manager.rotate(revoked, grace)?;
         }
@@ -83,22 +83,60 @@ impl Manager {
                 self.group.display()
             ));
         }
-        let (count, longest) = block_on(async {
-            link.settle().await?;
-            let published = publish(&mut link, manager.announcements()).await?;
-            link.finish().await?;
-            Ok(published)
+        let said = block_on(announce(link, &manager));
+        output::print(&said.map_err(|failure| unpublished(failure, &self.group))?)
+    }
+}
+
+/// Publishes the newest key of a group. Returns what was published, in words.
+async fn announce(mut link: Link, manager: &manage::Manager) -> Result<String, Failure> {
+    link.settle().await?;
+    let (count, longest) = publish(&mut link, manager.announcements()).await?;
+    link.finish().await?;
+    let group = manager.group();
+    let (name, epoch, place) = (&group.group, group.epoch(), group.rotation_topic_here(None));
+    let members = members(group.recipients().len());
+    Ok(match count {
+        1 => format!("group {name}: epoch {epoch} for {members} on {place}\n"),
+        _ => format!(
+            "group {name}: epoch {epoch} for {members}, {count} messages of at most {longest} octets below {place}\n"
+        ),
+    })
+}
+
+/// The broker of a group, for a program that keeps it as words.
+#[cfg(feature = "fleet")]
+#[derive(clap::Parser)]
+#[command(no_binary_name = true, disable_help_flag = true)]
+pub(crate) struct BrokerOptions {
+    #[command(flatten)]
+    broker: Broker,
+}
+
+#[cfg(feature = "fleet")]
+impl BrokerOptions {
+    /// Reads the options of `antedate mqtt rotate` for a broker.
+    pub(crate) fn read(words: &[String]) -> Result<Self, Failure> {
+        <Self as clap::Parser>::try_parse_from(words).map_err(|error| {
+            let text = error.render().to_string();
+            let what = text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
+            Failure::usage(
+                what,
+                "give a broker's options behind --: -h HOST -u USER --pw-file FILE --cafile FILE",
+            )
         })
-        .map_err(|failure| unpublished(failure, &self.group))?;
-        let members = members(group.recipients().len());
-        let place = group.rotation_topic_here(None);
-        output::print(&match count {
-            1 => format!("group {}: epoch {epoch} for {members} on {place}\n", group.group),
-            _ => format!(
-                "group {}: epoch {epoch} for {members}, {count} messages of at most {longest} octets below {place}\n",
-                group.group
-            ),
-        })
+    }
+
+    /// The manager's user at the broker, or empty.
+    pub(crate) fn user(&self) -> Result<String, Failure> {
+        Ok(self.broker.settings()?.login.map(|(user, _)| user).unwrap_or_default())
+    }
+
+    /// Publishes the newest key of a group. Returns what was published, in words.
+    pub(crate) async fn announce(&self, manager: &manage::Manager) -> Result<String, Failure> {
+        let guard = Guard::new(Vec::new(), None, None, None);
+        let link = Link::new(&self.broker.settings()?, guard, Vec::new(), Qos::AtLeastOnce, false)?;
+        announce(link, manager).await
     }
 }
 

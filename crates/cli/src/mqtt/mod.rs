@@ -20,6 +20,8 @@ use crate::failure::Done;
 use crate::output;
 
 pub(crate) use keygen::{EXAMPLES as KEYGEN_EXAMPLES, Keygen};
+#[cfg(feature = "fleet")]
+pub(crate) use manage::BrokerOptions;
 
 /// Verbs of MQTT.
 #[derive(Subcommand)]

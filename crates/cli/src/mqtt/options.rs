@@ -13,6 +13,7 @@ use clap::Args;
 use super::properties::PropertyArguments;
 use super::url::Url;
 use crate::failure::{Failure, ValueError};
+use crate::gateway::run::trust_agent;
 use crate::hardened;
 use crate::output;
 
@@ -236,6 +237,10 @@ pub(super) struct Protection {
     /// The device's own key, for groups with a manager
     #[arg(long, value_name = "FILE")]
     device: Option<PathBuf>,
+    /// The files of --keys and --device are written by the agent of a fleet, as another user of this group:
+    /// takes them with mode 0640
+    #[arg(long)]
+    agent: bool,
     /// A directory for the sequence numbers (antedate mqtt init)
     #[arg(long, value_name = "DIRECTORY")]
     state: Option<PathBuf>,
@@ -246,6 +251,9 @@ impl Protection {
     pub(super) fn guard(&self, publisher: Option<String>) -> Result<Guard, Failure> {
         if let Some(warning) = hardened::close_memory() {
             output::tell(format_args!("antedate: {warning}"));
+        }
+        if let (true, Some(file)) = (self.agent, self.keys.first()) {
+            trust_agent(file)?;
         }
         stack::wiped(|| self.read(publisher))
     }

@@ -3,11 +3,13 @@
 //! - [`cell`](crate::cell): MACsec, a CAK for all
 //! - [`overlay`]: WireGuard, a hub and its spokes
 //! - [`dtls`]: listeners, and an identity with a key for each connector
+//! - [`mqtt`]: publishers and readers, and epochs by rotation messages
 //!
 //! A group follows its members: one that is new gets keys, and one that is gone loses them in the files
 //! of all others.
 
 pub mod dtls;
+pub mod mqtt;
 pub mod overlay;
 
 use std::collections::BTreeMap;
@@ -24,6 +26,8 @@ pub struct Bearers {
     pub overlays: BTreeMap<String, overlay::Overlay>,
     /// Of DTLS.
     pub dtls: BTreeMap<String, dtls::Group>,
+    /// Of MQTT.
+    pub mqtt: BTreeMap<String, mqtt::Group>,
 }
 
 /// A member of a group.
@@ -103,6 +107,11 @@ pub enum GroupError {
     /// A DTLS group without a listener.
     #[error("the DTLS group {0} has no listener: antedate fleet set device NAME listener=yes")]
     NoListener(String),
+    /// An MQTT group without a manager's file.
+    #[error(
+        "there is no MQTT group {0}: antedate fleet set mqtt {0} FILE, with a file of antedate keygen mqtt --managed"
+    )]
+    NoMqtt(String),
     /// No random numbers.
     #[error(transparent)]
     Random(#[from] crate::NoRandom),

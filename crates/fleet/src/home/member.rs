@@ -25,6 +25,9 @@ pub struct Member {
     /// Its DTLS group, or empty.
     #[serde(default)]
     pub dtls: String,
+    /// Its MQTT group, or empty.
+    #[serde(default)]
+    pub mqtt: String,
     /// Values for the templates of its role, and for its groups.
     #[serde(default)]
     pub values: BTreeMap<String, String>,
@@ -53,6 +56,7 @@ impl Member {
             cell: cell.to_owned(),
             overlay: String::new(),
             dtls: String::new(),
+            mqtt: String::new(),
             values: BTreeMap::new(),
             keys: keys.into(),
             version: 0,

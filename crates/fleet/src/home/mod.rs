@@ -12,6 +12,8 @@
 //! | `roles/ROLE/FILE` | templates of files |
 //! | `cells/CELL.json` | CAKs |
 //! | `overlays/NAME.json`, `dtls/NAME.json` | keys of overlays and DTLS groups |
+//! | `mqtt/NAME.toml`, `mqtt/NAME.acl` | the manager's file of an MQTT group, the access list of its broker |
+//! | `mqtt/NAME.json` | the keys of its members, and its broker |
 //! | `published/ID.json` | the settings that a device was told last |
 //!
 //! NATS has copies that it cannot read. So this directory is what is backed up.
@@ -20,6 +22,7 @@ mod backup;
 mod files;
 mod invitation;
 mod member;
+mod mqtt;
 mod wanted;
 
 use std::collections::BTreeMap;
@@ -42,6 +45,7 @@ use files::{lock, read, write};
 pub use invitation::Invitation;
 use invitation::Login;
 pub use member::{Issued, Member};
+pub use mqtt::Advance;
 
 /// What a fleet is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -124,7 +124,7 @@ impl Home {
         write(&self.cell_file(cell), keys)
     }
 
-    fn group_file(&self, bearer: &str, name: &str) -> Result<PathBuf, Fault> {
+    pub(super) fn group_file(&self, bearer: &str, name: &str) -> Result<PathBuf, Fault> {
         if !is_name(name) {
             let what = format!("\"{name}\" is no name of a group");
             return Err(Fault::of_file(&self.directory, what, "use 1 to 64 letters, digits and - _ ."));
@@ -135,7 +135,7 @@ impl Home {
     }
 
     /// The members of a group, by the value that names it.
-    fn sides<'a>(&'a self, name: &str, of: impl Fn(&Member) -> &str) -> Vec<Side<'a>> {
+    pub(super) fn sides<'a>(&'a self, name: &str, of: impl Fn(&Member) -> &str) -> Vec<Side<'a>> {
         self.members()
             .filter(|(_, member)| of(member) == name)
             .map(|(id, member)| Side { id, member })
@@ -202,9 +202,9 @@ impl Home {
     /// The groups of one member.
     ///
     /// # Errors
-    /// As [`Home::cell`], [`Home::overlay`] and [`Home::dtls`].
+    /// As [`Home::cell`], [`Home::overlay`], [`Home::dtls`] and [`Home::mqtt`].
     pub fn join(&self, bearers: &mut Bearers, member: &Member) -> Result<(), Fault> {
-        let Member { cell, overlay, dtls, .. } = member;
+        let Member { cell, overlay, dtls, mqtt, .. } = member;
         if !bearers.cells.contains_key(cell)
             && let Some(keys) = self.cell(cell)?
         {
@@ -215,6 +215,9 @@ impl Home {
         }
         if !dtls.is_empty() && !bearers.dtls.contains_key(dtls) {
             bearers.dtls.insert(dtls.clone(), self.dtls(dtls)?);
+        }
+        if !mqtt.is_empty() && !bearers.mqtt.contains_key(mqtt) {
+            bearers.mqtt.insert(mqtt.clone(), self.mqtt(mqtt)?);
         }
         Ok(())
     }
@@ -227,7 +230,7 @@ impl Home {
         let Some(member) = self.devices.get(id) else { return Ok(Settings::default()) };
         let templates = self.role(&member.role)?;
         self.join(bearers, member)?;
-        let Member { name, role, cell, values, overlay, dtls, .. } = member;
+        let Member { name, role, cell, values, overlay, dtls, mqtt, .. } = member;
         let mut given = Given::default();
         if let Some(keys) = bearers.cells.get(cell) {
             given.files.insert(cell::FILE.to_owned(), keys.text());
@@ -240,6 +243,9 @@ impl Home {
             given.values.extend(more.values);
         }
         if let Some(keys) = bearers.dtls.get(dtls) {
+            given.files.extend(keys.given(id).files);
+        }
+        if let Some(keys) = bearers.mqtt.get(mqtt) {
             given.files.extend(keys.given(id).files);
         }
         let device = Device { name, id, role, cell, values };

@@ -23,12 +23,8 @@ impl Rollout<'_> {
     /// [`RolloutError::Keeps`] if others cannot get other keys, and the rest of [`RolloutError`].
     pub async fn revoke(&mut self, id: &str, patience: Duration) -> Result<(), RolloutError> {
         let begin = Instant::now();
-        let Some(member) = self.home.devices.get_mut(id) else { return Ok(()) };
-        if member.revoked == 0 {
-            member.revoked = now();
-        }
-        let lost = member.clone();
-        let saved = self.home.save();
+        let saved = self.home.lose(id);
+        let Some(lost) = self.home.devices.get(id).cloned() else { return Ok(()) };
         let (mut kept, mut confirmed) = (Vec::new(), false);
         let others = self.change_others(id, &lost, patience, &mut kept, &mut confirmed).await;
         self.shut_out().await?;
@@ -136,7 +132,9 @@ impl Rollout<'_> {
         let mut planned = Vec::new();
         for (id, member) in self.home.members() {
             let in_cell = shares(&member.cell, &lost.cell);
-            let in_other = shares(&member.overlay, &lost.overlay) || shares(&member.dtls, &lost.dtls);
+            let in_other = shares(&member.overlay, &lost.overlay)
+                || shares(&member.dtls, &lost.dtls)
+                || shares(&member.mqtt, &lost.mqtt);
             if !in_cell && !in_other {
                 continue;
             }
@@ -172,8 +170,12 @@ impl Rollout<'_> {
 
 /// The groups of a device, in words.
 fn groups(member: &Member) -> String {
-    let all =
-        [("the cell", &member.cell), ("the overlay", &member.overlay), ("the DTLS group", &member.dtls)];
+    let all = [
+        ("the cell", &member.cell),
+        ("the overlay", &member.overlay),
+        ("the DTLS group", &member.dtls),
+        ("the MQTT group", &member.mqtt),
+    ];
     let words: Vec<String> = all
         .iter()
         .filter(|(_, name)| !name.is_empty())

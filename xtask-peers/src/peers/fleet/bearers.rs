@@ -1,7 +1,8 @@
-//! Groups of other bearers: an overlay of three sites and a DTLS group, with a gateway and a proxy at each.
+//! Groups of other bearers: an overlay of three sites and a DTLS group, with a gateway and a proxy at each,
+//! and an MQTT group.
 
 use super::cluster::fleet;
-use super::{END, PATIENCE, REVOKED, attack, enrolled};
+use super::{END, PATIENCE, REVOKED, attack, enrolled, groups};
 use crate::net::{self, End};
 use antedate_fleet::home::Home;
 use std::fs;
@@ -213,7 +214,7 @@ pub(super) fn run(dir: &Path, invitation: &Path, note: &mut dyn FnMut(String)) -
         fleet(dir, &[&["set", "device", name, "overlay=wan", "dtls=sensors"], values].concat())?;
     }
     until("the agents' first reports", PATIENCE, || (super::silent(dir).ok()? == 0).then_some(()))?;
-    fleet(dir, &["apply", "--canaries", "0", "--wave", "0"])?;
+    let broker = groups::start(dir)?;
     let stop = Arc::new(AtomicBool::new(false));
     let server = echo(&stop)?;
     let mut sites = Vec::new();
@@ -257,6 +258,9 @@ pub(super) fn run(dir: &Path, invitation: &Path, note: &mut dyn FnMut(String)) -
         "other keys of WireGuard and DTLS under traffic: 0 of {PINGS} pings and 0 of {sent} datagrams lost"
     ));
 
+    let numbers = groups::Flow::start([&sites[0].place, &sites[1].place, &sites[2].place])?;
+    numbers.rotate(dir, note)?;
+
     // A stolen site that obeys nobody: its agent is held, its gateway and its proxy go on.
     let south = Flow::start(ECHO + 3);
     until("datagrams of the south", PATIENCE, || (south.back() > 20).then_some(()))?;
@@ -285,6 +289,8 @@ pub(super) fn run(dir: &Path, invitation: &Path, note: &mut dyn FnMut(String)) -
     attack::not_admitted(&sites[2].place)?;
     south.end()?;
     note(format!("a stolen site that obeys nobody is out of overlay, DTLS and NATS in {took:.1} s"));
+    numbers.lost(dir, note)?;
+    broker.stop(END)?;
     held("-CONT")?;
     stop.store(true, Ordering::Release);
     server.join().map_err(|_| "the echo server panicked".to_owned())?;
