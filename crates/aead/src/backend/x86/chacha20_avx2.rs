@@ -356,6 +356,23 @@ impl Hashed {
         &self.mac
     }
 
+    /// Hashes the next block, if one is left.
+    #[inline(always)]
+    pub(super) fn next(&mut self) {
+        if self.done < self.end {
+            self.one();
+        }
+    }
+
+    /// Hashes all bytes, and returns the MAC.
+    #[inline(always)]
+    pub(super) fn all(mut self) -> InTurn {
+        while self.done < self.end {
+            self.one();
+        }
+        self.mac
+    }
+
     #[inline(always)]
     fn one(&mut self) {
         // SAFETY: a whole block is left, for which the pointer is valid.
