@@ -3,8 +3,8 @@
 //! Four blocks are computed with a word of each to a vector, which needs no turned rows; fewer
 //! blocks with a row of one block to a vector. Rotations by whole bytes are one shuffle.
 
-use super::chacha20_avx2::{Block, Hashed};
-use crate::{Backend, backend::portable::chacha20::CONSTANTS};
+use super::chacha20_avx2::{Block, Hashed, by_16, state};
+use crate::Backend;
 use core::arch::x86_64::*;
 
 /// Proof that the CPU supports SSSE3.
@@ -73,10 +73,7 @@ pub(super) fn pass<B: Between>(
 #[inline]
 #[target_feature(enable = "sse2")]
 fn shuffles() -> [__m128i; 2] {
-    [
-        _mm_set_epi64x(0x0d0c_0f0e_0908_0b0a, 0x0504_0706_0100_0302),
-        _mm_set_epi64x(0x0e0d_0c0f_0a09_080b, 0x0605_0407_0201_0003),
-    ]
+    [by_16(false), _mm_set_epi64x(0x0e0d_0c0f_0a09_080b, 0x0605_0407_0201_0003)]
 }
 
 /// A quarter round on vectors of words.
@@ -93,14 +90,6 @@ macro_rules! quarter_round {
         $b = _mm_xor_si128($b, $c);
         $b = _mm_or_si128(_mm_slli_epi32::<7>($b), _mm_srli_epi32::<25>($b));
     };
-}
-
-/// The words of a block's initial state, with counter zero.
-#[inline(always)]
-fn state(key: &[u32; 8], nonce: &[u8; 12]) -> [u32; 16] {
-    let n = |i: usize| u32::from_le_bytes([nonce[i], nonce[i + 1], nonce[i + 2], nonce[i + 3]]);
-    let ([c0, c1, c2, c3], [k0, k1, k2, k3, k4, k5, k6, k7]) = (CONSTANTS, *key);
-    [c0, c1, c2, c3, k0, k1, k2, k3, k4, k5, k6, k7, 0, n(0), n(4), n(8)]
 }
 
 /// `W` blocks from `counter`, one row of one block to a vector.
@@ -160,17 +149,12 @@ fn rows<const W: usize, B: Between>(
 /// Four blocks from `counter`, one word of each to a vector.
 #[inline]
 #[target_feature(enable = "ssse3")]
-fn words<B: Between>(
-    key: &[u32; 8],
-    counter: u32,
-    nonce: &[u8; 12],
-    out: &mut [Block],
-    mut between: B,
-) -> B {
+fn words<B: Between>(key: &[u32; 8], counter: u32, nonce: &[u8; 12], out: &mut [Block], mut between: B) -> B {
     let state = state(key, nonce);
     let counters = _mm_add_epi32(_mm_set1_epi32(counter as i32), _mm_set_epi32(3, 2, 1, 0));
     let start = |i: usize| if i == 12 { counters } else { _mm_set1_epi32(state[i] as i32) };
-    let mut x: [__m128i; 16] = core::array::from_fn(|i| if i == 12 { counters } else { _mm_set1_epi32(state[i] as i32) });
+    let mut x: [__m128i; 16] =
+        core::array::from_fn(|i| if i == 12 { counters } else { _mm_set1_epi32(state[i] as i32) });
     let by = shuffles();
     for _ in 0..10 {
         quarter_round!(x[0], x[4], x[8], x[12], by);

@@ -29,7 +29,7 @@ mod chacha20poly1305_beside;
 mod chacha20poly1305_ssse3;
 pub(crate) mod expansion;
 pub(crate) mod gcm;
-mod gcm_avx;
+mod gcm_beside;
 mod gcm_holes;
 pub(crate) mod gcm_key;
 mod gcm_tagged;
