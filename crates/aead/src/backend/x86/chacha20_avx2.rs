@@ -122,7 +122,7 @@ macro_rules! kernels {
                     3 => narrow::<3, B>(key, counter, nonce, out, beside),
                     4 => wide::<2, B>(key, counter, nonce, out, beside),
                     5..=6 => wide::<3, B>(key, counter, nonce, out, beside),
-                    _ => words(key, counter, nonce, out, beside),
+                    _ => wide::<4, B>(key, counter, nonce, out, beside),
                 }
             }
 
@@ -282,84 +282,6 @@ macro_rules! kernels {
                 }
                 beside
             }
-
-            /// Up to eight blocks from `counter`, one word of each block to a vector: no turned rows.
-            #[inline]
-            #[target_feature(enable = $features)]
-            fn words<B: Beside>(
-                key: &[u32; 8],
-                counter: u32,
-                nonce: &[u8; 12],
-                out: &mut [Block],
-                mut beside: B,
-            ) -> B {
-                let state = state(key, nonce);
-                let counters = _mm256_set_epi32(7, 6, 5, 4, 3, 2, 1, 0);
-                let counters = _mm256_add_epi32(_mm256_set1_epi32(counter as i32), counters);
-                let mut x = state.map(|word| _mm256_set1_epi32(word as i32));
-                x[12] = counters;
-                let by_8 = _mm_set_epi64x(0x0e0d_0c0f_0a09_080b, 0x0605_0407_0201_0003);
-                let [by_16, by_8] = [by_16($rotates), by_8].map(|by| _mm256_broadcastsi128_si256(by));
-                macro_rules! quarter_round {
-                    ($a:literal $b:literal $c:literal $d:literal) => {
-                        x[$a] = _mm256_add_epi32(x[$a], x[$b]);
-                        x[$d] = _mm256_shuffle_epi8(_mm256_xor_si256(x[$d], x[$a]), by_16);
-                        x[$c] = _mm256_add_epi32(x[$c], x[$d]);
-                        x[$b] = _mm256_xor_si256(x[$b], x[$c]);
-                        x[$b] =
-                            _mm256_or_si256(_mm256_slli_epi32::<12>(x[$b]), _mm256_srli_epi32::<20>(x[$b]));
-                        x[$a] = _mm256_add_epi32(x[$a], x[$b]);
-                        x[$d] = _mm256_shuffle_epi8(_mm256_xor_si256(x[$d], x[$a]), by_8);
-                        x[$c] = _mm256_add_epi32(x[$c], x[$d]);
-                        x[$b] = _mm256_xor_si256(x[$b], x[$c]);
-                        x[$b] = _mm256_or_si256(_mm256_slli_epi32::<7>(x[$b]), _mm256_srli_epi32::<25>(x[$b]));
-                    };
-                }
-                for _ in 0..10 {
-                    quarter_round!(0 4 8 12);
-                    quarter_round!(1 5 9 13);
-                    beside.step();
-                    quarter_round!(2 6 10 14);
-                    quarter_round!(3 7 11 15);
-                    quarter_round!(0 5 10 15);
-                    quarter_round!(1 6 11 12);
-                    beside.step();
-                    quarter_round!(2 7 8 13);
-                    quarter_round!(3 4 9 14);
-                }
-                // Four words of two blocks, four apart, to a vector.
-                let mut parts = [[counters; 4]; 4];
-                for (i, part) in parts.iter_mut().enumerate() {
-                    let [a, b, c, d] = [0, 1, 2, 3].map(|k| {
-                        let i = 4 * i + k;
-                        let start = if i == 12 { counters } else { _mm256_set1_epi32(state[i] as i32) };
-                        _mm256_add_epi32(x[i], start)
-                    });
-                    let (low, high) = (_mm256_unpacklo_epi32(a, b), _mm256_unpackhi_epi32(a, b));
-                    let (low_2, high_2) = (_mm256_unpacklo_epi32(c, d), _mm256_unpackhi_epi32(c, d));
-                    *part = [
-                        _mm256_unpacklo_epi64(low, low_2),
-                        _mm256_unpackhi_epi64(low, low_2),
-                        _mm256_unpacklo_epi64(high, high_2),
-                        _mm256_unpackhi_epi64(high, high_2),
-                    ];
-                }
-                for (i, block) in out.iter_mut().enumerate() {
-                    let [a, b, c, d] = parts.map(|part| part[i % 4]);
-                    let [low, high] = if i < 4 {
-                        [_mm256_permute2x128_si256::<0x20>(a, b), _mm256_permute2x128_si256::<0x20>(c, d)]
-                    } else {
-                        [_mm256_permute2x128_si256::<0x31>(a, b), _mm256_permute2x128_si256::<0x31>(c, d)]
-                    };
-                    let to = block.as_mut_ptr().cast::<__m256i>();
-                    // SAFETY: a block has 64 bytes, two vectors.
-                    unsafe {
-                        _mm256_storeu_si256(to, low);
-                        _mm256_storeu_si256(to.add(1), high);
-                    }
-                }
-                beside
-            }
         }
     };
 }
@@ -468,14 +390,6 @@ impl Beside for Hashed {
             self.one();
         }
     }
-}
-
-/// The words of a block's initial state, with counter zero.
-#[inline(always)]
-pub(super) fn state(key: &[u32; 8], nonce: &[u8; 12]) -> [u32; 16] {
-    let n = |i: usize| u32::from_le_bytes([nonce[i], nonce[i + 1], nonce[i + 2], nonce[i + 3]]);
-    let ([c0, c1, c2, c3], [k0, k1, k2, k3, k4, k5, k6, k7]) = (CONSTANTS, *key);
-    [c0, c1, c2, c3, k0, k1, k2, k3, k4, k5, k6, k7, 0, n(0), n(4), n(8)]
 }
 
 /// The rows of a block's initial state, with counter zero.

@@ -3,8 +3,8 @@
 //! Four blocks are computed with a word of each to a vector, which needs no turned rows; fewer
 //! blocks with a row of one block to a vector. Rotations by whole bytes are one shuffle.
 
-use super::chacha20_avx2::{Block, Hashed, by_16, state};
-use crate::Backend;
+use super::chacha20_avx2::{Block, Hashed, by_16};
+use crate::{Backend, backend::portable::chacha20::CONSTANTS};
 use core::arch::x86_64::*;
 
 /// Proof that the CPU supports SSSE3.
@@ -90,6 +90,14 @@ macro_rules! quarter_round {
         $b = _mm_xor_si128($b, $c);
         $b = _mm_or_si128(_mm_slli_epi32::<7>($b), _mm_srli_epi32::<25>($b));
     };
+}
+
+/// The words of a block's initial state, with counter zero.
+#[inline(always)]
+fn state(key: &[u32; 8], nonce: &[u8; 12]) -> [u32; 16] {
+    let n = |i: usize| u32::from_le_bytes([nonce[i], nonce[i + 1], nonce[i + 2], nonce[i + 3]]);
+    let ([c0, c1, c2, c3], [k0, k1, k2, k3, k4, k5, k6, k7]) = (CONSTANTS, *key);
+    [c0, c1, c2, c3, k0, k1, k2, k3, k4, k5, k6, k7, 0, n(0), n(4), n(8)]
 }
 
 /// `W` blocks from `counter`, one row of one block to a vector.

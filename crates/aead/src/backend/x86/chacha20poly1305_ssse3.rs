@@ -142,3 +142,43 @@ unsafe fn xor(src: *const u8, dst: *mut u8, Region { begin, end, stream }: Regio
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+
+    use super::*;
+    use crate::{Backend, ChaCha20Poly1305, Key, Nonce};
+    use std::{vec, vec::Vec};
+
+    #[test]
+    fn packets_match_portable_cipher() {
+        let Some(ssse3) = Ssse3::new(Backend::AesNi) else { return };
+        let key = [0x5a; 32];
+        let words = [0x5a5a_5a5a; 8];
+        let portable = Key::<ChaCha20Poly1305>::with_backend(&key, Backend::Portable).expect("32 bytes");
+        for len in (0..1100).chain([1500, 2048, 4095, 9000]) {
+            let nonce = [len as u8; 12];
+            let aad = vec![7; len * 7 % 61];
+            let plain: Vec<u8> = (0..len).map(|i| (i * 31 + len) as u8).collect();
+            let mut sealed = vec![0; len];
+            let tag = portable.seal(Nonce::assume_unique(nonce), &aad, &plain, &mut sealed);
+            let tag = *tag.as_bytes();
+
+            // Separate buffers, at an odd address.
+            let mut out = vec![0xee; len + 2];
+            let apart = Buffers::Apart(&plain, &mut out[1..][..len]);
+            assert_eq!(ssse3.seal(&words, &nonce, &aad, apart), tag, "{len}");
+            assert_eq!((out[0], &out[1..][..len], out[len + 1]), (0xee, &sealed[..], 0xee), "{len}");
+            let apart = Buffers::Apart(&sealed, &mut out[1..][..len]);
+            assert_eq!(ssse3.open(&words, &nonce, &aad, apart), tag, "{len}");
+            assert_eq!((out[0], &out[1..][..len], out[len + 1]), (0xee, &plain[..], 0xee), "{len}");
+
+            let mut data = plain.clone();
+            assert_eq!(ssse3.seal(&words, &nonce, &aad, Buffers::InPlace(&mut data)), tag, "{len}");
+            assert!(data == sealed, "{len} sealed in place");
+            assert_eq!(ssse3.open(&words, &nonce, &aad, Buffers::InPlace(&mut data)), tag, "{len}");
+            assert!(data == plain, "{len} opened in place");
+        }
+    }
+}

@@ -413,11 +413,8 @@ impl<const R: usize> Key<R> {
         // SAFETY: the kind of key proves CPU support; the caller guarantees the rest.
         unsafe {
             match (self.kind, stream) {
-                (Kind::Avx, Stream::Cipher(nonce, unit)) if segment.len >= gcm_beside::FROM => {
-                    gcm_beside::avx::segment::<R, SEAL>(self, segment, nonce, unit)
-                }
-                (Kind::Ni, Stream::Cipher(nonce, unit)) if segment.len >= gcm_beside::FROM => {
-                    gcm_beside::sse::segment::<R, SEAL>(self, segment, nonce, unit)
+                (Kind::Avx | Kind::Ni, Stream::Cipher(nonce, unit)) if segment.len >= gcm_beside::FROM => {
+                    gcm_beside::segment::<R, SEAL>(self, segment, nonce, unit)
                 }
                 (Kind::Avx, _) => ni::segment_avx::<R, SEAL>(self, segment, stream),
                 (Kind::Ni, _) => ni::segment::<R, SEAL>(self, segment, stream),

@@ -117,208 +117,193 @@ pub(super) const fn begins_at(unit: usize) -> bool {
     unit.is_multiple_of(2)
 }
 
-/// Kernels for one instruction encoding.
-macro_rules! kernels {
-    ($name:ident, $features:literal) => {
-        pub(super) mod $name {
-            use super::*;
-
-            /// One segment of a packet, with the key stream from a 64-byte unit.
-            ///
-            /// # Safety
-            /// The CPU supports the instructions; the pointers are valid for the segment's length,
-            /// which is not 0, and the segment has at most [`POWERS`] blocks.
-            #[target_feature(enable = $features)]
-            pub(in super::super) unsafe fn segment<const R: usize, const SEAL: bool>(
-                key: &Key<R>,
-                segment: &Segment<'_>,
-                nonce: &[u8; 12],
-                unit: usize,
-            ) -> Block {
-                debug_assert!(begins_at(unit));
-                let place = POWERS - segment.blocks();
-                let mut ahead =
-                    Ahead { power: key.high.0[place..].as_ptr(), halves: key.halves.0[place..].as_ptr() };
-                let nothing = _mm_setzero_si128();
-                let mut sums = Sums { low: nothing, high: nothing, both: nothing };
-                // SAFETY: the segment has this many blocks, and the pointers are valid for them
-                // (caller); a block has 16 bytes.
-                unsafe {
-                    // The hash so far, until a block takes it.
-                    let mut joined = _mm_loadu_si128(segment.hash.0.as_ptr().cast());
-                    for block in segment.aad.chunks(16) {
-                        let block = reversed(load(block.as_ptr(), block.len(), 0));
-                        sums = ahead.add(sums, _mm_xor_si128(block, joined));
-                        (joined, ahead) = (nothing, ahead.after(1));
-                    }
-                    let counter = 2u32.wrapping_add(4 * unit as u32);
-                    (sums, ahead) = ciphered::<R, SEAL>(sums, ahead, joined, segment, key, nonce, counter);
-                    if segment.mask.is_some() {
-                        let lengths = _mm_set_epi64x(segment.total_aad as i64 * 8, segment.total as i64 * 8);
-                        sums = ahead.add(sums, lengths);
-                    }
-                }
-                ni::result(sums.value(), segment.mask)
-            }
-
-            /// XORs in the cipher's key stream from `counter`, its rounds interleaved with the hash
-            /// of the ciphertext one chunk earlier. Returns the sums and the powers left.
-            ///
-            /// # Safety
-            /// As for [`segment`]; a power is left for each of its blocks.
-            #[inline]
-            #[target_feature(enable = $features)]
-            unsafe fn ciphered<const R: usize, const SEAL: bool>(
-                mut sums: Sums,
-                mut ahead: Ahead,
-                joined: __m128i,
-                segment: &Segment<'_>,
-                key: &Key<R>,
-                nonce: &[u8; 12],
-                counter: u32,
-            ) -> (Sums, Ahead) {
-                let Segment { src, dst, len, .. } = *segment;
-                let mut room = MaybeUninit::<Turned>::uninit();
-                let chunk = room.as_mut_ptr().cast::<u8>();
-                let [nonce] = ni::counters::<R, 1>(key, nonce, 0);
-                let base = |counter: u32| {
-                    _mm_xor_si128(nonce, _mm_set_epi32(counter.swap_bytes() as i32, 0, 0, 0))
-                };
-                // Counters from two more than a multiple of eight: six of its blocks, and two of the
-                // next one's.
-                let mut counter = counter & !7;
-                let (mut this, mut next) = (base(counter), base(counter.wrapping_add(8)));
-                let mut done = 0;
-                // SAFETY: blocks before `len` are within source and destination, and a power is left
-                // for each.
-                unsafe {
-                    let mut pads;
-                    (pads, sums) = pads_beside::<R, false>(key, this, next, sums, ahead, chunk);
-                    while len - done >= CHUNK {
-                        for (i, pad) in pads.into_iter().enumerate() {
-                            let x = _mm_loadu_si128(src.add(done + 16 * i).cast());
-                            let y = _mm_xor_si128(x, pad);
-                            _mm_storeu_si128(dst.add(done + 16 * i).cast(), y);
-                            let mut turned = reversed(if SEAL { y } else { x });
-                            if i == 0 && done == 0 {
-                                turned = _mm_xor_si128(turned, joined);
-                            }
-                            _mm_store_si128(chunk.add(16 * i).cast(), turned);
-                        }
-                        done += CHUNK;
-                        if done == len {
-                            for i in 0..CHUNK / 16 {
-                                sums = ahead.turned(sums, chunk, chunk.add(8), i);
-                            }
-                            return (sums, ahead.after(CHUNK / 16));
-                        }
-                        counter = counter.wrapping_add(8);
-                        (this, next) = (next, base(counter.wrapping_add(8)));
-                        (pads, sums) = pads_beside::<R, true>(key, this, next, sums, ahead, chunk);
-                        ahead = ahead.after(CHUNK / 16);
-                    }
-                    let mut joined = if done == 0 { joined } else { _mm_setzero_si128() };
-                    for pad in pads {
-                        let now = (len - done).min(16);
-                        if now == 0 {
-                            break;
-                        }
-                        let x = load(src.add(done), now, 0);
-                        let y = first(_mm_xor_si128(x, pad), now);
-                        store(dst.add(done), now, y);
-                        let turned = reversed(if SEAL { y } else { x });
-                        sums = ahead.add(sums, _mm_xor_si128(turned, joined));
-                        (joined, ahead) = (_mm_setzero_si128(), ahead.after(1));
-                        done += now;
-                    }
-                }
-                (sums, ahead)
-            }
-
-            /// Eight blocks of key stream, and the sums with those of the chunk before added. `this`
-            /// and `next` are counter blocks of adjacent multiples of eight, XORed with the first
-            /// round key.
-            ///
-            /// # Safety
-            /// The chunk is eight blocks, with a power left for each, if they are to be hashed.
-            #[inline]
-            #[target_feature(enable = $features)]
-            unsafe fn pads_beside<const R: usize, const HASH: bool>(
-                key: &Key<R>,
-                this: __m128i,
-                next: __m128i,
-                mut sums: Sums,
-                ahead: Ahead,
-                chunk: *const u8,
-            ) -> ([__m128i; 8], Sums) {
-                let plus = |base: __m128i, n: i32| _mm_xor_si128(base, _mm_set_epi32(n << 24, 0, 0, 0));
-                let mut pads = [
-                    plus(this, 2),
-                    plus(this, 3),
-                    plus(this, 4),
-                    plus(this, 5),
-                    plus(this, 6),
-                    plus(this, 7),
-                    next,
-                    plus(next, 1),
-                ];
-                // Opaque: the round keys are loaded again for each chunk instead of taking registers,
-                // and the upper halves are loaded instead of shuffled.
-                let (mut keys, mut upper) = (key.round_keys.as_ptr(), chunk.wrapping_add(8));
-                // SAFETY: the assembly is empty.
-                unsafe {
-                    asm!("/* {} {} */", inout(reg) keys, inout(reg) upper, options(nostack, preserves_flags));
-                }
-                // SAFETY: the key has this round's.
-                let round_key = |round: usize| unsafe { _mm_load_si128(keys.add(round).cast()) };
-                macro_rules! round {
-                    ($round:literal) => {{
-                        let k = round_key($round);
-                        for block in &mut pads {
-                            *block = _mm_aesenc_si128(*block, k);
-                        }
-                        if HASH {
-                            let [a, b, c, d, e, f, g, h] = &mut pads;
-                            // SAFETY: the assembly is empty; the rest is the caller's promise.
-                            unsafe {
-                                // Keeps the rounds in this order.
-                                asm!(
-                                    "/* {0} {1} {2} {3} {4} {5} {6} {7} */",
-                                    inout(xmm_reg) * a,
-                                    inout(xmm_reg) * b,
-                                    inout(xmm_reg) * c,
-                                    inout(xmm_reg) * d,
-                                    inout(xmm_reg) * e,
-                                    inout(xmm_reg) * f,
-                                    inout(xmm_reg) * g,
-                                    inout(xmm_reg) * h,
-                                    options(nostack, preserves_flags)
-                                );
-                                sums = ahead.turned(sums, chunk, upper, $round - 1);
-                            }
-                        }
-                    }};
-                }
-                round!(1);
-                round!(2);
-                round!(3);
-                round!(4);
-                round!(5);
-                round!(6);
-                round!(7);
-                round!(8);
-                for round in 9..R {
-                    let k = round_key(round);
-                    for block in &mut pads {
-                        *block = _mm_aesenc_si128(*block, k);
-                    }
-                }
-                let k = round_key(R);
-                (pads.map(|block| _mm_aesenclast_si128(block, k)), sums)
-            }
+/// One segment of a packet, with the key stream from a 64-byte unit.
+///
+/// # Safety
+/// The CPU supports the instructions; the pointers are valid for the segment's length,
+/// which is not 0, and the segment has at most [`POWERS`] blocks.
+#[target_feature(enable = "sse4.1,ssse3,aes,pclmulqdq")]
+pub(super) unsafe fn segment<const R: usize, const SEAL: bool>(
+    key: &Key<R>,
+    segment: &Segment<'_>,
+    nonce: &[u8; 12],
+    unit: usize,
+) -> Block {
+    debug_assert!(begins_at(unit));
+    let place = POWERS - segment.blocks();
+    let mut ahead = Ahead { power: key.high.0[place..].as_ptr(), halves: key.halves.0[place..].as_ptr() };
+    let nothing = _mm_setzero_si128();
+    let mut sums = Sums { low: nothing, high: nothing, both: nothing };
+    // SAFETY: the segment has this many blocks, and the pointers are valid for them
+    // (caller); a block has 16 bytes.
+    unsafe {
+        // The hash so far, until a block takes it.
+        let mut joined = _mm_loadu_si128(segment.hash.0.as_ptr().cast());
+        for block in segment.aad.chunks(16) {
+            let block = reversed(load(block.as_ptr(), block.len(), 0));
+            sums = ahead.add(sums, _mm_xor_si128(block, joined));
+            (joined, ahead) = (nothing, ahead.after(1));
         }
-    };
+        let counter = 2u32.wrapping_add(4 * unit as u32);
+        (sums, ahead) = ciphered::<R, SEAL>(sums, ahead, joined, segment, key, nonce, counter);
+        if segment.mask.is_some() {
+            let lengths = _mm_set_epi64x(segment.total_aad as i64 * 8, segment.total as i64 * 8);
+            sums = ahead.add(sums, lengths);
+        }
+    }
+    ni::result(sums.value(), segment.mask)
 }
 
-kernels!(sse, "sse4.1,ssse3,aes,pclmulqdq");
-kernels!(avx, "avx,sse4.1,ssse3,aes,pclmulqdq");
+/// XORs in the cipher's key stream from `counter`, its rounds interleaved with the hash
+/// of the ciphertext one chunk earlier. Returns the sums and the powers left.
+///
+/// # Safety
+/// As for [`segment`]; a power is left for each of its blocks.
+#[inline]
+#[target_feature(enable = "sse4.1,ssse3,aes,pclmulqdq")]
+unsafe fn ciphered<const R: usize, const SEAL: bool>(
+    mut sums: Sums,
+    mut ahead: Ahead,
+    joined: __m128i,
+    segment: &Segment<'_>,
+    key: &Key<R>,
+    nonce: &[u8; 12],
+    counter: u32,
+) -> (Sums, Ahead) {
+    let Segment { src, dst, len, .. } = *segment;
+    let mut room = MaybeUninit::<Turned>::uninit();
+    let chunk = room.as_mut_ptr().cast::<u8>();
+    let [nonce] = ni::counters::<R, 1>(key, nonce, 0);
+    let base = |counter: u32| _mm_xor_si128(nonce, _mm_set_epi32(counter.swap_bytes() as i32, 0, 0, 0));
+    // Counters from two more than a multiple of eight: six of its blocks, and two of the
+    // next one's.
+    let mut counter = counter & !7;
+    let (mut this, mut next) = (base(counter), base(counter.wrapping_add(8)));
+    let mut done = 0;
+    // SAFETY: blocks before `len` are within source and destination, and a power is left
+    // for each.
+    unsafe {
+        let mut pads;
+        (pads, sums) = pads_beside::<R, false>(key, this, next, sums, ahead, chunk);
+        while len - done >= CHUNK {
+            for (i, pad) in pads.into_iter().enumerate() {
+                let x = _mm_loadu_si128(src.add(done + 16 * i).cast());
+                let y = _mm_xor_si128(x, pad);
+                _mm_storeu_si128(dst.add(done + 16 * i).cast(), y);
+                let mut turned = reversed(if SEAL { y } else { x });
+                if i == 0 && done == 0 {
+                    turned = _mm_xor_si128(turned, joined);
+                }
+                _mm_store_si128(chunk.add(16 * i).cast(), turned);
+            }
+            done += CHUNK;
+            if done == len {
+                for i in 0..CHUNK / 16 {
+                    sums = ahead.turned(sums, chunk, chunk.add(8), i);
+                }
+                return (sums, ahead.after(CHUNK / 16));
+            }
+            counter = counter.wrapping_add(8);
+            (this, next) = (next, base(counter.wrapping_add(8)));
+            (pads, sums) = pads_beside::<R, true>(key, this, next, sums, ahead, chunk);
+            ahead = ahead.after(CHUNK / 16);
+        }
+        let mut joined = if done == 0 { joined } else { _mm_setzero_si128() };
+        for pad in pads {
+            let now = (len - done).min(16);
+            if now == 0 {
+                break;
+            }
+            let x = load(src.add(done), now, 0);
+            let y = first(_mm_xor_si128(x, pad), now);
+            store(dst.add(done), now, y);
+            let turned = reversed(if SEAL { y } else { x });
+            sums = ahead.add(sums, _mm_xor_si128(turned, joined));
+            (joined, ahead) = (_mm_setzero_si128(), ahead.after(1));
+            done += now;
+        }
+    }
+    (sums, ahead)
+}
+
+/// Eight blocks of key stream, and the sums with those of the chunk before added. `this`
+/// and `next` are counter blocks of adjacent multiples of eight, XORed with the first
+/// round key.
+///
+/// # Safety
+/// The chunk is eight blocks, with a power left for each, if they are to be hashed.
+#[inline]
+#[target_feature(enable = "sse4.1,ssse3,aes,pclmulqdq")]
+unsafe fn pads_beside<const R: usize, const HASH: bool>(
+    key: &Key<R>,
+    this: __m128i,
+    next: __m128i,
+    mut sums: Sums,
+    ahead: Ahead,
+    chunk: *const u8,
+) -> ([__m128i; 8], Sums) {
+    let plus = |base: __m128i, n: i32| _mm_xor_si128(base, _mm_set_epi32(n << 24, 0, 0, 0));
+    let mut pads = [
+        plus(this, 2),
+        plus(this, 3),
+        plus(this, 4),
+        plus(this, 5),
+        plus(this, 6),
+        plus(this, 7),
+        next,
+        plus(next, 1),
+    ];
+    // Opaque: the round keys are loaded again for each chunk instead of taking registers,
+    // and the upper halves are loaded instead of shuffled.
+    let (mut keys, mut upper) = (key.round_keys.as_ptr(), chunk.wrapping_add(8));
+    // SAFETY: the assembly is empty.
+    unsafe {
+        asm!("/* {} {} */", inout(reg) keys, inout(reg) upper, options(nostack, preserves_flags));
+    }
+    // SAFETY: the key has this round's.
+    let round_key = |round: usize| unsafe { _mm_load_si128(keys.add(round).cast()) };
+    macro_rules! round {
+        ($round:literal) => {{
+            let k = round_key($round);
+            for block in &mut pads {
+                *block = _mm_aesenc_si128(*block, k);
+            }
+            if HASH {
+                let [a, b, c, d, e, f, g, h] = &mut pads;
+                // SAFETY: the assembly is empty; the rest is the caller's promise.
+                unsafe {
+                    // Keeps the rounds in this order.
+                    asm!(
+                        "/* {0} {1} {2} {3} {4} {5} {6} {7} */",
+                        inout(xmm_reg) * a,
+                        inout(xmm_reg) * b,
+                        inout(xmm_reg) * c,
+                        inout(xmm_reg) * d,
+                        inout(xmm_reg) * e,
+                        inout(xmm_reg) * f,
+                        inout(xmm_reg) * g,
+                        inout(xmm_reg) * h,
+                        options(nostack, preserves_flags)
+                    );
+                    sums = ahead.turned(sums, chunk, upper, $round - 1);
+                }
+            }
+        }};
+    }
+    round!(1);
+    round!(2);
+    round!(3);
+    round!(4);
+    round!(5);
+    round!(6);
+    round!(7);
+    round!(8);
+    for round in 9..R {
+        let k = round_key(round);
+        for block in &mut pads {
+            *block = _mm_aesenc_si128(*block, k);
+        }
+    }
+    let k = round_key(R);
+    (pads.map(|block| _mm_aesenclast_si128(block, k)), sums)
+}
