@@ -23,7 +23,7 @@ use crate::backend::portable::chacha20 as usual;
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 use crate::backend::x86::chacha20_sse2 as usual;
 #[cfg(target_arch = "x86_64")]
-use crate::backend::x86::{Avx512, chacha20_avx2::Avx2, chacha20poly1305::Powers};
+use crate::backend::x86::{Avx512, chacha20_avx2::Avx2, chacha20_ssse3::Ssse3, chacha20poly1305::Powers};
 #[cfg(target_pointer_width = "64")]
 use crate::holes::FillingOne;
 use crate::{
@@ -64,6 +64,9 @@ pub struct Expanded {
     /// For CPUs without AVX-512.
     #[cfg(target_arch = "x86_64")]
     avx2: Option<Avx2>,
+    /// For CPUs without AVX2.
+    #[cfg(target_arch = "x86_64")]
+    ssse3: Option<Ssse3>,
 }
 
 impl Drop for Expanded {
@@ -174,6 +177,10 @@ impl Expanded {
         #[cfg(target_arch = "x86_64")]
         if let Some(avx2) = self.avx2 {
             return avx2.stream(&self.words, counter, nonce, out);
+        }
+        #[cfg(target_arch = "x86_64")]
+        if let Some(ssse3) = self.ssse3 {
+            return ssse3.stream(&self.words, counter, nonce, out);
         }
         usual::stream(&self.words, counter, nonce, out);
     }
@@ -310,6 +317,8 @@ impl Engine for ChaCha20Poly1305 {
             avx512: Avx512::new(backend),
             #[cfg(target_arch = "x86_64")]
             avx2: Avx2::new(backend),
+            #[cfg(target_arch = "x86_64")]
+            ssse3: Ssse3::new(backend),
         }
     }
 
@@ -360,6 +369,10 @@ impl Engine for ChaCha20Poly1305 {
         if let Some(avx2) = key.avx2 {
             return avx2.seal(&key.words, nonce, aad, buffers);
         }
+        #[cfg(target_arch = "x86_64")]
+        if let Some(ssse3) = key.ssse3 {
+            return ssse3.seal(&key.words, nonce, aad, buffers);
+        }
         let data = buffers.into_in_place();
         #[cfg(target_pointer_width = "64")]
         {
@@ -385,6 +398,10 @@ impl Engine for ChaCha20Poly1305 {
         #[cfg(target_arch = "x86_64")]
         if let Some(avx2) = key.avx2 {
             return avx2.open(&key.words, nonce, aad, buffers);
+        }
+        #[cfg(target_arch = "x86_64")]
+        if let Some(ssse3) = key.ssse3 {
+            return ssse3.open(&key.words, nonce, aad, buffers);
         }
         let data = buffers.into_in_place();
         #[cfg(target_pointer_width = "64")]

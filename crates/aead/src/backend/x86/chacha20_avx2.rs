@@ -293,7 +293,7 @@ kernels!(rotating, "avx2,bmi2,avx512f,avx512vl", true);
 /// knowing the constant, it would emit two half-word shuffles on the busiest ports.
 #[inline]
 #[target_feature(enable = "sse2")]
-fn by_16(rotates: bool) -> __m128i {
+pub(super) fn by_16(rotates: bool) -> __m128i {
     let mut by = _mm_set_epi64x(0x0d0c_0f0e_0908_0b0a, 0x0504_0706_0100_0302);
     if !rotates {
         // SAFETY: the assembly is empty.
@@ -354,6 +354,23 @@ impl Hashed {
             self.one();
         }
         &self.mac
+    }
+
+    /// Hashes the next block, if one is left.
+    #[inline(always)]
+    pub(super) fn next(&mut self) {
+        if self.done < self.end {
+            self.one();
+        }
+    }
+
+    /// Hashes all bytes, and returns the MAC.
+    #[inline(always)]
+    pub(super) fn all(mut self) -> InTurn {
+        while self.done < self.end {
+            self.one();
+        }
+        self.mac
     }
 
     #[inline(always)]

@@ -9,7 +9,7 @@
 
 pub(crate) use super::gcm_key::Key;
 use super::{
-    Holes, avx512, gcm_avx, gcm_holes,
+    Holes, avx512, gcm_beside, gcm_holes,
     gcm_key::{Block, Constants, Halves, Kind, POWERS, Powers, Segment, Stream},
     gcm_vaes, ni,
 };
@@ -24,8 +24,10 @@ use crate::{
 };
 use zeroize::Zeroize;
 
-/// Payload bytes of one segment of a longer packet: whole vectors, with space for the length block.
-const LONG: usize = 108 * 16;
+/// Payload bytes of one segment of a longer packet: whole vectors, with space for the length block,
+/// and an even number of units for `gcm_beside`.
+const LONG: usize = 104 * 16;
+const _: () = assert!(gcm_beside::begins_at(LONG / 64));
 
 /// Powers of H that are computed beside each other in a key's expansion: each from the one this far
 /// below it, so that no product waits for the one before.
@@ -411,8 +413,8 @@ impl<const R: usize> Key<R> {
         // SAFETY: the kind of key proves CPU support; the caller guarantees the rest.
         unsafe {
             match (self.kind, stream) {
-                (Kind::Avx, Stream::Cipher(nonce, unit)) if segment.len >= gcm_avx::FROM => {
-                    gcm_avx::segment::<R, SEAL>(self, segment, nonce, unit)
+                (Kind::Avx | Kind::Ni, Stream::Cipher(nonce, unit)) if segment.len >= gcm_beside::FROM => {
+                    gcm_beside::segment::<R, SEAL>(self, segment, nonce, unit)
                 }
                 (Kind::Avx, _) => ni::segment_avx::<R, SEAL>(self, segment, stream),
                 (Kind::Ni, _) => ni::segment::<R, SEAL>(self, segment, stream),

@@ -20,7 +20,7 @@ pub struct Key<const R: usize> {
     /// H^POWERS to H^1, then zeros (see [`Power`]).
     pub(super) high: Powers,
     pub(super) low: Powers,
-    /// The XOR of both halves of each of `high`, for [`gcm_avx`](super::gcm_avx).
+    /// The XOR of both halves of each of `high`, for [`gcm_beside`](super::gcm_beside).
     pub(super) halves: Halves,
 }
 

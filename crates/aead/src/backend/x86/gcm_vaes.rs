@@ -4,7 +4,7 @@
 //! A block takes three products (Karatsuba). The XOR of a power's halves comes from the table of
 //! powers by a second load, at an offset of eight bytes, so no other table needs caching. In the
 //! one-pass kernel, the cipher's rounds of a chunk are interleaved with the hash of the chunk
-//! before, as in [`gcm_avx`](super::gcm_avx).
+//! before, as in [`gcm_beside`](super::gcm_beside).
 
 use super::{
     gcm_key::{Block, Key, POWERS, Powers, Segment},

@@ -18,14 +18,18 @@ pub(crate) mod chacha20_avx2;
 #[cfg(all(feature = "chacha20-poly1305", target_feature = "sse2"))]
 pub(crate) mod chacha20_sse2;
 #[cfg(feature = "chacha20-poly1305")]
+pub(crate) mod chacha20_ssse3;
+#[cfg(feature = "chacha20-poly1305")]
 pub(crate) mod chacha20poly1305;
 #[cfg(feature = "chacha20-poly1305")]
 pub(crate) mod chacha20poly1305_avx2;
 #[cfg(feature = "chacha20-poly1305")]
 mod chacha20poly1305_beside;
+#[cfg(feature = "chacha20-poly1305")]
+mod chacha20poly1305_ssse3;
 pub(crate) mod expansion;
 pub(crate) mod gcm;
-mod gcm_avx;
+mod gcm_beside;
 mod gcm_holes;
 pub(crate) mod gcm_key;
 mod gcm_tagged;

@@ -300,7 +300,7 @@ impl Waiting {
 /// # Safety
 /// The pointer is valid for `len` bytes.
 #[inline(always)]
-unsafe fn scatter(to: *mut u8, block: u128, len: usize) {
+pub(super) unsafe fn scatter(to: *mut u8, block: u128, len: usize) {
     let (low, high) = (block as u64, (block >> 64) as u64);
     // SAFETY: the writes end at the last of `len` bytes.
     unsafe {
