@@ -50,7 +50,8 @@ impl Multiplier {
     #[inline]
     fn products(self, block: u128, power: &Power) -> (u128, u128) {
         let ((c0, c1), (g0, g1)) = (halves(block), halves(power.high));
-        // Karatsuba's three products, for integers are slow at them; then a fold of the lowest word.
+        // Karatsuba's three products, for integers are slow at them; then a fold of the lowest
+        // word.
         let (low, high) = (multiply(c0, g0), multiply(c1, g1));
         let middle = multiply(c0 ^ c1, g0 ^ g1) ^ low ^ high;
         let at_0 = self.times_fold(low as u64) ^ (low >> 64) ^ u128::from(middle as u64);

@@ -2,10 +2,11 @@
 //! [`aes_tower`](super::aes_tower)). No address and no branch depends on key or data.
 //!
 //! ShiftRows is not computed: after round `m` the state is one whose rows would have to be shifted
-//! `m` times, and the places of MixColumns and the round keys fit that. Four shifts are none. Two are
-//! left after the last round, the tenth or fourteenth. SubBytes' constant is in the round keys.
+//! `m` times, and the places of MixColumns and the round keys fit that. Four shifts are none. Two
+//! are left after the last round, the tenth or fourteenth. SubBytes' constant is in the round keys.
 //!
-//! Decryption is the equivalent inverse cipher (section 5.3.5), with the rows shifted the other way.
+//! Decryption is the equivalent inverse cipher (section 5.3.5), with the rows shifted the other
+//! way.
 
 use super::{
     Ssse3,

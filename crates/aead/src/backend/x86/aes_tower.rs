@@ -1,18 +1,18 @@
 //! Tables for AES by byte shuffles, derived when the crate is compiled.
 //!
-//! Mike Hamburg ("Accelerating AES with Vector Permute Instructions", CHES 2009) writes an element of
-//! GF(2^8) as `i z + k` with `i` and `k` of GF(2^4), so that a shuffle is a function of 16 inputs. Here
-//! `z^2 = a z + a`. The norm is `N = a i^2 + a i k + k^2`, and the inverse has the coordinates `i / N`
-//! and `(k + a i) / N`. With `j = i + k`, two steps of inversions give
+//! Mike Hamburg ("Accelerating AES with Vector Permute Instructions", CHES 2009) writes an element
+//! of GF(2^8) as `i z + k` with `i` and `k` of GF(2^4), so that a shuffle is a function of 16
+//! inputs. Here `z^2 = a z + a`. The norm is `N = a i^2 + a i k + k^2`, and the inverse has the
+//! coordinates `i / N` and `(k + a i) / N`. With `j = i + k`, two steps of inversions give
 //!
 //! ```text
 //! p = 1 / (1/i + a/k) + j = N / (k + a i)
 //! q = 1 / (1/j + a/k) + i = N / (k + a i + a k)
 //! ```
 //!
-//! so the inverse is `1/p (1 + z (1/a + 1/a^2)) + 1/q z/a^2`: each linear function of it is the sum of
-//! a table at `p` and one at `q`. The inverse of zero is infinite: an index with its highest bit set,
-//! of which a shuffle makes zero.
+//! so the inverse is `1/p (1 + z (1/a + 1/a^2)) + 1/q z/a^2`: each linear function of it is the sum
+//! of a table at `p` and one at `q`. The inverse of zero is infinite: an index with its highest bit
+//! set, of which a shuffle makes zero.
 
 /// A function of four bits, or the places of a shuffle.
 pub(super) type Table = [u8; 16];
@@ -151,8 +151,8 @@ pub(super) const fn state(back: bool) -> Linear {
     linear
 }
 
-/// SubBytes without its constant, or its inverse after the matrix, times a coefficient: the bytes of
-/// the last round.
+/// SubBytes without its constant, or its inverse after the matrix, times a coefficient: the bytes
+/// of the last round.
 pub(super) const fn bytes(back: bool, coefficient: u8) -> OfInverse {
     let a1 = inverse4(A);
     let a2 = times4(a1, a1);

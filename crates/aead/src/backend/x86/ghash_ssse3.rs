@@ -1,10 +1,10 @@
 //! GHASH (NIST SP 800-38D section 6.4) by the byte shuffles of SSSE3, in constant time.
 //!
-//! A factor has a table for the lower and the upper half of a byte: for each of 16 values the product
-//! with that half of a block's first byte. A table is stored by the product's bytes: a shuffle gives
-//! byte `k` of the products of all of a block's bytes, which belong `k` bytes further on than those
-//! in the block. The sum over `k` from the last on is shifted by one byte each time, once for all of
-//! up to four blocks.
+//! A factor has a table for the lower and the upper half of a byte: for each of 16 values the
+//! product with that half of a block's first byte. A table is stored by the product's bytes: a
+//! shuffle gives byte `k` of the products of all of a block's bytes, which belong `k` bytes further
+//! on than those in the block. The sum over `k` from the last on is shifted by one byte each time,
+//! once for all of up to four blocks.
 
 use super::{
     Ssse3,
