@@ -11,22 +11,24 @@ use xtask::shell::{EMULATED, Run, cache, cargo};
 
 /// The emulated CPUs (`aead-emulated/src/emulated/cpu.rs`), and the tests that run on them: all on
 /// the first, and on the others those of the choice between kernels.
-const CPUS: [(&str, &[&str]); 6] = [
+const CPUS: [(&str, &[&str]); 7] = [
     ("avx512", &[]),
     ("avx512-amd", CHOICE),
     ("avx512-without-vaes", CHOICE),
     ("vaes", CHOICE),
     ("aes-ni", CHOICE),
+    ("ssse3", CHOICE),
     ("sse2", CHOICE),
 ];
 const CHOICE: &[&str] = &["--", "backend::x86", "templates"];
 
 /// Kernels by instruction set; a kernel belongs to the first set of which it uses a feature.
-const SETS: [(&str, &[&str]); 6] = [
+const SETS: [(&str, &[&str]); 7] = [
     ("AVX-512", &["avx512", "gfni"]),
     ("VAES-256", &["vaes", "vpclmulqdq"]),
     ("AVX2", &["avx"]),
-    ("AES-NI", &["aes", "pclmulqdq", "ssse3", "sse4.1"]),
+    ("AES-NI", &["aes", "pclmulqdq", "sse4.1"]),
+    ("SSSE3", &["ssse3"]),
     ("BMI", &["bmi"]),
     ("SSE2", &["sse2"]),
 ];
@@ -153,7 +155,8 @@ mod tests {
             ("avx512f,avx512vl,vaes", "AVX-512"),
             ("avx2,vaes", "VAES-256"),
             ("avx,pclmulqdq", "AVX2"),
-            ("sse4.1,aes", "AES-NI"),
+            ("sse4.1,ssse3,aes", "AES-NI"),
+            ("ssse3", "SSSE3"),
             ("bmi1,bmi2", "BMI"),
             ("sse2", "SSE2"),
         ] {

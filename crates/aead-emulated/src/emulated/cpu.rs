@@ -7,6 +7,7 @@ pub(crate) use core::arch::x86_64::CpuidResult;
 /// Names the emulated CPU; without it, one with all instructions.
 pub(crate) const VARIABLE: &str = "ANTEDATE_EMULATED_CPU";
 
+const SSSE3: u32 = 1 << 9;
 const SSE41_AES: u32 = 1 << 1 | 1 << 9 | 1 << 19 | 1 << 25;
 const OSXSAVE_AVX: u32 = 1 << 27 | 1 << 28;
 const AVX2_BMI: u32 = 1 << 3 | 1 << 5 | 1 << 8;
@@ -28,8 +29,9 @@ struct Cpu {
     state: u64,
 }
 
-const CPUS: [Cpu; 6] = [
+const CPUS: [Cpu; 7] = [
     Cpu { name: "sse2", vendor: *b"Genu", one_ecx: 0, seven_ebx: 0, seven_ecx: 0, state: 0 },
+    Cpu { name: "ssse3", vendor: *b"Genu", one_ecx: SSSE3, seven_ebx: 0, seven_ecx: 0, state: 0 },
     Cpu { name: "aes-ni", vendor: *b"Genu", one_ecx: SSE41_AES, seven_ebx: 0, seven_ecx: 0, state: 0 },
     Cpu {
         name: "vaes",

@@ -59,6 +59,14 @@ pub(crate) fn shuffle8(x: u128, order: u128) -> u128 {
     u128::from_le_bytes(from_fn(|i| if order[i] & 0x80 != 0 { 0 } else { x[usize::from(order[i] & 15)] }))
 }
 
+/// PALIGNR: both as one number, `a` above `b`, shifted down by so many bytes.
+pub(crate) fn align8(a: u128, b: u128, count: u8) -> u128 {
+    let bits = 8 * u32::from(count);
+    let up = a.checked_shl(128_u32.wrapping_sub(bits)).unwrap_or(0);
+    let down = a.checked_shr(bits.wrapping_sub(128)).unwrap_or(0);
+    b.checked_shr(bits).unwrap_or(0) | up | down
+}
+
 /// PUNPCKLQDQ.
 pub(crate) fn unpack_low64(a: u128, b: u128) -> u128 {
     of64([words64(a)[0], words64(b)[0]])

@@ -111,7 +111,11 @@ fn exist(features: &str) -> bool {
 
 fn cases() -> Vec<Case> {
     let mut all = Vec::new();
-    all.extend(values! { "ssse3": _mm_shuffle_epi8(__m128i __m128i); });
+    all.extend(values! { "ssse3":
+        _mm_shuffle_epi8(__m128i __m128i);
+        _mm_alignr_epi8<1>(__m128i __m128i); _mm_alignr_epi8<15>(__m128i __m128i);
+        _mm_alignr_epi8<20>(__m128i __m128i);
+    });
     all.extend(values! { "sse4.1":
         _mm_insert_epi32<0>(__m128i i32);
         _mm_insert_epi32<3>(__m128i i32);

@@ -6,13 +6,15 @@ use crate::Backend;
 
 /// An expanded key.
 #[cfg_attr(
-    target_arch = "aarch64",
+    any(target_arch = "aarch64", target_arch = "x86_64"),
     allow(clippy::large_enum_variant, reason = "a key stays where it was made")
 )]
 pub(crate) enum Aes {
     Sliced(Sliced),
     #[cfg(target_arch = "aarch64")]
     Arm(super::arm::Aes),
+    #[cfg(target_arch = "x86_64")]
+    Shuffled(super::x86::Aes),
 }
 
 impl Aes {
@@ -20,6 +22,10 @@ impl Aes {
         #[cfg(target_arch = "aarch64")]
         if let Some(extension) = super::arm::Extension::new(backend) {
             return Self::Arm(super::arm::Aes::new(extension, key));
+        }
+        #[cfg(target_arch = "x86_64")]
+        if let Some(ssse3) = super::x86::Ssse3::new(backend) {
+            return Self::Shuffled(super::x86::Aes::new(ssse3, key));
         }
         let _ = backend;
         Self::Sliced(Sliced::new(key))
@@ -32,11 +38,12 @@ impl Aes {
             Self::Sliced(aes) => aes.encrypt(blocks),
             #[cfg(target_arch = "aarch64")]
             Self::Arm(aes) => aes.encrypt(blocks),
+            #[cfg(target_arch = "x86_64")]
+            Self::Shuffled(aes) => aes.encrypt(blocks),
         }
     }
 
     /// Encrypts one block.
-    #[cfg(not(target_pointer_width = "32"))]
     #[inline]
     pub(crate) fn encrypt_one(&self, block: &mut [u8; 16]) {
         match self {
@@ -47,7 +54,23 @@ impl Aes {
             }
             #[cfg(target_arch = "aarch64")]
             Self::Arm(aes) => aes.encrypt(core::slice::from_mut(block)),
+            #[cfg(target_arch = "x86_64")]
+            Self::Shuffled(aes) => aes.encrypt(core::slice::from_mut(block)),
         }
+    }
+
+    /// Encrypts two blocks, in the time of one where the CPU takes several instructions at once.
+    #[cfg(not(target_pointer_width = "32"))]
+    #[inline]
+    pub(crate) fn encrypt_two(&self, first: &mut [u8; 16], second: &mut [u8; 16]) {
+        #[cfg(target_arch = "x86_64")]
+        if let Self::Shuffled(aes) = self {
+            return aes.encrypt_two(first, second);
+        }
+        // Of two, as the sliced cipher takes them; others take no more than these.
+        let mut blocks = [*first, *second];
+        self.encrypt_all(&mut blocks);
+        [*first, *second] = blocks;
     }
 
     /// Encrypts any number of blocks.
@@ -66,6 +89,8 @@ impl Aes {
             }
             #[cfg(target_arch = "aarch64")]
             Self::Arm(aes) => aes.encrypt(blocks),
+            #[cfg(target_arch = "x86_64")]
+            Self::Shuffled(aes) => aes.encrypt(blocks),
         }
     }
 }
@@ -79,6 +104,8 @@ impl Aes {
             Self::Sliced(aes) => aes.encrypt_some(blocks),
             #[cfg(target_arch = "aarch64")]
             Self::Arm(aes) => aes.encrypt(blocks),
+            #[cfg(target_arch = "x86_64")]
+            Self::Shuffled(aes) => aes.encrypt(blocks),
         }
     }
 
@@ -89,6 +116,8 @@ impl Aes {
             Self::Sliced(aes) => aes.decrypt_some(blocks),
             #[cfg(target_arch = "aarch64")]
             Self::Arm(aes) => aes.decrypt(blocks),
+            #[cfg(target_arch = "x86_64")]
+            Self::Shuffled(aes) => aes.decrypt(blocks),
         }
     }
 }

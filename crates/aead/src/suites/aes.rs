@@ -36,6 +36,14 @@ impl<const R: usize> Expanded<R> {
         }
     }
 
+    fn encrypt_two(&self, first: &mut [u8; 16], second: &mut [u8; 16]) {
+        match self {
+            Self::Portable(aes) => aes.encrypt_two(first, second),
+            #[cfg(target_arch = "x86_64")]
+            Self::X86(key) => [first, second].into_iter().for_each(|block| key.encrypt(block)),
+        }
+    }
+
     fn encrypt_all(&self, blocks: &mut [[u8; 16]]) {
         match self {
             Self::Portable(aes) => aes.encrypt_all(blocks),
@@ -61,6 +69,10 @@ macro_rules! aes {
 
             fn encrypt(&self, block: &mut [u8; 16]) {
                 self.0.encrypt(block);
+            }
+
+            fn encrypt_two(&self, first: &mut [u8; 16], second: &mut [u8; 16]) {
+                self.0.encrypt_two(first, second);
             }
 
             fn encrypt_all(&self, blocks: &mut [[u8; 16]]) {

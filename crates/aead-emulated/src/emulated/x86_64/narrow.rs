@@ -7,6 +7,10 @@ pub(crate) fn _mm_shuffle_epi8(a: __m128i, b: __m128i) -> __m128i {
     a.zip(b, lanes::shuffle8)
 }
 
+pub(crate) fn _mm_alignr_epi8<const IMM8: i32>(a: __m128i, b: __m128i) -> __m128i {
+    a.zip(b, |a, b| lanes::align8(a, b, IMM8 as u8))
+}
+
 pub(crate) fn _mm_insert_epi32<const IMM8: i32>(a: __m128i, i: i32) -> __m128i {
     let mut words = lanes::words32(of128(a));
     words[(IMM8 & 3) as usize] = i as u32;

@@ -23,6 +23,8 @@ pub enum Backend {
     /// ARM with 64 bits, AES and PMULL.
     #[cfg(target_arch = "aarch64")]
     Armv8,
+    /// x86-64 with SSSE3.
+    Ssse3,
     /// x86-64 with AES-NI and PCLMULQDQ.
     AesNi,
     /// x86-64 with VAES, VPCLMULQDQ and AVX2: Intel from Alder Lake on, AMD's Zen 3.
@@ -37,8 +39,9 @@ impl Backend {
         #[cfg(target_arch = "x86_64")]
         return x86::detect().min(match MOST.load(Ordering::Relaxed) {
             0 => Self::Portable,
-            1 => Self::AesNi,
-            2 => Self::Vaes,
+            1 => Self::Ssse3,
+            2 => Self::AesNi,
+            3 => Self::Vaes,
             _ => Self::Avx512,
         });
         #[cfg(target_arch = "aarch64")]
@@ -67,6 +70,8 @@ impl Backend {
             Self::Portable,
             #[cfg(target_arch = "aarch64")]
             Self::Armv8,
+            #[cfg(not(target_arch = "aarch64"))]
+            Self::Ssse3,
             #[cfg(not(target_arch = "aarch64"))]
             Self::AesNi,
             #[cfg(not(target_arch = "aarch64"))]

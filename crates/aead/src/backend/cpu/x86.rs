@@ -26,6 +26,7 @@ const AMD: u16 = 1 << 6;
 const AFFINE: u16 = 1 << 8;
 /// All instruction sets of [`Backend::Vaes`].
 const VAES: u16 = 1 << 9;
+const SSSE3: u16 = 1 << 10;
 
 fn found() -> u16 {
     match FOUND.load(Ordering::Relaxed) {
@@ -47,6 +48,7 @@ pub(crate) fn detect() -> Backend {
         found if found & WIDE != 0 => Backend::Avx512,
         found if found & VAES != 0 => Backend::Vaes,
         found if found & AES_NI != 0 => Backend::AesNi,
+        found if found & SSSE3 != 0 => Backend::Ssse3,
         _ => Backend::Portable,
     }
 }
@@ -59,6 +61,9 @@ fn ask() -> u16 {
     let (highest, one) = (zero.eax, __cpuid(1));
     // "AuthenticAMD"
     let mut found = if zero.ebx == u32::from_le_bytes(*b"Auth") { AMD } else { 0 };
+    if all(one.ecx, &[9]) {
+        found |= SSSE3;
+    }
     // PCLMULQDQ, SSSE3, SSE4.1, AES
     if all(one.ecx, &[1, 9, 19, 25]) {
         found |= AES_NI;
@@ -100,6 +105,17 @@ fn ask() -> u16 {
     found
 }
 
+/// Proves that the CPU has SSSE3.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ssse3(());
+
+impl Ssse3 {
+    /// Returns `None` also for a backend that has instructions for AES.
+    pub(crate) fn new(backend: Backend) -> Option<Self> {
+        (backend.min(detect()) == Backend::Ssse3).then_some(Self(()))
+    }
+}
+
 /// Proves that the CPU has the instruction sets of [`Backend::Avx512`].
 #[derive(Clone, Copy)]
 pub(crate) struct Avx512(());
@@ -116,7 +132,7 @@ pub(crate) struct Masks(());
 
 impl Masks {
     pub(crate) fn new(backend: Backend) -> Option<Self> {
-        (backend != Backend::Portable && has(AES_NI | MASKS)).then_some(Self(()))
+        (backend >= Backend::AesNi && has(AES_NI | MASKS)).then_some(Self(()))
     }
 }
 
@@ -126,7 +142,7 @@ pub(crate) struct Affine(());
 
 impl Affine {
     pub(crate) fn new(backend: Backend) -> Option<Self> {
-        (backend != Backend::Portable && has(AES_NI | AFFINE)).then_some(Self(()))
+        (backend >= Backend::AesNi && has(AES_NI | AFFINE)).then_some(Self(()))
     }
 }
 

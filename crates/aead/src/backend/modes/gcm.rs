@@ -60,7 +60,9 @@ impl Key {
         let extension = crate::backend::cpu::arm::Extension::new(backend);
         #[cfg(target_arch = "aarch64")]
         let by = extension.map_or(Multiplier::Integers, Multiplier::Arm);
-        #[cfg(not(target_arch = "aarch64"))]
+        #[cfg(target_arch = "x86_64")]
+        let by = crate::backend::x86::Ssse3::new(backend).map_or(Multiplier::Integers, Multiplier::Shuffles);
+        #[cfg(not(any(target_arch = "aarch64", target_arch = "x86_64")))]
         let by = Multiplier::Integers;
         let powers = Powers::new(by, hash_key(&aes));
         Self { aes, by, powers }
@@ -68,9 +70,9 @@ impl Key {
 
     /// E(J0), the tag's mask, in memory order.
     pub(crate) fn mask(&self, nonce: &[u8; 12], out: &mut u128) {
-        let mut blocks = [counter_block(nonce, 1), [0; 16], [0; 16], [0; 16]];
-        self.aes.encrypt(&mut blocks);
-        *out = u128::from_ne_bytes(blocks[0]);
+        let mut block = counter_block(nonce, 1);
+        self.aes.encrypt_one(&mut block);
+        *out = u128::from_ne_bytes(block);
     }
 
     /// Payload key stream from 64-byte unit `first`.
@@ -188,6 +190,10 @@ impl Key {
         if let Aes::Arm(aes) = &self.aes {
             return aes.xor_counters(nonce, 2u32.wrapping_add(4 * first as u32), data);
         }
+        #[cfg(target_arch = "x86_64")]
+        if let Aes::Shuffled(aes) = &self.aes {
+            return aes.xor_counters(nonce, 2u32.wrapping_add(4 * first as u32), data);
+        }
         let mut blocks = [[0; 16]; 4];
         for (i, chunk) in data.chunks_mut(64).enumerate() {
             let counter = 2u32.wrapping_add(4 * (first + i) as u32);
@@ -200,7 +206,7 @@ impl Key {
 
     fn tag(&self, mask: &u128, aad: &[&[u8]], ciphertext: &[u8]) -> [u8; 16] {
         let mut hash = Ghash::new(self.by, &self.powers);
-        let aad_len = pieces::padded(aad, |block| hash.block(block));
+        let aad_len = pieces::staged::<64>(aad, |part| hash.padded(part));
         hash.padded(ciphertext);
         hash.block(&lengths(aad_len, ciphertext.len()));
         (u128::from_ne_bytes(hash.value().to_be_bytes()) ^ mask).to_ne_bytes()

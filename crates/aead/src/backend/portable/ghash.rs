@@ -14,6 +14,8 @@
 
 #[cfg(target_arch = "aarch64")]
 use crate::backend::cpu::arm::Extension;
+#[cfg(target_arch = "x86_64")]
+use crate::backend::x86::{Ssse3, Tables};
 use zeroize::Zeroize;
 
 /// `x^63 + x^62 + x^57`.
@@ -27,23 +29,39 @@ pub(crate) enum Multiplier {
     /// PMULL.
     #[cfg(target_arch = "aarch64")]
     Arm(Extension),
+    /// As `Integers`, but blocks by tables of the powers, with the byte shuffles of SSSE3.
+    #[cfg(target_arch = "x86_64")]
+    Shuffles(Ssse3),
 }
 
 impl Multiplier {
-    /// The carry-less product of two words.
+    /// The product of a word and [`FOLD`].
     #[inline]
-    fn multiply(self, a: u64, b: u64) -> u128 {
-        match self {
-            Self::Integers => multiply(a, b),
-            #[cfg(target_arch = "aarch64")]
-            Self::Arm(extension) => extension.multiply(a, b),
+    fn times_fold(self, a: u64) -> u128 {
+        #[cfg(target_arch = "aarch64")]
+        if let Self::Arm(extension) = self {
+            return extension.multiply(a, FOLD);
         }
+        let a = u128::from(a);
+        (a << 63) ^ (a << 62) ^ (a << 57)
+    }
+
+    /// The unfolded product of a block and a power: the parts at 1 and at x^64.
+    #[inline]
+    fn products(self, block: u128, power: &Power) -> (u128, u128) {
+        let ((c0, c1), (g0, g1)) = (halves(block), halves(power.high));
+        // Karatsuba's three products, for integers are slow at them; then a fold of the lowest
+        // word.
+        let (low, high) = (multiply(c0, g0), multiply(c1, g1));
+        let middle = multiply(c0 ^ c1, g0 ^ g1) ^ low ^ high;
+        let at_0 = self.times_fold(low as u64) ^ (low >> 64) ^ u128::from(middle as u64);
+        (at_0, high ^ (middle >> 64) ^ u128::from(low as u64))
     }
 
     /// `(a + b x^64) x^-64 mod p` for `a` and `b` of 128 bits.
     #[inline]
     fn fold(self, a: u128, b: u128) -> u128 {
-        b ^ a.rotate_left(64) ^ self.multiply(a as u64, FOLD)
+        b ^ a.rotate_left(64) ^ self.times_fold(a as u64)
     }
 }
 
@@ -102,6 +120,8 @@ pub(crate) struct Powers {
     /// H^2 to H^4, where used.
     #[cfg(target_arch = "aarch64")]
     pub(crate) higher: [Power; 3],
+    #[cfg(target_arch = "x86_64")]
+    tables: Tables,
 }
 
 impl Zeroize for Powers {
@@ -109,6 +129,8 @@ impl Zeroize for Powers {
         self.h.zeroize();
         #[cfg(target_arch = "aarch64")]
         self.higher.zeroize();
+        #[cfg(target_arch = "x86_64")]
+        self.tables.zeroize();
     }
 }
 
@@ -120,6 +142,11 @@ impl Drop for Powers {
 
 impl Powers {
     pub(crate) fn new(by: Multiplier, h: u128) -> Self {
+        #[cfg(target_arch = "x86_64")]
+        let tables = match by {
+            Multiplier::Integers => Default::default(),
+            Multiplier::Shuffles(ssse3) => Tables::new(ssse3, h),
+        };
         let h = Power::new(by, h);
         #[cfg(target_arch = "aarch64")]
         let higher = match by {
@@ -130,6 +157,8 @@ impl Powers {
             h,
             #[cfg(target_arch = "aarch64")]
             higher,
+            #[cfg(target_arch = "x86_64")]
+            tables,
         }
     }
 }
@@ -150,15 +179,9 @@ impl Sum {
     #[inline]
     pub(crate) fn add(&mut self, block: u128, power: &Power) {
         let (at_0, at_64) = match self.by {
-            Multiplier::Integers => {
-                let (c0, c1) = (block as u64, (block >> 64) as u64);
-                (
-                    multiply(c1, power.high as u64) ^ multiply(c0, power.low as u64),
-                    multiply(c1, (power.high >> 64) as u64) ^ multiply(c0, (power.low >> 64) as u64),
-                )
-            }
             #[cfg(target_arch = "aarch64")]
             Multiplier::Arm(extension) => extension.products(block, power),
+            by => by.products(block, power),
         };
         self.at_0 ^= at_0;
         self.at_64 ^= at_64;
@@ -167,6 +190,11 @@ impl Sum {
     pub(crate) fn value(&self) -> u128 {
         self.by.fold(self.at_0, self.at_64)
     }
+}
+
+/// The lower and the upper word.
+fn halves(x: u128) -> (u64, u64) {
+    (x as u64, (x >> 64) as u64)
 }
 
 /// The carry-less product of two words.
@@ -215,6 +243,11 @@ impl<'k> Ghash<'k> {
     }
 
     pub(crate) fn block(&mut self, block: &[u8; 16]) {
+        #[cfg(target_arch = "x86_64")]
+        if let Multiplier::Shuffles(ssse3) = self.by {
+            self.sum = self.powers.tables.hash(ssse3, self.sum, core::slice::from_ref(block));
+            return;
+        }
         self.sum = self.powers.h.times(self.by, self.sum ^ u128::from_be_bytes(*block));
     }
 
@@ -225,6 +258,8 @@ impl<'k> Ghash<'k> {
             Multiplier::Integers => blocks.iter().for_each(|block| self.block(block)),
             #[cfg(target_arch = "aarch64")]
             Multiplier::Arm(extension) => self.sum = extension.hash(self.powers, self.sum, blocks),
+            #[cfg(target_arch = "x86_64")]
+            Multiplier::Shuffles(ssse3) => self.sum = self.powers.tables.hash(ssse3, self.sum, blocks),
         }
         if !tail.is_empty() {
             let mut last = [0; 16];
@@ -257,10 +292,12 @@ mod tests {
     /// All multipliers of this build.
     fn multipliers() -> impl Iterator<Item = Multiplier> {
         #[cfg(target_arch = "aarch64")]
-        let arm = Extension::new(crate::Backend::detect()).map(Multiplier::Arm);
-        #[cfg(not(target_arch = "aarch64"))]
-        let arm = None;
-        core::iter::once(Multiplier::Integers).chain(arm)
+        let others = Extension::new(crate::Backend::detect()).map(Multiplier::Arm);
+        #[cfg(target_arch = "x86_64")]
+        let others = Ssse3::new(crate::Backend::Ssse3).map(Multiplier::Shuffles);
+        #[cfg(not(any(target_arch = "aarch64", target_arch = "x86_64")))]
+        let others = None;
+        core::iter::once(Multiplier::Integers).chain(others)
     }
 
     #[test]

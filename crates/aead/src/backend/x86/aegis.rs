@@ -29,7 +29,7 @@ impl Kernels {
     /// Kernels exist for every backend.
     pub(crate) fn new(backend: Backend) -> Option<Self> {
         match backend.min(super::detect()) {
-            Backend::Portable => Some(Self::Sse2),
+            Backend::Portable | Backend::Ssse3 => Some(Self::Sse2),
             Backend::AesNi | Backend::Vaes => Some(Self::Ni(())),
             Backend::Avx512 => Some(Self::Avx512(())),
         }

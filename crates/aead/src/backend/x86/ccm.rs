@@ -302,7 +302,7 @@ impl<const R: usize> Key<R> {
     /// Returns `None` unless the backend belongs to x86-64 and the CPU supports it.
     pub(crate) fn new(round_keys: &RoundKeys, backend: Backend) -> Option<Self> {
         let wide = match backend.min(super::detect()) {
-            Backend::Portable => return None,
+            Backend::Portable | Backend::Ssse3 => return None,
             Backend::AesNi | Backend::Vaes => false,
             Backend::Avx512 => true,
         };

@@ -1,15 +1,19 @@
-//! The key expansion of AES (FIPS 197 section 5.2) with AES-NI.
+//! The key expansion of AES (FIPS 197 section 5.2) with AES-NI, or SSSE3.
 
+use super::{Ssse3, aes_ssse3};
 use crate::{Backend, backend::portable::aes::RoundKeys};
 use core::arch::x86_64::*;
 
 /// Expands a key of 16 or 32 bytes. Returns `None` unless the backend belongs to x86-64 and the CPU
 /// supports it.
 pub(crate) fn round_keys(key: &[u8], backend: Backend) -> Option<RoundKeys> {
-    if backend.min(super::detect()) == Backend::Portable {
+    if let Some(ssse3) = Ssse3::new(backend) {
+        return Some(RoundKeys::expand_by(key, |word| aes_ssse3::sub_word(ssse3, word)));
+    }
+    if backend.min(super::detect()) < Backend::AesNi {
         return None;
     }
-    // SAFETY: this architecture's other backends need a CPU with AES-NI.
+    // SAFETY: the backends from this one on need a CPU with AES-NI.
     Some(RoundKeys::expand_by(key, |word| unsafe { sub_word(word) }))
 }
 
@@ -33,9 +37,10 @@ mod tests {
         let key: [u8; 32] = core::array::from_fn(|i| (37 * i + 11) as u8);
         for key in [&key[..16], &key] {
             assert!(round_keys(key, Backend::Portable).is_none());
-            let Some(keys) = round_keys(key, Backend::detect()) else { return };
             let portable = RoundKeys::expand(key);
-            assert_eq!((keys.rounds, keys.blocks), (portable.rounds, portable.blocks));
+            for keys in Backend::available().filter_map(|backend| round_keys(key, backend)) {
+                assert_eq!((keys.rounds, keys.blocks), (portable.rounds, portable.blocks));
+            }
         }
     }
 }

@@ -37,7 +37,7 @@ impl<const R: usize> Key<R> {
     /// Returns `None` unless the backend belongs to x86-64 and the CPU supports it.
     pub(crate) fn new(round_keys: &RoundKeys, backend: Backend) -> Option<Self> {
         let kind = match backend.min(super::detect()) {
-            Backend::Portable => return None,
+            Backend::Portable | Backend::Ssse3 => return None,
             Backend::AesNi if super::has_avx2_and_avx512f().0 => Kind::Avx,
             Backend::AesNi => Kind::Ni,
             Backend::Vaes => Kind::Vaes,

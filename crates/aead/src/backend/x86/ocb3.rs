@@ -62,7 +62,7 @@ impl Key {
     /// Returns `None` unless the backend belongs to x86-64 and the CPU supports it.
     pub(crate) fn new(round_keys: &RoundKeys, backend: Backend) -> Option<Self> {
         let backend = backend.min(super::detect());
-        if backend == Backend::Portable {
+        if backend < Backend::AesNi {
             return None;
         }
         let mut blocks = [[0; 16]; 4];
@@ -77,7 +77,7 @@ impl Key {
             wide: backend == Backend::Avx512,
         };
         key.encrypt.copy_from_slice(&round_keys.blocks[..11]);
-        // SAFETY: this architecture's backends need a CPU with AES-NI.
+        // SAFETY: the backends from this one on need a CPU with AES-NI.
         unsafe { invert(&key.encrypt, &mut key.decrypt) };
         Some(key)
     }

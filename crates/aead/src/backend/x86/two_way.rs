@@ -22,11 +22,11 @@ impl<const R: usize> Drop for Key<R> {
 impl<const R: usize> Key<R> {
     /// Returns `None` unless the backend belongs to x86-64 and the CPU supports it.
     pub(crate) fn new(round_keys: &RoundKeys, backend: Backend) -> Option<Self> {
-        if backend.min(super::detect()) == Backend::Portable {
+        if backend.min(super::detect()) < Backend::AesNi {
             return None;
         }
         let mut key = Self { encrypt: round_keys.blocks, decrypt: [[0; 16]; 15] };
-        // SAFETY: this architecture's backends need a CPU with AES-NI.
+        // SAFETY: the backends from this one on need a CPU with AES-NI.
         unsafe { invert::<R>(&key.encrypt, &mut key.decrypt) };
         Some(key)
     }
