@@ -20,7 +20,7 @@ const CPUS: [(&str, &[&str]); 7] = [
     ("ssse3", CHOICE),
     ("sse2", CHOICE),
 ];
-const CHOICE: &[&str] = &["--", "backend::x86", "templates"];
+const CHOICE: &[&str] = &["--", "backend::x86", "backend::ssse3", "templates"];
 
 /// Kernels by instruction set; a kernel belongs to the first set of which it uses a feature.
 const SETS: [(&str, &[&str]); 7] = [

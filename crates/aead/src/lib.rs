@@ -148,9 +148,10 @@
 //!   sealing consumes the packet, and dropping a packet burns its nonce. A packet that waits
 //!   without a handle stays with its sealer ([`Standby`]).
 //! - Time never depends on a secret: AES is bit-sliced or byte shuffles where the CPU has no
-//!   instructions for it, GHASH has no tables that a secret indexes in memory, and tags are compared in constant time. Time depends on lengths, on the
-//!   shape of a template or a front, and on whether a packet was prepared and matches its
-//!   expectation. The one exception is the feature of AES tables, for CPUs without a data cache.
+//!   instructions for it, GHASH has no tables that a secret indexes in memory, and tags are compared
+//!   in constant time. Time depends on lengths, on the shape of a template or a front, and on whether
+//!   a packet was prepared and matches its expectation. The one exception is the feature of AES
+//!   tables, for CPUs without a data cache.
 //! - Prepared secrets are wiped when used, replaced or dropped; keys are wiped when dropped.
 //! - Unauthenticated plaintext is never returned: a refused packet leaves zeros in the destination.
 //!

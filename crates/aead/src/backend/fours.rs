@@ -14,7 +14,7 @@ pub(crate) enum Aes {
     #[cfg(target_arch = "aarch64")]
     Arm(super::arm::Aes),
     #[cfg(target_arch = "x86_64")]
-    Shuffled(super::x86::Aes),
+    Shuffled(super::ssse3::Aes),
 }
 
 impl Aes {
@@ -24,8 +24,8 @@ impl Aes {
             return Self::Arm(super::arm::Aes::new(extension, key));
         }
         #[cfg(target_arch = "x86_64")]
-        if let Some(ssse3) = super::x86::Ssse3::new(backend) {
-            return Self::Shuffled(super::x86::Aes::new(ssse3, key));
+        if let Some(ssse3) = super::ssse3::Ssse3::new(backend) {
+            return Self::Shuffled(super::ssse3::Aes::new(ssse3, key));
         }
         let _ = backend;
         Self::Sliced(Sliced::new(key))

@@ -24,6 +24,8 @@ pub(crate) mod kernels;
 pub(crate) mod modes;
 pub(crate) mod portable;
 pub(crate) mod registers;
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod ssse3;
 #[cfg(any(test, feature = "table-aes-1k", feature = "table-aes-2k"))]
 pub(crate) mod table;
 #[cfg(target_arch = "x86_64")]

@@ -153,10 +153,11 @@ impl Rollout<'_> {
     /// is no verdict: reports show a clock that is behind ([`clock_is_right`]).
     pub(super) async fn look_at_clock(&self) -> Result<(), RolloutError> {
         match timeout(CLOCK, self.engine.time()).await {
-            Ok(Ok(there)) => are_near(now(), there),
-            Ok(Err(error)) => Ok(tracing::debug!(%error, "NATS's clock is not shown")),
-            Err(_) => Ok(tracing::debug!("NATS's clock is not shown in time")),
+            Ok(Ok(there)) => return are_near(now(), there),
+            Ok(Err(error)) => tracing::debug!(%error, "NATS's clock is not shown"),
+            Err(_) => tracing::debug!("NATS's clock is not shown in time"),
         }
+        Ok(())
     }
 
     /// Signs documents with versions above all that are known, and publishes them.

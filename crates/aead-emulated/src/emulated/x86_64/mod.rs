@@ -12,10 +12,11 @@ pub(crate) use core::arch::x86_64::{
     __m128i, __mmask8, __mmask16, __mmask32, __mmask64, _mm_add_epi8, _mm_add_epi32, _mm_add_epi64,
     _mm_and_si128, _mm_cmpeq_epi8, _mm_cmpgt_epi8, _mm_cvtsi32_si128, _mm_cvtsi64_si128, _mm_cvtsi128_si32,
     _mm_cvtsi128_si64, _mm_load_si128, _mm_loadl_epi64, _mm_loadu_si128, _mm_movemask_epi8, _mm_or_si128,
-    _mm_set_epi8, _mm_set_epi32, _mm_set_epi64x, _mm_set1_epi8, _mm_setzero_si128, _mm_shuffle_epi32,
-    _mm_shufflehi_epi16, _mm_shufflelo_epi16, _mm_sll_epi64, _mm_slli_epi16, _mm_slli_epi32, _mm_slli_epi64,
-    _mm_slli_si128, _mm_srl_epi64, _mm_srli_epi16, _mm_srli_epi32, _mm_srli_epi64, _mm_srli_si128,
-    _mm_store_si128, _mm_storel_epi64, _mm_storeu_si128, _mm_sub_epi8, _mm_unpackhi_epi64, _mm_unpacklo_epi8,
+    _mm_set_epi8, _mm_set_epi32, _mm_set_epi64x, _mm_set1_epi8, _mm_set1_epi32, _mm_setzero_si128,
+    _mm_shuffle_epi32, _mm_shufflehi_epi16, _mm_shufflelo_epi16, _mm_sll_epi64, _mm_slli_epi16,
+    _mm_slli_epi32, _mm_slli_epi64, _mm_slli_si128, _mm_srl_epi64, _mm_srli_epi16, _mm_srli_epi32,
+    _mm_srli_epi64, _mm_srli_si128, _mm_store_si128, _mm_storel_epi64, _mm_storeu_si128, _mm_sub_epi8,
+    _mm_unpackhi_epi32, _mm_unpackhi_epi64, _mm_unpacklo_epi8, _mm_unpacklo_epi32, _mm_unpacklo_epi64,
     _mm_xor_si128,
 };
 pub(crate) use {narrow::*, ymm::*, zmm::*};

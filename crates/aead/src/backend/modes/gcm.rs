@@ -61,7 +61,8 @@ impl Key {
         #[cfg(target_arch = "aarch64")]
         let by = extension.map_or(Multiplier::Integers, Multiplier::Arm);
         #[cfg(target_arch = "x86_64")]
-        let by = crate::backend::x86::Ssse3::new(backend).map_or(Multiplier::Integers, Multiplier::Shuffles);
+        let by =
+            crate::backend::cpu::x86::Ssse3::new(backend).map_or(Multiplier::Integers, Multiplier::Shuffles);
         #[cfg(not(any(target_arch = "aarch64", target_arch = "x86_64")))]
         let by = Multiplier::Integers;
         let powers = Powers::new(by, hash_key(&aes));

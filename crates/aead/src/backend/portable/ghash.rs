@@ -15,7 +15,7 @@
 #[cfg(target_arch = "aarch64")]
 use crate::backend::cpu::arm::Extension;
 #[cfg(target_arch = "x86_64")]
-use crate::backend::x86::{Ssse3, Tables};
+use crate::backend::cpu::x86::Ssse3;
 use zeroize::Zeroize;
 
 /// `x^63 + x^62 + x^57`.
@@ -113,6 +113,19 @@ pub(crate) fn power(by: Multiplier, h: &Power, k: usize) -> Power {
     Power::new(by, result)
 }
 
+/// Blocks whose products have one sum.
+#[cfg(target_arch = "x86_64")]
+pub(crate) const FOUR: usize = 4;
+
+/// Byte `k` of the products of the lower and the upper halves of bytes.
+#[cfg(target_arch = "x86_64")]
+pub(crate) type Rows = [[[u8; 16]; 2]; 16];
+
+/// The products of H^4 to H, for byte shuffles.
+#[cfg(target_arch = "x86_64")]
+#[derive(Default)]
+pub(crate) struct Tables(pub(crate) [Rows; FOUR]);
+
 /// H, and the powers for CPU instructions that take four blocks at once.
 #[derive(Default)]
 pub(crate) struct Powers {
@@ -130,7 +143,7 @@ impl Zeroize for Powers {
         #[cfg(target_arch = "aarch64")]
         self.higher.zeroize();
         #[cfg(target_arch = "x86_64")]
-        self.tables.zeroize();
+        self.tables.0.zeroize();
     }
 }
 
@@ -145,7 +158,7 @@ impl Powers {
         #[cfg(target_arch = "x86_64")]
         let tables = match by {
             Multiplier::Integers => Default::default(),
-            Multiplier::Shuffles(ssse3) => Tables::new(ssse3, h),
+            Multiplier::Shuffles(ssse3) => ssse3.tables(h),
         };
         let h = Power::new(by, h);
         #[cfg(target_arch = "aarch64")]
@@ -245,7 +258,7 @@ impl<'k> Ghash<'k> {
     pub(crate) fn block(&mut self, block: &[u8; 16]) {
         #[cfg(target_arch = "x86_64")]
         if let Multiplier::Shuffles(ssse3) = self.by {
-            self.sum = self.powers.tables.hash(ssse3, self.sum, core::slice::from_ref(block));
+            self.sum = ssse3.hash(&self.powers.tables, self.sum, core::slice::from_ref(block));
             return;
         }
         self.sum = self.powers.h.times(self.by, self.sum ^ u128::from_be_bytes(*block));
@@ -259,7 +272,7 @@ impl<'k> Ghash<'k> {
             #[cfg(target_arch = "aarch64")]
             Multiplier::Arm(extension) => self.sum = extension.hash(self.powers, self.sum, blocks),
             #[cfg(target_arch = "x86_64")]
-            Multiplier::Shuffles(ssse3) => self.sum = self.powers.tables.hash(ssse3, self.sum, blocks),
+            Multiplier::Shuffles(ssse3) => self.sum = ssse3.hash(&self.powers.tables, self.sum, blocks),
         }
         if !tail.is_empty() {
             let mut last = [0; 16];

@@ -1,6 +1,6 @@
 //! The key expansion of AES (FIPS 197 section 5.2) with AES-NI, or SSSE3.
 
-use super::{Ssse3, aes_ssse3};
+use crate::backend::ssse3::{self, Ssse3};
 use crate::{Backend, backend::portable::aes::RoundKeys};
 use core::arch::x86_64::*;
 
@@ -8,7 +8,7 @@ use core::arch::x86_64::*;
 /// supports it.
 pub(crate) fn round_keys(key: &[u8], backend: Backend) -> Option<RoundKeys> {
     if let Some(ssse3) = Ssse3::new(backend) {
-        return Some(RoundKeys::expand_by(key, |word| aes_ssse3::sub_word(ssse3, word)));
+        return Some(RoundKeys::expand_by(key, |word| ssse3::sub_word(ssse3, word)));
     }
     if backend.min(super::detect()) < Backend::AesNi {
         return None;

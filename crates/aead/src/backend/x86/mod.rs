@@ -6,8 +6,6 @@
 pub(crate) mod aegis;
 #[cfg(feature = "aegis")]
 mod aegis_sse2;
-mod aes_ssse3;
-mod aes_tower;
 #[cfg(feature = "ascon")]
 pub(crate) mod ascon;
 mod avx512;
@@ -36,7 +34,6 @@ mod gcm_holes;
 pub(crate) mod gcm_key;
 mod gcm_tagged;
 mod gcm_vaes;
-mod ghash_ssse3;
 #[cfg(feature = "research")]
 pub(crate) mod morus;
 mod ni;
@@ -57,8 +54,4 @@ pub(crate) mod two_way;
 
 #[cfg(feature = "chacha20-poly1305")]
 pub(crate) use super::cpu::x86::has_avx2_and_avx512vl;
-pub(crate) use super::cpu::x86::{
-    Avx512, Holes, Ssse3, detect, has_avx2_and_avx512f, has_slow_wide_products,
-};
-pub(crate) use aes_ssse3::Aes;
-pub(crate) use ghash_ssse3::Tables;
+pub(crate) use super::cpu::x86::{Avx512, Holes, detect, has_avx2_and_avx512f, has_slow_wide_products};

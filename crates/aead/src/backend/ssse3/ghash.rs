@@ -6,41 +6,22 @@
 //! on than those in the block. The sum over `k` from the last on is shifted by one byte each time,
 //! once for all of up to four blocks.
 
-use super::{
-    Ssse3,
-    aes_ssse3::halves,
-    cbc_mac::{from, into},
-    ni::reversed,
-};
+use super::{Ssse3, aes::halves, from, into};
+use crate::backend::portable::ghash::{FOUR, Rows, Tables};
 use core::arch::x86_64::*;
 use zeroize::Zeroize;
 
-/// Blocks whose products have one sum.
-const FOUR: usize = 4;
-
-/// Byte `k` of the products of the lower and the upper halves.
-type Rows = [[[u8; 16]; 2]; 16];
-
-/// H^4 to H.
-#[derive(Default)]
-pub(crate) struct Tables([Rows; FOUR]);
-
-impl Zeroize for Tables {
-    fn zeroize(&mut self) {
-        self.0.zeroize();
-    }
-}
-
-impl Tables {
-    pub(crate) fn new(_: Ssse3, h: u128) -> Self {
-        let mut tables = Self::default();
+impl Ssse3 {
+    /// The tables of a key's H.
+    pub(crate) fn tables(self, h: u128) -> Tables {
+        let mut tables = Tables::default();
         let mut power = h;
         for at in (0..FOUR).rev() {
             tables.0[at] = rows(power);
             // The next power is a product with H, whose table is the first made.
             if at > 0 {
                 // SAFETY: the instructions are present.
-                power = unsafe { tables.absorb(0, &[power.to_be_bytes()]) };
+                power = unsafe { absorb(&tables, 0, &[power.to_be_bytes()]) };
             }
         }
         power.zeroize();
@@ -48,30 +29,30 @@ impl Tables {
     }
 
     /// Continues a hash over these blocks.
-    pub(crate) fn hash(&self, _: Ssse3, sum: u128, blocks: &[[u8; 16]]) -> u128 {
+    pub(crate) fn hash(self, tables: &Tables, sum: u128, blocks: &[[u8; 16]]) -> u128 {
         // SAFETY: the instructions are present.
-        unsafe { self.absorb(sum, blocks) }
+        unsafe { absorb(tables, sum, blocks) }
     }
+}
 
-    #[target_feature(enable = "ssse3")]
-    fn absorb(&self, sum: u128, blocks: &[[u8; 16]]) -> u128 {
-        let [_, three @ ..] = &self.0;
-        let [_, two @ ..] = three;
-        let [_, one @ ..] = two;
-        let mut sum = from(&sum.to_be_bytes());
-        let plus = |sum, block| _mm_xor_si128(sum, from(block));
-        let (fours, rest) = blocks.as_chunks::<FOUR>();
-        for [a, b, c, d] in fours {
-            sum = product(&self.0, [plus(sum, a), from(b), from(c), from(d)]);
-        }
-        sum = match rest {
-            [a, b, c] => product(three, [plus(sum, a), from(b), from(c)]),
-            [a, b] => product(two, [plus(sum, a), from(b)]),
-            [a] => product(one, [plus(sum, a)]),
-            _ => sum,
-        };
-        u128::from_be_bytes(into(sum))
+#[target_feature(enable = "ssse3")]
+fn absorb(tables: &Tables, sum: u128, blocks: &[[u8; 16]]) -> u128 {
+    let [_, three @ ..] = &tables.0;
+    let [_, two @ ..] = three;
+    let [_, one @ ..] = two;
+    let mut sum = from(&sum.to_be_bytes());
+    let plus = |sum, block| _mm_xor_si128(sum, from(block));
+    let (fours, rest) = blocks.as_chunks::<FOUR>();
+    for [a, b, c, d] in fours {
+        sum = product(&tables.0, [plus(sum, a), from(b), from(c), from(d)]);
     }
+    sum = match rest {
+        [a, b, c] => product(three, [plus(sum, a), from(b), from(c)]),
+        [a, b] => product(two, [plus(sum, a), from(b)]),
+        [a] => product(one, [plus(sum, a)]),
+        _ => sum,
+    };
+    u128::from_be_bytes(into(sum))
 }
 
 /// The table of a factor.
@@ -130,4 +111,11 @@ fn folded(beyond: __m128i) -> __m128i {
         _mm_xor_si128(_mm_slli_epi64::<62>(b), _mm_slli_epi64::<57>(b)),
     );
     reversed(_mm_xor_si128(_mm_xor_si128(b, within), _mm_srli_si128::<8>(across)))
+}
+
+/// Reverses the bytes of a block.
+#[inline]
+#[target_feature(enable = "ssse3")]
+fn reversed(x: __m128i) -> __m128i {
+    _mm_shuffle_epi8(x, _mm_set_epi64x(0x0001_0203_0405_0607, 0x0809_0a0b_0c0d_0e0f))
 }
