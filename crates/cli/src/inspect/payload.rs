@@ -17,6 +17,7 @@ impl Payload {
         Self(octets.to_vec())
     }
 
+    #[cfg(feature = "dtls")]
     pub(super) fn octets(&self) -> &[u8] {
         &self.0
     }
