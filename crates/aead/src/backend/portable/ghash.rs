@@ -35,33 +35,20 @@ pub(crate) enum Multiplier {
 }
 
 impl Multiplier {
-    /// The product of a word and [`FOLD`].
+    /// The carry-less product of two words.
     #[inline]
-    fn times_fold(self, a: u64) -> u128 {
-        #[cfg(target_arch = "aarch64")]
-        if let Self::Arm(extension) = self {
-            return extension.multiply(a, FOLD);
+    fn multiply(self, a: u64, b: u64) -> u128 {
+        match self {
+            #[cfg(target_arch = "aarch64")]
+            Self::Arm(extension) => extension.multiply(a, b),
+            _ => multiply(a, b),
         }
-        let a = u128::from(a);
-        (a << 63) ^ (a << 62) ^ (a << 57)
-    }
-
-    /// The unfolded product of a block and a power: the parts at 1 and at x^64.
-    #[inline]
-    fn products(self, block: u128, power: &Power) -> (u128, u128) {
-        let ((c0, c1), (g0, g1)) = (halves(block), halves(power.high));
-        // Karatsuba's three products, for integers are slow at them; then a fold of the lowest
-        // word.
-        let (low, high) = (multiply(c0, g0), multiply(c1, g1));
-        let middle = multiply(c0 ^ c1, g0 ^ g1) ^ low ^ high;
-        let at_0 = self.times_fold(low as u64) ^ (low >> 64) ^ u128::from(middle as u64);
-        (at_0, high ^ (middle >> 64) ^ u128::from(low as u64))
     }
 
     /// `(a + b x^64) x^-64 mod p` for `a` and `b` of 128 bits.
     #[inline]
     fn fold(self, a: u128, b: u128) -> u128 {
-        b ^ a.rotate_left(64) ^ self.times_fold(a as u64)
+        b ^ a.rotate_left(64) ^ self.multiply(a as u64, FOLD)
     }
 }
 
@@ -194,7 +181,13 @@ impl Sum {
         let (at_0, at_64) = match self.by {
             #[cfg(target_arch = "aarch64")]
             Multiplier::Arm(extension) => extension.products(block, power),
-            by => by.products(block, power),
+            _ => {
+                let (c0, c1) = (block as u64, (block >> 64) as u64);
+                (
+                    multiply(c1, power.high as u64) ^ multiply(c0, power.low as u64),
+                    multiply(c1, (power.high >> 64) as u64) ^ multiply(c0, (power.low >> 64) as u64),
+                )
+            }
         };
         self.at_0 ^= at_0;
         self.at_64 ^= at_64;
@@ -203,11 +196,6 @@ impl Sum {
     pub(crate) fn value(&self) -> u128 {
         self.by.fold(self.at_0, self.at_64)
     }
-}
-
-/// The lower and the upper word.
-fn halves(x: u128) -> (u64, u64) {
-    (x as u64, (x >> 64) as u64)
 }
 
 /// The carry-less product of two words.
