@@ -81,7 +81,7 @@ pub(crate) fn page(parts: &Value) -> String {
         }
     }
     if let Some(rows) = rows("scale") {
-        out.push_str("\n## Workers\n\n| workers | frames a second | of the model | CPU ns a frame, sending gateway | receiving | busiest worker's share | modelled: a core for each |\n| --- | --- | --- | --- | --- | --- | --- |\n");
+        out.push_str("\n## Workers\n\n| workers | frames a second | with all cores busy | CPU ns a frame, sending gateway | receiving | busiest worker's share | modelled: a core for each |\n| --- | --- | --- | --- | --- | --- | --- |\n");
         for row in rows {
             let _ = writeln!(
                 out,

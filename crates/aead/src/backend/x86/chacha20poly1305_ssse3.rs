@@ -1,5 +1,5 @@
-//! ChaCha20-Poly1305 in one pass with SSSE3, for CPUs with AES-NI and without AVX2: as with AVX2
-//! (see `chacha20poly1305_beside`), the MAC runs on 64-bit words between the cipher's rounds.
+//! ChaCha20-Poly1305 in one pass with SSSE3, for CPUs without AVX2: as with AVX2 (see
+//! `chacha20poly1305_beside`), the MAC runs on 64-bit words between the cipher's rounds.
 
 use super::{
     chacha20_avx2::{Block, Hashed},
