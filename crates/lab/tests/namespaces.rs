@@ -110,6 +110,10 @@ fn round_trips_sleeping_and_polling() {
         assert!(report.round_trip_us.p50 > 0.0);
         assert!(echo.end().iter().any(|line| line.contains("\"answered\":550")));
     }
+    // Nobody answers: at the bound the measurement ends with the few requests that it made.
+    let ping = PingOptions { warm_up: 50, longest_s: 1, ..PingOptions::default() };
+    let report: PingReport = await_line(&mut start("ping", "lab-ping", &chain.plc, &ping), Some);
+    assert!((1..=11).contains(&report.sent) && report.lost == report.sent, "{report:?}");
 }
 
 /// Gives the wire a command. Returns its counters.

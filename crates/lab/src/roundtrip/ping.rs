@@ -1,5 +1,7 @@
 //! The meter: one request at a time, paced or back to back.
 
+use std::ops::Range;
+
 use antedate_wire::EthernetAddress;
 use serde::{Deserialize, Serialize};
 
@@ -33,6 +35,9 @@ pub struct Options {
     pub count: u64,
     /// Round trips before the measurement.
     pub warm_up: u64,
+    /// Seconds after which the measurement ends with fewer round trips; 0: it has no bound. The
+    /// warm-up takes a third of them at most.
+    pub longest_s: u32,
     /// Time-out of an answer.
     pub timeout_ms: u32,
     /// Polls and yields the core instead of sleeping on the socket.
@@ -56,6 +61,7 @@ impl Default for Options {
             drift_ns: 0,
             count: 20_000,
             warm_up: 1_000,
+            longest_s: 0,
             timeout_ms: 100,
             poll: false,
             spin_us: 20,
@@ -91,7 +97,7 @@ pub struct Report {
     pub histogram_ns: Vec<(u64, u64)>,
 }
 
-/// Measures. SIGTERM ends it early with the results so far.
+/// Measures. SIGTERM, or the end of [`Options::longest_s`], ends it early with the results so far.
 pub fn run(options: Options, _output: &mut Output) -> Result<Report, StationError> {
     let failed = |error| StationError::Socket { interface: options.interface.clone(), error };
     let longest = options.kind.max_frame_len();
@@ -118,11 +124,16 @@ pub fn run(options: Options, _output: &mut Output) -> Result<Report, StationErro
     let in_force = format!("{}, {memory}", options.realtime.apply(Thread::Consumer));
 
     let mut meter = Meter { options: &options, socket, frame, buffer: vec![0; 2048], lost: 0, late: 0 };
-    meter.series(0, options.warm_up, &mut Times::default()).map_err(failed)?;
+    let until = |part: u64| match u64::from(options.longest_s) * 1_000_000_000 {
+        0 => u64::MAX,
+        longest => monotonic_ns() + longest / part,
+    };
+    meter.series(0..options.warm_up, until(3), &mut Times::default()).map_err(failed)?;
     (meter.lost, meter.late) = (0, 0);
     let mut times = Times::default();
     let began = monotonic_ns();
-    let sent = meter.series(options.warm_up, options.count, &mut times).map_err(failed)?;
+    let measured = options.warm_up..options.warm_up + options.count;
+    let sent = meter.series(measured, until(1), &mut times).map_err(failed)?;
     Ok(Report {
         sent,
         lost: meter.lost,
@@ -147,24 +158,27 @@ struct Meter<'a> {
 }
 
 impl Meter<'_> {
-    /// Measures `count` round trips from number `first` on. Returns how many were begun.
-    fn series(&mut self, first: u64, count: u64, times: &mut Times) -> std::io::Result<u64> {
+    /// Measures the round trips of these numbers, but begins none after `until` on the monotonic
+    /// clock, in nanoseconds. Returns how many were begun.
+    fn series(&mut self, numbers: Range<u64>, until: u64, times: &mut Times) -> std::io::Result<u64> {
         let interval_ns = match u64::from(self.options.interval_us) * 1_000 {
             0 => 0,
             grid => grid + u64::from(self.options.drift_ns),
         };
         let spin_ns = u64::from(self.options.spin_us) * 1_000;
         let mut due = monotonic_ns() + interval_ns;
-        for sequence in first..first + count {
+        let first = numbers.start;
+        let count = numbers.end - first;
+        for sequence in numbers {
             if interval_ns > 0 {
                 while pace_until(due, spin_ns) < due && !signal::stopping() {}
                 // After a lost answer the schedule continues from now, without a burst.
                 due = (due + interval_ns).max(monotonic_ns());
             }
-            if signal::stopping() {
+            let sent = monotonic_ns();
+            if signal::stopping() || sent >= until {
                 return Ok(sequence - first);
             }
-            let sent = monotonic_ns();
             self.options.kind.stamp(&mut self.frame, sequence, sent);
             self.socket.send(&self.frame)?;
             match self.answer(sequence, sent)? {
