@@ -19,6 +19,9 @@ use tree::{PROGRAM, Tree};
 
 /// The verbs of a packaged program. `lab` and `plan` are for a desk, and a third of its size.
 const FEATURES: &str = "dtls,fleet,mqtt,pages";
+/// Libraries of others are built for size where a program is to be small: a frame meets none of them
+/// but what is generic or inlined, which is compiled with ours.
+const LIBRARIES_FOR_SIZE: &str = r#"profile.release.package."*".opt-level="s""#;
 /// The folder of the motes' programs, where `antedate lab motes` looks for them.
 const MOTES: &str = "usr/share/antedate";
 /// The units of a gateway alone.
@@ -236,6 +239,9 @@ impl Machine {
         command.args(["--profile", profile, "--package", "antedate"]);
         if let Some(features) = verbs.features() {
             command.args(["--no-default-features", "--features", features]);
+        }
+        if verbs == Verbs::Gateway && profile == RELEASE {
+            command.args(["--config", LIBRARIES_FOR_SIZE]);
         }
         command.echoed(1800)?;
         let profile = if profile == TESTS { "debug" } else { profile };
