@@ -7,7 +7,7 @@ mod harness;
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
-use antedate_gateway::sys::age::Bounds;
+use antedate_gateway::sys::age::{Bounds, OVERDUE};
 use antedate_gateway::sys::interface::Interface;
 use antedate_gateway::sys::packet::{Next, Receiver};
 use antedate_gateway::sys::sender::Sender;
@@ -291,6 +291,15 @@ fn stale_frames_leave_the_ring_at_once() {
     sender.send(&frame(2005, 60)).expect("sent");
     assert_eq!(came(&mut receiver), [(2004, 60, true), (2005, 60, false)], "too old for a cyclic frame");
     assert_eq!(receiver.take_stale(), 0);
+    // With a frame in its hands the thread stands still.
+    sender.send(&frame(2006, 60)).expect("sent");
+    assert!(matches!(receiver.peek(), Next::Frame(_)));
+    std::thread::sleep(Duration::from_millis(1700));
+    let error = sender.send(&frame(2007, 60)).expect_err("overdue");
+    assert_eq!(error.raw_os_error(), Some(OVERDUE));
+    receiver.release();
+    assert_eq!(came(&mut receiver), []);
+    sender.send(&frame(2008, 60)).expect("what is not forwarded has no age");
 }
 
 fn rehearsed_send_sends_nothing() {

@@ -8,8 +8,9 @@ mod plant;
 
 use std::process::ExitCode;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
+use antedate_gateway::sys::age::{Age, Ages, Bounds, OVERDUE};
 use antedate_gateway::sys::interface::Interface;
 use antedate_gateway::sys::packet::{Next, Receiver};
 use antedate_gateway::sys::sender::{Carries, Sender};
@@ -20,6 +21,7 @@ use plant::{PATIENCE, Plant, Settings, arp, carry_tcp, cyclic};
 
 const TESTS: &[Test] = &[
     ("held_frames_leave_in_order", held_frames_leave_in_order),
+    ("nothing_overdue_leaves", nothing_overdue_leaves),
     ("first_frame_leaves_at_once", first_frame_leaves_at_once),
     ("flood_loses_nothing_unseen", flood_loses_nothing_unseen),
     ("nothing_stale_leaves_after_link_down", nothing_stale_leaves_after_link_down),
@@ -122,6 +124,34 @@ fn held_frames_leave_in_order() {
     let octets = 3 * 60 + 1514 + 104 + 3 * 60;
     assert_eq!(tally, Tally { sent: 8, octets, lost: 0, error: 0 }, "those that were held");
     assert_eq!(pair.sender.settle(), Some(Tally::default()));
+}
+
+/// Frames that the thread held while it stood still.
+fn nothing_overdue_leaves() {
+    let mut pair = Pair::new("overdue", false);
+    let bound = Duration::from_millis(300);
+    let mut ages = Ages::new(Bounds::new(None, Some(bound)));
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("after 1970");
+    assert_eq!(ages.of(now.as_nanos() as i64), Age::Fresh);
+    pair.sender.send(&frame(0, 60)).expect("sent");
+    for number in 1..3 {
+        assert!(!pair.sender.hold(None, &frame(number, 60)).expect("held"));
+    }
+    thread::sleep(bound + Duration::from_millis(100));
+    let error = pair.sender.send(&frame(3, 60)).expect_err("overdue");
+    assert_eq!(error.raw_os_error(), Some(OVERDUE));
+    // More than the socket has chunks.
+    for number in 4..1004 {
+        assert!(!pair.sender.hold(None, &frame(number, 60)).expect("held"));
+    }
+    let tally = pair.sender.settle().expect("AF_XDP");
+    assert_eq!(tally, Tally { sent: 0, octets: 0, lost: 1002, error: OVERDUE });
+    ages.queue_is_empty();
+    pair.sender.send(&frame(1004, 60)).expect("sent");
+    for number in 1005..1009 {
+        assert!(!pair.sender.hold(None, &frame(number, 60)).expect("held"));
+    }
+    assert_eq!(pair.came(1008), [0, 1004, 1005, 1006, 1007, 1008]);
 }
 
 fn first_frame_leaves_at_once() {

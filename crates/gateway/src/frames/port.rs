@@ -8,6 +8,7 @@ use antedate_wire::vlan::{TAG_LEN as VLAN_TAG, Tag};
 use crate::config::policy::Class;
 use crate::frames::gate::{Excess, Gate, Way};
 use crate::run::counters::PathCounters;
+use crate::sys::age::OVERDUE;
 use crate::sys::sender::{Carries, Sender, has_no_link};
 use crate::sys::thread;
 use crate::sys::warm::hot;
@@ -165,6 +166,7 @@ pub(crate) fn not_sent(counters: &PathCounters, error: &io::Error) {
         Some(libc::ENOBUFS | libc::EAGAIN | libc::ENOMEM) => &counters.queue_full,
         _ if has_no_link(error) => &counters.link_down,
         Some(libc::EMSGSIZE) => &counters.too_long,
+        Some(OVERDUE) => &counters.stale,
         _ => &counters.send_failed,
     };
     counter.count();

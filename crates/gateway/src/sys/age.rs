@@ -8,7 +8,12 @@
 //!
 //! Both clocks stand still while a virtual machine is paused. When its clock is set afterwards, the
 //! frames that waited get their true age.
+//!
+//! A process may be stopped with a frame in its hands, too. So each look at a frame leaves the time
+//! from which on that frame must not be sent ([`overdue`]), and the senders look at the clock once
+//! more.
 
+use std::cell::Cell;
 use std::time::Duration;
 
 use super::thread;
@@ -60,6 +65,30 @@ impl Bounds {
     }
 }
 
+thread_local! {
+    /// The time from which on the frame in this thread's hands is too old: nanoseconds of
+    /// [`thread::coarse_now`].
+    static DEADLINE: Cell<u64> = const { Cell::new(u64::MAX) };
+}
+
+/// The time from which on the frame that this thread looked at last must not be sent, in nanoseconds
+/// of [`thread::coarse_now`]: the frame reaches the bound of cyclic ones then, or has none.
+#[inline]
+#[must_use]
+pub fn deadline() -> u64 {
+    DEADLINE.get()
+}
+
+/// Whether this [`deadline`] is over: the process stood still meanwhile.
+#[inline]
+#[must_use]
+pub fn is_over(deadline: u64) -> bool {
+    deadline != u64::MAX && thread::coarse_now() > deadline
+}
+
+/// The error of a frame that was not sent because its [`deadline`] was over: `ETIMEDOUT`.
+pub const OVERDUE: i32 = libc::ETIMEDOUT;
+
 /// The age of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Age {
@@ -94,6 +123,7 @@ impl Ages {
     /// Changes the bounds.
     pub fn bound(&mut self, bounds: Bounds) {
         if bounds != self.bounds {
+            DEADLINE.set(u64::MAX);
             *self = Self::new(bounds);
         }
     }
@@ -108,6 +138,7 @@ impl Ages {
         let age = now as i64 + self.greatest - stamp;
         // Far from the bound, the coarse clock is good enough.
         if now < self.measure_at && (-COARSE..self.bounds.cyclic - COARSE).contains(&age) {
+            DEADLINE.set(now.saturating_add_signed(self.bounds.cyclic - age));
             return Age::Fresh;
         }
         self.exactly(stamp)
@@ -115,8 +146,9 @@ impl Ages {
 
     /// Records that no frame waits. The next one arrives after the last step of the clock.
     #[inline]
-    pub const fn queue_is_empty(&mut self) {
+    pub fn queue_is_empty(&mut self) {
         self.greatest = self.distance;
+        DEADLINE.set(u64::MAX);
     }
 
     #[cold]
@@ -130,11 +162,14 @@ impl Ages {
         self.distance = distance;
         self.greatest = self.greatest.max(distance);
         let age = now as i64 + self.greatest - stamp;
-        match self.bounds {
-            Bounds { all, .. } if age > all => Age::Stale,
-            Bounds { cyclic, .. } if age > cyclic => Age::Late,
-            _ => Age::Fresh,
-        }
+        let Bounds { all, cyclic } = self.bounds;
+        let (bound, told) = match age {
+            _ if age > all => (i64::MAX, Age::Stale),
+            _ if age > cyclic => (all, Age::Late),
+            _ => (cyclic, Age::Fresh),
+        };
+        DEADLINE.set(if bound == i64::MAX { u64::MAX } else { now.saturating_add_signed(bound - age) });
+        told
     }
 }
 
@@ -214,6 +249,32 @@ mod tests {
         assert_eq!(ages.of(real()), Age::Fresh);
         let mut unbounded = Ages::new(Bounds::NONE);
         assert_eq!(unbounded.of(0), Age::Fresh);
+    }
+
+    #[test]
+    fn frame_in_hand_becomes_overdue() {
+        let bounds = Bounds::new(Some(Duration::from_secs(1)), Some(Duration::from_millis(100)));
+        let mut ages = Ages::new(bounds);
+        let in_hand = |ages: &mut Ages, before: i64| {
+            let told = ages.of(thread::real_now() as i64 - before);
+            (told, deadline().saturating_sub(thread::monotonic_now()) as i64 / MS)
+        };
+        for _ in 0..2 {
+            let (told, left) = in_hand(&mut ages, 40 * MS);
+            assert_eq!(told, Age::Fresh);
+            assert!((20..=80).contains(&left), "{left} ms");
+            let (told, left) = in_hand(&mut ages, 400 * MS);
+            assert_eq!(told, Age::Late);
+            assert!((500..=600).contains(&left), "{left} ms: it is not forwarded as a cyclic one");
+        }
+        in_hand(&mut ages, 40 * MS);
+        assert!(!is_over(deadline()));
+        std::thread::sleep(Duration::from_millis(100));
+        assert!(is_over(deadline()));
+        ages.queue_is_empty();
+        assert!(!is_over(deadline()), "no frame is in hand");
+        let _ = Ages::new(Bounds::NONE).of(0);
+        assert!(!is_over(deadline()));
     }
 
     #[test]

@@ -12,6 +12,7 @@ use std::ptr;
 
 use antedate_wire::vlan::TAG_LEN;
 
+use super::age;
 use super::sender::Sender;
 use super::sender::again;
 use super::set_option_of;
@@ -46,6 +47,9 @@ pub fn stamp_departures(sender: &Sender) -> io::Result<()> {
 pub fn send_stamped(sender: &Sender, tag: Option<[u8; TAG_LEN]>, frame: &[u8]) -> io::Result<Option<u64>> {
     // Only a packet socket stamps.
     sender.kick();
+    if age::is_over(age::deadline()) {
+        return Err(io::Error::from_raw_os_error(age::OVERDUE));
+    }
     // Stamps that came after their call.
     for _ in 0..LATE_STAMPS {
         if stamp(sender).is_none() {

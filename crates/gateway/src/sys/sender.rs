@@ -11,6 +11,7 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 use antedate_wire::vlan::TAG_LEN;
 
+use super::age::{self, OVERDUE};
 use super::interface::Interface;
 use super::packet::sending_socket;
 use super::xdp::{HELD, Tally, Xdp};
@@ -191,7 +192,8 @@ impl Sender {
     ///
     /// # Errors
     /// Those of `send(2)`: `ENETDOWN` without a link, `EMSGSIZE` over the MTU, `ENOBUFS` or
-    /// `EAGAIN` when the queue is full.
+    /// `EAGAIN` when the queue is full. `ETIMEDOUT` if the frame became too old in this thread's
+    /// hands ([`super::age::deadline`]).
     #[inline]
     pub fn send(&self, frame: &[u8]) -> io::Result<()> {
         self.send_by(self.carries, frame)
@@ -218,6 +220,9 @@ impl Sender {
     /// Sends by the sockets of the interfaces that carry.
     #[inline]
     fn by_each(&self, carries: Carries, send: impl Fn(&OwnedFd) -> isize) -> io::Result<()> {
+        if age::is_over(age::deadline()) {
+            return Err(io::Error::from_raw_os_error(OVERDUE));
+        }
         let by = |socket: &OwnedFd| if send(socket) < 0 { again(|| send(socket)) } else { Ok(()) };
         let Some(twin) = &self.twin else { return by(&self.socket) };
         let (one, other) = match carries {

@@ -18,6 +18,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use super::age::{self, OVERDUE};
 use super::interface::{self, Interface};
 use super::{check, set_option};
 
@@ -208,6 +209,8 @@ pub struct Xdp {
     /// The next index of the transmit ring, and those before it that wait for a kick.
     next: u32,
     held: u32,
+    /// The deadline of the oldest held frame.
+    deadline: u64,
     /// Whether there are voided entries in the ring.
     voided: bool,
     tally: Tally,
@@ -296,6 +299,7 @@ impl Xdp {
             busy: [false; SLOTS as usize],
             next: 0,
             held: 0,
+            deadline: u64::MAX,
             voided: false,
             tally: Tally::default(),
         })
@@ -357,6 +361,9 @@ impl Xdp {
             *busy = true;
         }
         self.next = self.next.wrapping_add(1);
+        if self.held == 0 {
+            self.deadline = age::deadline();
+        }
         self.held += 1;
         true
     }
@@ -422,6 +429,9 @@ impl Xdp {
     fn kicked(&mut self) -> (Tally, Option<i32>) {
         let held = mem::take(&mut self.held);
         let first = self.next.wrapping_sub(held);
+        if age::is_over(self.deadline) {
+            return self.recalled(first, held);
+        }
         let mut tally = Tally { sent: held.into(), ..Tally::default() };
         for index in 0..held {
             // SAFETY: as in `put`.
@@ -436,6 +446,20 @@ impl Xdp {
         }
         let error = self.remedied(result, first, &mut tally);
         (tally, error)
+    }
+
+    /// Takes back the held frames, which the kernel was not shown: the process stood still with them.
+    #[cold]
+    #[inline(never)]
+    fn recalled(&mut self, first: u32, held: u32) -> (Tally, Option<i32>) {
+        for index in 0..held {
+            // SAFETY: as in `put`.
+            let frame = unsafe { self.transmit.entry(first.wrapping_add(index)).read() };
+            self.release(frame.addr);
+        }
+        self.next = first;
+        self.deadline = u64::MAX;
+        (Tally { lost: held.into(), error: OVERDUE, ..Tally::default() }, Some(OVERDUE))
     }
 
     /// After a kick that did not take all frames: kicks again where that helps, and voids the rest.
