@@ -3,6 +3,7 @@
 //! Exit status: 0 success, 1 a verdict that failed, 2 a usage or configuration error, 3 a machine
 //! that is not ready yet. Errors go to standard error with the fault, its place and its remedy.
 
+mod absent;
 #[cfg(feature = "fleet")]
 mod agent;
 mod capture;
@@ -81,7 +82,7 @@ enum Verb {
     /// Create keys in the form that gateways and the usual tools read.
     #[command(
         subcommand,
-        after_help = "Examples:\n  antedate keygen macsec --cak --out cak\n  antedate keygen wireguard --out wg.key\n  antedate keygen dtls --identity turbine-3 --out psk"
+        after_help = "Examples:\n  antedate keygen macsec --cak --out cak\n  antedate keygen wireguard --out wg.key"
     )]
     Keygen(keygen::Verb),
     #[cfg(feature = "fleet")]
@@ -138,7 +139,8 @@ fn main() -> ExitCode {
     if let Some(status) = antedate_lab::process::dispatch(std::env::args_os()) {
         return status;
     }
-    let done = match Arguments::parse().verb {
+    let arguments = Arguments::try_parse().unwrap_or_else(|error| absent::explained(error).exit());
+    let done = match arguments.verb {
         Verb::Demo(verb) => verb.run(),
         Verb::Gateway(verb) => verb.run(),
         #[cfg(feature = "dtls")]

@@ -5,7 +5,7 @@
 //! standard error.
 
 use super::meter::{LOADS, Load, Manner, Series, round_trips};
-use super::paths::{Contender, Path};
+use super::paths::{Contender, Daemon, Path};
 use super::placement::{PLACEMENTS, Placement};
 use super::{figure, median, roundtrips};
 use antedate_figure::axis::Kind;
@@ -82,7 +82,8 @@ pub(crate) fn main(arguments: &Arguments) -> Result<bool, String> {
                 rows.iter_mut().filter(mine).for_each(|row| row.rounds.push(Default::default()));
                 for build in order {
                     let waiting = roundtrips::waiting(manner);
-                    let _path = Path::build_with(programs[build], contender, PLACEMENT, waiting)?;
+                    let daemon = Daemon { program: programs[build], ..Daemon::default() };
+                    let _path = Path::build_with(daemon, contender, PLACEMENT, waiting)?;
                     for row in rows.iter_mut().filter(mine) {
                         let series = round_trips(PLACEMENT, row.load, count)?;
                         if let Some(last) = row.rounds.last_mut() {

@@ -125,12 +125,22 @@ const DRIFT_NS: u32 = 1_000;
 
 /// Measures at most `count` round trips from the PLC to the device and back.
 pub(crate) fn round_trips(placement: Placement, load: Load, count: u64) -> Result<Series, String> {
+    round_trips_of("experimental", placement, load, count)
+}
+
+/// As [`round_trips`], of frames of this kind (`antedate_lab::roundtrip::Kind`).
+pub(crate) fn round_trips_of(
+    kind: &str,
+    placement: Placement,
+    load: Load,
+    count: u64,
+) -> Result<Series, String> {
     // Real-time ends that never sleep would leave the gateways no CPU time; paced ends sleep
     // between the cycles, as the stations of a plant do.
     let wanted = load.manner() == Manner::Paced;
     let realtime = |side| json!({ "wanted": wanted, "cpus": cores(placement, side) });
     let log = cache("bench")?.join("echo.log");
-    let echo = json!({ "interface": "eth0", "poll": load.ends_poll, "realtime": realtime(1) });
+    let echo = json!({ "interface": "eth0", "kind": kind, "poll": load.ends_poll, "realtime": realtime(1) });
     let mut echo = net::inside("dev", antedate()).arg("lab-echo").arg(echo.to_string()).background(&log)?;
     until("the responder", 10.0, || match echo.alive() {
         Err(e) => Some(Err(e)),
@@ -139,7 +149,7 @@ pub(crate) fn round_trips(placement: Placement, load: Load, count: u64) -> Resul
     // A slow machine gets fewer round trips, no failure.
     let longest_s = 20 + (count * u64::from(load.interval_us) / 1_000_000) as u32;
     let ping = json!({
-        "longest_s": longest_s, "interface": "eth0", "destination": net::mac(0x02), "frame_bytes": load.frame_bytes, "interval_us": load.interval_us,
+        "longest_s": longest_s, "kind": kind, "interface": "eth0", "destination": net::mac(0x02), "frame_bytes": load.frame_bytes, "interval_us": load.interval_us,
         "drift_ns": DRIFT_NS, "count": count, "warm_up": count.min(500), "histogram": true, "poll": load.ends_poll, "realtime": realtime(0),
     });
     let limit = 60 + 2 * u64::from(longest_s);

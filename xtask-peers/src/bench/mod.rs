@@ -35,6 +35,7 @@ mod roundtrips;
 mod scale;
 mod tcp;
 mod vxlan;
+mod watched;
 
 /// The length of each part.
 #[derive(Clone, Copy)]
@@ -124,7 +125,7 @@ const QUICK: Plan = Plan {
 /// Measures, adds its goals, and returns its rows.
 type Part = fn(Plan, &mut Vec<Goal>) -> Result<Value, String>;
 
-const PARTS: [(&str, Part); 8] = [
+const PARTS: [(&str, Part); 9] = [
     ("roundtrips", roundtrips::run),
     ("tcp", tcp::run),
     ("pps", rates::run),
@@ -132,6 +133,7 @@ const PARTS: [(&str, Part); 8] = [
     ("cycles", cycles::run),
     ("express", express::run),
     ("cpu", cpu::run),
+    ("watched", watched::run),
     ("dtls", dtls::run),
 ];
 

@@ -127,6 +127,14 @@ pub(crate) fn page(parts: &Value) -> String {
             );
         }
     }
+    if let Some(rows) = rows("watched") {
+        out.push_str("\n## Page, metrics and watched flows\n\n| frames | | median µs | p99 |\n| --- | --- | --- | --- |\n");
+        for row in rows {
+            let (load, who) = (text(&row["load"]), text(&row["daemon"]));
+            let _ =
+                writeln!(out, "| {load} | {who} | {} | {} |", number(&row["p50"], 1), number(&row["p99"], 1));
+        }
+    }
     if let Some(rows) = rows("dtls") {
         out.push_str("\n## DTLS proxy\n\n| sessions | of these speak | CPU µs a round trip, listen | connect | median µs | p99 | KiB a session, listen | connect |\n| --- | --- | --- | --- | --- | --- | --- | --- |\n");
         for row in rows {

@@ -66,6 +66,15 @@ pub(crate) struct Path {
     _others: Vec<Background>,
 }
 
+/// Our daemon, where it is not that of this tree with its defaults.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Daemon<'a> {
+    /// Another build of it.
+    pub(crate) program: Option<&'a std::path::Path>,
+    /// Further sections of its configuration.
+    pub(crate) sections: &'static str,
+}
+
 /// The real-time priority of the gateways (OpenVPN's too) under cyclic traffic: below that of the
 /// ends.
 const PRIORITY: u8 = 20;
@@ -94,12 +103,12 @@ impl Path {
         placement: Placement,
         waiting: Waiting,
     ) -> Result<Path, String> {
-        Path::build_with(None, contender, placement, waiting)
+        Path::build_with(Daemon::default(), contender, placement, waiting)
     }
 
-    /// As [`Path::build`], with another build of our daemon.
+    /// As [`Path::build`], with another daemon.
     pub(crate) fn build_with(
-        program: Option<&std::path::Path>,
+        daemon: Daemon<'_>,
         contender: Contender,
         placement: Placement,
         waiting: Waiting,
@@ -142,7 +151,8 @@ impl Path {
                         allow: vec!["all"],
                         run,
                         core,
-                        program: program.map(Into::into),
+                        program: daemon.program.map(Into::into),
+                        sections: daemon.sections,
                         ..Options::default()
                     };
                     path.gateways.push(Gateway::start(space, &options)?);

@@ -4,6 +4,7 @@ use antedate_host::fault::suggest;
 use clap::{Args, Command, CommandFactory};
 
 use crate::Arguments;
+use crate::absent;
 use crate::failure::{Done, Failure};
 use crate::output;
 
@@ -35,7 +36,7 @@ fn text(words: &[String]) -> Result<String, Failure> {
     if let [word] = words
         && let Some(Topic(.., text)) = TOPICS.iter().find(|Topic(name, ..)| name == word)
     {
-        return Ok((*text).to_owned());
+        return Ok((*text).to_owned() + &absent::note());
     }
     let mut root = Arguments::command();
     root.build();
@@ -54,6 +55,7 @@ fn text(words: &[String]) -> Result<String, Failure> {
     if words.is_empty() {
         text += "\nTopics of `antedate help`:\n";
         text.extend(TOPICS.iter().map(|Topic(name, about, _)| format!("  {name:<8} {about}\n")));
+        text += &absent::note();
     }
     Ok(text)
 }
