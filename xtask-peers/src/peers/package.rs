@@ -48,7 +48,7 @@ pub(crate) fn prepare() -> Result<(), Stop> {
     let dir = folder()?;
     let _ = fs::remove_dir_all(&dir);
     fs::create_dir_all(&dir).map_err(|e| e.to_string())?;
-    let new = package::of_tests(NEW, &dir)?;
+    let [new, gateway] = package::of_tests(NEW, &dir)?;
     let old = dir.join("old");
     program("dpkg-deb").arg("--raw-extract").args([&new, &old]).read(30)?;
     let change = |name: &str, change: &dyn Fn(String) -> String| {
@@ -62,7 +62,9 @@ pub(crate) fn prepare() -> Result<(), Stop> {
     }
     let mut pack = program("dpkg-deb");
     pack.args(["--root-owner-group", "-Znone", "--build"]).arg(&old).arg(dir.join("old.deb")).read(30)?;
-    fs::rename(&new, dir.join("new.deb")).map_err(|e| e.to_string())?;
+    for (package, name) in [(new, "new.deb"), (gateway, "gateway.deb")] {
+        fs::rename(&package, dir.join(name)).map_err(|e| format!("{}: {e}", package.display()))?;
+    }
     Ok(())
 }
 
@@ -85,7 +87,7 @@ impl Root {
         for name in ["run", "tmp"] {
             mount(&["-t", "tmpfs", "tmpfs"], &place.join(name))?;
         }
-        let packages = ["old.deb", "new.deb"];
+        let packages = ["old.deb", "new.deb", "gateway.deb"];
         let copied = packages.iter().try_for_each(|name| {
             fs::copy(folder().unwrap_or_default().join(name), place.join("tmp").join(name)).map(drop)
         });
@@ -179,13 +181,38 @@ pub(crate) fn run() -> StepResult {
     let before = root.traces()?;
     installed(&root)?;
     let lost = upgraded(&root)?;
+    replaced(&root)?;
     root.dpkg(&["--remove", "antedate"])?;
     require(!root.path("usr/bin/antedate").exists(), "the program is there after a removal")?;
     require(root.text("etc/antedate/gateway.toml")? == CONFIG, "a removal changed a conffile")?;
     root.dpkg(&["--purge", "antedate"])?;
     let after = root.traces()?;
     require(after == before, format!("left after a purge: {after:?}, {before:?} before"))?;
-    Ok(format!("{lost} frames lost by an upgrade, nothing left by a purge"))
+    Ok(format!(
+        "{lost} frames lost by an upgrade, nothing by the package of a gateway, nothing left by a purge"
+    ))
+}
+
+/// Puts the package of a gateway alone in its place, and takes it back. Neither loses a key.
+fn replaced(root: &Root) -> Result<(), String> {
+    let (full, small) = ("antedate", "antedate-gateway");
+    for (package, gone, file) in [(small, full, "gateway.deb"), (full, small, "new.deb")] {
+        root.dpkg(&["--install", &format!("/tmp/{file}")])?;
+        // What is left of the other one goes without what is this one's now.
+        root.dpkg(&["--purge", gone])?;
+        let files = root.inside(&["dpkg", "--listfiles", package]).read(10)?;
+        let has = |unit: &str| files.lines().any(|file| file.ends_with(unit));
+        require(has("/antedate-gateway.service"), format!("{package}: no unit of a gateway"))?;
+        require(has("/antedate-mqtt-sub.service") == (package == full), format!("{package}: other units"))?;
+        require(
+            root.text("etc/antedate/gateway.toml")? == CONFIG,
+            format!("{package}: another configuration"),
+        )?;
+        require(root.text("etc/antedate/cak")? == CAK, format!("{package}: another key"))?;
+        let missing = files.lines().find(|file| !root.path(file.trim_start_matches('/')).exists());
+        require(missing.is_none(), format!("{package}: not there: {missing:?}"))?;
+    }
+    Ok(())
 }
 
 /// Installs the old version.

@@ -1,6 +1,6 @@
 //! The Debian package of a tree, by `dpkg-deb`.
 
-use super::UNITS;
+use super::Verbs;
 use super::tree::{PROGRAM, Tree, mode};
 use crate::shell::{Run, program, root};
 use std::fs;
@@ -13,10 +13,22 @@ Description: secure communication for industrial devices that meets deadlines
  between sites by WireGuard, a DTLS proxy for UDP devices, and an MQTT client with
  end-to-end protection. Ciphers are prepared before the packets exist.
 ";
+const DESCRIPTION_OF_GATEWAY: &str = "\
+Description: gateway that protects industrial layer-2 traffic in time
+ It protects Profinet, GOOSE and other traffic by MACsec or between sites by
+ WireGuard. Ciphers are prepared before the packets exist. The package antedate
+ has a DTLS proxy and an MQTT client too, and takes more memory.
+";
+
+/// The package that has the same files, and cannot be installed beside that of these verbs.
+fn other(verbs: Verbs) -> &'static str {
+    if verbs == Verbs::Gateway { Verbs::Packaged.name() } else { Verbs::Gateway.name() }
+}
 
 /// Adds the control files to the tree, and packs it.
 pub(super) fn pack(
     tree: &Tree,
+    verbs: Verbs,
     version: &str,
     architecture: &str,
     compression: &str,
@@ -30,21 +42,24 @@ pub(super) fn pack(
     tree.write("DEBIAN/md5sums", &sums)?;
     let conffiles: String = tree.conffiles()?.iter().map(|file| format!("/{file}\n")).collect();
     tree.write("DEBIAN/conffiles", &conffiles)?;
+    let (name, other) = (verbs.name(), other(verbs));
+    let description = if verbs == Verbs::Gateway { DESCRIPTION_OF_GATEWAY } else { DESCRIPTION };
     let control = format!(
-        "Package: antedate\nVersion: {version}\nArchitecture: {architecture}\nMaintainer: The Antedate developers <antedate@localhost>\n\
+        "Package: {name}\nVersion: {version}\nArchitecture: {architecture}\nMaintainer: The Antedate developers <antedate@localhost>\n\
          Installed-Size: {}\nSection: net\nPriority: optional\n\
          Depends: {depends}, systemd | systemd-standalone-sysusers, systemd | systemd-standalone-tmpfiles\n\
-         Recommends: ethtool, iproute2\n{DESCRIPTION}",
+         Recommends: ethtool, iproute2\nConflicts: {other}\nReplaces: {other}\n{description}",
         size.div_ceil(1024)
     );
     tree.write("DEBIAN/control", &control)?;
     for script in SCRIPTS {
         let file = root().join("packaging/debian").join(script);
         let text = fs::read_to_string(&file).map_err(|e| format!("{}: {e}", file.display()))?;
-        tree.write(&format!("DEBIAN/{script}"), &text.replace("UNITS", &UNITS.join(" ")))?;
+        let text = text.replace("UNITS", &verbs.units().join(" ")).replace("OTHER", other);
+        tree.write(&format!("DEBIAN/{script}"), &text)?;
         mode(&tree.place.join("DEBIAN").join(script), 0o755)?;
     }
-    let deb = folder.join(format!("antedate_{version}_{architecture}.deb"));
+    let deb = folder.join(format!("{name}_{version}_{architecture}.deb"));
     let mut command = program("dpkg-deb");
     command
         .args(["--root-owner-group", "--build"])
@@ -92,6 +107,7 @@ fn newest(said: &str) -> Result<String, String> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::UNITS;
     use super::*;
 
     #[test]

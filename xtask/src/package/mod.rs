@@ -48,7 +48,7 @@ impl Verbs {
         }
     }
 
-    /// The name of tarball and image.
+    /// The name of package, tarball and image.
     fn name(self) -> &'static str {
         if self == Self::Gateway { "antedate-gateway" } else { "antedate" }
     }
@@ -134,7 +134,7 @@ Examples:
   cargo xtask package --target x86_64-unknown-linux-musl --target aarch64-unknown-linux-musl
                                                             static programs, and an image of both
   cargo xtask package --profile dev                         a quick build, to try the package
-  cargo xtask package --gateway                             a tarball with the verbs of a gateway alone
+  cargo xtask package --gateway                             the verbs of a gateway alone
   cargo xtask package --lab                                 with all experiments: `antedate lab motes`")]
 pub struct Arguments {
     /// The machine; may be given several times
@@ -143,7 +143,7 @@ pub struct Arguments {
     /// Cargo's profile
     #[arg(long, default_value = RELEASE)]
     profile: String,
-    /// The verbs of a gateway alone, without a Debian package: for machines with little memory
+    /// The verbs of a gateway alone, as the package antedate-gateway: for machines with little memory
     #[arg(long, conflicts_with = "lab")]
     gateway: bool,
     /// With the experiments, the planner and the programs of the motes; in target/package-lab
@@ -179,8 +179,8 @@ pub fn main(arguments: &Arguments, motes: Option<&Path>) -> Result<bool, String>
                 None => Layout::new(&folder.join(format!("{name}-oci")), &version)?,
             };
             image.insert(layout).add(&tree, machine.debian)?;
-        } else if verbs != Verbs::Gateway {
-            made.push(deb::pack(&tree, &version, machine.debian, "xz", &folder)?);
+        } else {
+            made.push(deb::pack(&tree, verbs, &version, machine.debian, "xz", &folder)?);
         }
         for file in made {
             let size = fs::metadata(&file).map_err(|e| format!("{}: {e}", file.display()))?.len();
@@ -199,12 +199,15 @@ pub fn main(arguments: &Arguments, motes: Option<&Path>) -> Result<bool, String>
     Ok(fits)
 }
 
-/// Makes a Debian package of the tests' build with this version in a folder, without compression,
-/// and returns its path.
-pub fn of_tests(version: &str, folder: &Path) -> Result<PathBuf, String> {
+/// Makes Debian packages of the tests' build with this version in a folder, without compression, and
+/// returns their paths: with all units, and with those of a gateway alone.
+pub fn of_tests(version: &str, folder: &Path) -> Result<[PathBuf; 2], String> {
     let machine = Machine::own()?;
-    let tree = machine.tree(&antedate_of(TESTS), folder, Verbs::Packaged, None)?;
-    deb::pack(&tree, version, machine.debian, "none", folder)
+    let pack = |verbs| {
+        let tree = machine.tree(&antedate_of(TESTS), folder, verbs, None)?;
+        deb::pack(&tree, verbs, version, machine.debian, "none", folder)
+    };
+    Ok([pack(Verbs::Packaged)?, pack(Verbs::Gateway)?])
 }
 
 /// Packs a build as `package --lab` does, unpacks the tarball in an empty folder, and returns the
