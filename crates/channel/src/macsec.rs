@@ -21,6 +21,7 @@
 mod counters;
 mod express;
 mod flows;
+mod further;
 mod history;
 mod packet_number;
 mod paged;
@@ -39,6 +40,7 @@ pub use antedate_wire::macsec::{An, Sci, SecTagError};
 pub use counters::{ReceiveCounters, TransmitCounters};
 pub use express::{express_sci, express_ssci};
 pub use flows::{FLOW_BLOCKS, FLOWS, FlowShape};
+pub use further::{CHANNELS_MAX, channel_sci, channel_scis, channel_ssci};
 pub use pool::{PREPARED_LEN, Retired, SLOTS};
 pub use receive::{
     Discard, PeerError, ReadyReceive, Receive, ReceiveConfig, ReceiveInstallError, ReceiveSaStatus,

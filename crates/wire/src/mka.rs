@@ -19,7 +19,7 @@ mod sets;
 #[cfg(test)]
 mod tests;
 
-pub use announcement::{Announcement, Features, OUI_ANTEDATE};
+pub use announcement::{Announcement, Channels, Features, OUI_ANTEDATE};
 pub use sets::{DistributedSak, KeyIdentifier, KeyUse, PEER_LEN, PeerList, SakUse, SetType, WrappedSak, Xpn};
 
 use core::fmt;

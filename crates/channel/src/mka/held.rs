@@ -8,7 +8,7 @@ use antedate_wire::macsec::An;
 use antedate_wire::mka::{KeyIdentifier, KeyUse, MemberIdentifier};
 
 use super::keys::{Secret, salt};
-use crate::macsec::{CipherSuite, Sak};
+use crate::macsec::{CHANNELS_MAX, CipherSuite, Sak};
 
 /// A key to install.
 #[derive(Debug)]
@@ -56,24 +56,49 @@ pub(super) struct Held {
     pub(super) next_pn: PacketNumbers,
 }
 
+/// Packet numbers of the transmit channels with one key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Numbers {
+    pub(super) first: u64,
+    pub(super) second: Option<u64>,
+    /// Of the channels behind the first one, by their places from 1 on.
+    pub(super) further: [u64; CHANNELS_MAX as usize - 1],
+}
+
+impl Numbers {
+    const START: Self = Self { first: 1, second: None, further: [1; CHANNELS_MAX as usize - 1] };
+
+    fn highest(&self) -> u64 {
+        self.further.into_iter().chain(self.second).fold(self.first, u64::max)
+    }
+}
+
 /// The progress of a key's packet numbers, and the lower bound of the frames still in flight.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PacketNumbers {
-    /// Of the first channel, and of a second one.
-    next: (u64, Option<u64>),
-    noted: (u64, Option<u64>),
+    next: Numbers,
+    noted: Numbers,
     noted_at: Duration,
     /// The numbers announced to the others.
-    pub(super) lowest: (u64, Option<u64>),
+    pub(super) lowest: Numbers,
 }
 
 impl PacketNumbers {
     pub(super) const fn new(now: Duration) -> Self {
-        Self { next: (1, None), noted: (1, None), noted_at: now, lowest: (1, None) }
+        Self { next: Numbers::START, noted: Numbers::START, noted_at: now, lowest: Numbers::START }
     }
 
     pub(super) fn progress(&mut self, next: u64, second: Option<u64>) {
-        self.next = (self.next.0.max(next), self.next.1.max(second));
+        self.next.first = self.next.first.max(next);
+        self.next.second = self.next.second.max(second);
+    }
+
+    /// As [`progress`](Self::progress), of the channel at this place behind the first one.
+    pub(super) fn progress_of(&mut self, place: u8, next: u64) {
+        let at = usize::from(place).checked_sub(1);
+        if let Some(known) = at.and_then(|at| self.next.further.get_mut(at)) {
+            *known = next.max(*known);
+        }
     }
 
     /// Announces the numbers reached `under_way` ago.
@@ -85,9 +110,9 @@ impl PacketNumbers {
         }
     }
 
-    /// The higher number of the two channels.
+    /// The highest number of all channels.
     pub(super) fn highest(&self) -> u64 {
-        self.next.1.map_or(self.next.0, |second| second.max(self.next.0))
+        self.next.highest()
     }
 }
 
@@ -113,7 +138,7 @@ impl Held {
             an: self.an,
             transmits: self.transmits,
             receives: self.receives,
-            lowest_pn: self.next_pn.lowest.0 as u32,
+            lowest_pn: self.next_pn.lowest.first as u32,
         }
     }
 

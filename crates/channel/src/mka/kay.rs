@@ -359,6 +359,12 @@ impl Kay {
         self.actors.iter_mut().for_each(|actor| actor.participant.progress(an, next_pn, second_pn));
     }
 
+    /// Reports the next packet number of the transmit key in the channel at this place behind the
+    /// first one.
+    pub fn progress_of(&mut self, an: An, place: u8, next_pn: u64) {
+        self.actors.iter_mut().for_each(|actor| actor.participant.progress_of(an, place, next_pn));
+    }
+
     /// Whether delay is bounded.
     #[must_use]
     pub fn bounds_delay(&self) -> bool {

@@ -13,7 +13,7 @@ use super::held::{Held, short_scis};
 use super::participant::{Action, LIFE_TIME, MAX_PEERS, Participant, Role, Server};
 use super::peers::{Peer, names};
 use super::status::{Dropped, Fault};
-use crate::macsec::CipherSuite;
+use crate::macsec::{CHANNELS_MAX, CipherSuite, channel_sci, channel_scis};
 
 /// The most last key numbers of key servers to remember.
 const REMEMBERED: usize = 4 * (MAX_PEERS + 1);
@@ -84,7 +84,10 @@ impl Participant {
             self.renew = true;
             return Err(Dropped::OwnMember);
         }
-        if basic.sci != self.config.sci && Some(basic.sci) != self.config.second {
+        let channels = parsed.repr.announcement.and_then(|announcement| announcement.channels());
+        let further = channels.map_or(0, |channels| channels.further().take(CHANNELS_MAX.into()).count());
+        let mut theirs = channel_scis(basic.sci, 1 + further as u8);
+        if !theirs.any(|sci| self.own_scis().any(|own| own == sci)) {
             return Ok(());
         }
         // A recording of our past, or another participant. Answer it as a potential peer.
@@ -150,7 +153,12 @@ impl Participant {
         };
         for held in [&self.latest, &self.old].into_iter().flatten().filter(|held| held.receives) {
             let Some((lowest_pn, second_pn)) = peer.lowest_pns(held.key) else { continue };
-            self.actions.push_back(Action::Lowest { sci: peer.sci, an: held.an, lowest_pn, second_pn });
+            let an = held.an;
+            self.actions.push_back(Action::Lowest { sci: peer.sci, an, lowest_pn, second_pn });
+            for (place, lowest_pn) in peer.further_pns(held.key) {
+                let Some(sci) = channel_sci(peer.sci, place) else { break };
+                self.actions.push_back(Action::Lowest { sci, an, lowest_pn, second_pn: None });
+            }
         }
     }
 

@@ -6,13 +6,15 @@ use antedate_wire::macsec::{An, Sci};
 use antedate_wire::mka::{ALGORITHM_AGILITY, DistributedSak, KeyIdentifier, MemberIdentifier, Repr};
 
 use super::keys::{Cak, salt};
-use crate::macsec::{CipherSuite, Sak};
+use crate::macsec::{CHANNELS_MAX, CipherSuite, Sak};
 
 /// An authentic MKPDU of an association.
 #[derive(Debug)]
 pub struct Overheard {
     /// the sender
     pub sci: Sci,
+    /// the channels that it transmits on: that of `sci`, and those of the next port numbers
+    pub channels: u8,
     /// its member identifier
     pub member: MemberIdentifier,
     /// its message number
@@ -46,6 +48,9 @@ impl Overheard {
         };
         let live = parsed.repr.live.map(|list| list.peers().map(|(member, _)| member));
         let users = live.into_iter().flatten().chain([basic.member]).collect();
-        Some(Self { sci: basic.sci, member: basic.member, message: basic.message, sak, users })
+        let channels = parsed.repr.announcement.and_then(|announcement| announcement.channels());
+        let further = channels.map_or(0, |channels| channels.further().take(CHANNELS_MAX.into()).count());
+        let channels = (1 + further as u8).min(CHANNELS_MAX);
+        Some(Self { sci: basic.sci, channels, member: basic.member, message: basic.message, sak, users })
     }
 }

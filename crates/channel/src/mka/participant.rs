@@ -16,7 +16,7 @@ use super::held::{Held, Install, PacketNumbers, short_scis};
 use super::keys::{Cak, Secret};
 use super::peers::{Peer, Peers};
 use super::status::{Fault, Refusals};
-use crate::macsec::CipherSuite;
+use crate::macsec::{CHANNELS_MAX, CipherSuite, channel_scis};
 
 /// The interval between MKPDUs without news (MKA Hello Time, clause 9.4).
 pub const HELLO_TIME: Duration = Duration::from_secs(2);
@@ -50,6 +50,11 @@ pub struct Config {
     pub sci: Sci,
     /// a second channel with the same keys, whose SCI must be unique as well
     pub second: Option<Sci>,
+    /// the channels that it transmits on, up to [`CHANNELS_MAX`]: that of `sci`, and those of the next
+    /// port numbers, which end before those of express channels
+    pub channels: u8,
+    /// the most channels that it receives on from each other member, up to [`CHANNELS_MAX`]
+    pub takes_channels: u8,
     /// the priority as key server: the lowest value wins, 255 never serves
     pub priority: u8,
     /// the destinations of MKPDUs, the preferred one first: a single one, or several such as
@@ -80,6 +85,8 @@ impl Config {
         Self {
             sci,
             second: None,
+            channels: 1,
+            takes_channels: 1,
             priority: 128,
             destinations: vec![EthernetAddress::PAE_GROUP],
             source: sci.address(),
@@ -207,7 +214,12 @@ impl Participant {
     /// A participant at its start. It shares the CAK with the caller, so that there is one copy.
     /// `random` fills a buffer with unpredictable octets.
     pub fn new(cak: impl Into<Arc<Cak>>, config: Config, random: &mut dyn FnMut(&mut [u8])) -> Self {
-        let config = Config { max_peers: config.max_peers.min(MAX_PEERS), ..config };
+        let config = Config {
+            max_peers: config.max_peers.min(MAX_PEERS),
+            channels: channel_scis(config.sci, config.channels.max(1)).count() as u8,
+            takes_channels: config.takes_channels.clamp(1, CHANNELS_MAX),
+            ..config
+        };
         let mut member = MemberIdentifier::default();
         random(&mut member.0);
         Self {
@@ -267,6 +279,29 @@ impl Participant {
                 held.next_pn.progress(next_pn, second_pn);
             }
         }
+    }
+
+    /// Reports the next packet number of the transmit key in the channel at this place behind the
+    /// first one.
+    pub fn progress_of(&mut self, an: An, place: u8, next_pn: u64) {
+        for held in [&mut self.latest, &mut self.old].into_iter().flatten() {
+            if held.an == an && held.transmits {
+                held.next_pn.progress_of(place, next_pn);
+            }
+        }
+    }
+
+    /// The channels that frames may be sent in: all of this participant if each partner takes as
+    /// many, otherwise the first one.
+    pub fn channels_in_use(&self) -> u8 {
+        let own = self.config.channels;
+        let mut partners = self.peers.partners().peekable();
+        if partners.peek().is_some() && partners.all(|peer| peer.takes_channels >= own) { own } else { 1 }
+    }
+
+    /// The SCIs that nobody else may send under.
+    pub(super) fn own_scis(&self) -> impl Iterator<Item = Sci> {
+        channel_scis(self.config.sci, self.config.channels).chain(self.config.second)
     }
 
     /// Whether delay is bounded, as the key server decides for all.

@@ -7,6 +7,8 @@ use antedate_wire::macsec::An;
 use antedate_wire::mka::{Capability, KeyIdentifier, KeyUse, MemberIdentifier, Parsed};
 use antedate_wire::{EthernetAddress, Sci};
 
+use crate::macsec::CHANNELS_MAX;
+
 /// Another participant.
 #[derive(Debug, Clone)]
 pub(super) struct Peer {
@@ -27,6 +29,10 @@ pub(super) struct Peer {
     pub(super) lowest_pn: [u64; 2],
     /// The same for its second channel, if it has one.
     pub(super) second_pn: Option<[u64; 2]>,
+    /// The same for its channels behind the first one.
+    pub(super) further_pn: Vec<[u64; 2]>,
+    /// The most channels of another member that it receives on.
+    pub(super) takes_channels: u8,
     pub(super) delay_protect: bool,
     pub(super) fragments: bool,
     pub(super) antedate: bool,
@@ -58,6 +64,8 @@ impl Peer {
             keys: [KeyUse::default(); 2],
             lowest_pn: [0; 2],
             second_pn: None,
+            further_pn: Vec::new(),
+            takes_channels: 1,
             delay_protect: false,
             fragments: false,
             antedate: false,
@@ -88,6 +96,10 @@ impl Peer {
         self.lowest_pn = [whole(upper.latest_lowest_pn, latest), whole(upper.old_lowest_pn, old)];
         self.delay_protect = repr.sak_use.is_some_and(|sak| sak.delay_protect);
         self.second_pn = repr.announcement.and_then(|announcement| announcement.second_channel());
+        let channels = repr.announcement.and_then(|announcement| announcement.channels());
+        self.takes_channels = channels.map_or(1, |channels| channels.takes.max(1));
+        let further = channels.into_iter().flat_map(|channels| channels.further());
+        self.further_pn = further.take(usize::from(CHANNELS_MAX) - 1).collect();
         let features = repr.announcement.and_then(|announcement| announcement.features());
         self.antedate = features.is_some();
         self.fragments = features.is_some_and(|features| features.fragments);
@@ -120,9 +132,24 @@ impl Peer {
         Some((self.lowest_pn.get(place).copied()?, second))
     }
 
-    /// The higher of the two.
+    /// The number of its transmit channels.
+    pub(super) fn channels(&self) -> u8 {
+        // At most `CHANNELS_MAX`.
+        1 + self.further_pn.len() as u8
+    }
+
+    /// The lowest packet number announced for a key in each channel behind the first one, with its
+    /// place.
+    pub(super) fn further_pns(&self, key: KeyIdentifier) -> impl Iterator<Item = (u8, u64)> {
+        let place = self.keys.iter().position(|known| known.is_some() && known.key == key);
+        let lowest = move |numbers: &[u64; 2]| place.and_then(|place| numbers.get(place).copied());
+        (1..).zip(self.further_pn.iter().filter_map(lowest))
+    }
+
+    /// The highest of all these.
     pub(super) fn highest_pn(&self, key: KeyIdentifier) -> u64 {
-        self.lowest_pns(key).map_or(0, |(lowest, second)| second.map_or(lowest, |second| second.max(lowest)))
+        let (lowest, second) = self.lowest_pns(key).unwrap_or_default();
+        self.further_pns(key).map(|(_, lowest)| lowest).chain(second).fold(lowest, u64::max)
     }
 }
 

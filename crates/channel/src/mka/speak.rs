@@ -6,8 +6,8 @@ use core::time::Duration;
 
 use antedate_wire::macsec::An;
 use antedate_wire::mka::{
-    ALGORITHM_AGILITY, Announcement, Basic, Capability, DistributedSak, Features, KeyUse, PEER_LEN, PeerList,
-    Repr, SakUse, WrappedSak, Xpn,
+    ALGORITHM_AGILITY, Announcement, Basic, Capability, Channels, DistributedSak, Features, KeyUse, PEER_LEN,
+    PeerList, Repr, SakUse, WrappedSak, Xpn,
 };
 
 use super::destination::in_use;
@@ -48,7 +48,7 @@ impl Participant {
         let held = [&self.latest, &self.old].map(Option::as_ref);
         let in_use = held.iter().any(Option::is_some);
         let keys = held.map(|held| held.map_or(KeyUse::default(), Held::key_use));
-        let upper = held.map(|held| held.map_or(0, |held| (held.next_pn.lowest.0 >> 32) as u32));
+        let upper = held.map(|held| held.map_or(0, |held| (held.next_pn.lowest.first >> 32) as u32));
         let is_xpn = held.iter().flatten().any(|held| held.suite.is_xpn());
         let wrapped = self.to_distribute().map(|held| (held, self.cak.wrap(&held.secret)));
         let distributed_sak = wrapped.as_ref().and_then(|(held, (octets, len))| {
@@ -63,13 +63,23 @@ impl Participant {
             }))
         });
         let suites: Vec<u8> = self.config.suites.iter().flat_map(|suite| suite.identifier()).collect();
-        let seconds = held.map(|held| held.and_then(|held| held.next_pn.lowest.1));
+        let seconds = held.map(|held| held.and_then(|held| held.next_pn.lowest.second));
         let seconds = seconds.iter().any(Option::is_some).then(|| seconds.map(|pn| pn.unwrap_or(1)));
-        let mut room = vec![0; 64 + suites.len()];
+        let further: Vec<u8> = (1..self.config.channels)
+            .flat_map(|place| {
+                let at = usize::from(place) - 1;
+                let lowest = |held: &Held| held.next_pn.lowest.further.get(at).copied();
+                Channels::entry(held.map(|held| held.and_then(lowest).unwrap_or(1)))
+            })
+            .collect();
+        let several = self.config.takes_channels > 1 || self.config.channels > 1;
+        let channels = several.then(|| Channels::new(self.config.takes_channels, &further).ok()).flatten();
+        let mut room = vec![0; 72 + suites.len() + further.len()];
         let elsewhere = An::ALL.map(|an| self.occupied.iter().any(|other| other.an == an));
         let features = Features::new(self.config.fragments, elsewhere, &suites);
-        let announcement =
-            features.and_then(|features| Announcement::new(&features, seconds, &mut room)).ok();
+        let announcement = features
+            .and_then(|features| Announcement::new(&features, seconds, channels.as_ref(), &mut room))
+            .ok();
         let basic = Basic {
             version: VERSION,
             priority: self.config.priority,
@@ -136,6 +146,8 @@ impl Participant {
             transmits: peer.transmits(latest),
             antedate: peer.antedate,
             fragments: peer.fragments,
+            channels: peer.channels(),
+            takes_channels: peer.takes_channels,
             reached_by: peer.reached.and_then(|(place, _)| self.config.destinations.get(place).copied()),
             silent: age(peer.heard),
         });
@@ -163,6 +175,8 @@ impl Participant {
             keys,
             members: members.collect(),
             all_reassemble: self.all_reassemble(),
+            channels: self.config.channels,
+            channels_in_use: self.channels_in_use(),
             destinations: in_use(&self.config.destinations, &self.peers),
             sent: self.sent,
             received: self.received,

@@ -199,6 +199,10 @@ pub struct Member {
     pub antedate: bool,
     /// whether it reassembles fragments
     pub fragments: bool,
+    /// the channels that it transmits on: that of `sci`, and those of the next port numbers
+    pub channels: u8,
+    /// the most channels of another member that it receives on
+    pub takes_channels: u8,
     /// the destination by which it heard us last
     pub reached_by: Option<EthernetAddress>,
     /// time since its last MKPDU
@@ -243,6 +247,11 @@ pub struct Status {
     pub members: Vec<Member>,
     /// whether every live member reassembles fragments
     pub all_reassemble: bool,
+    /// the channels that this participant may transmit on
+    pub channels: u8,
+    /// the channels that frames may be sent in: all of this participant if each member that keys are
+    /// made for takes as many, otherwise the first one
+    pub channels_in_use: u8,
     /// the destinations by which the live members hear us
     pub destinations: Vec<EthernetAddress>,
     /// MKPDUs sent

@@ -69,6 +69,17 @@ fn summary(checked: &Checked) -> String {
             let suite = checked.protection.cipher();
             line("protected", format!("MACsec, {suite}, keys agreed upon by MKA"));
             line("as", format!("{own}, key server priority {}", settings.priority));
+            let workers = checked.config.run.threads.channels() as u16;
+            if workers > 1 {
+                let first = own.port();
+                let ports = format!("SCIs of the ports {first} to {}", first + workers - 1);
+                line(
+                    "workers",
+                    format!(
+                        "{workers}, each in a secure channel of its own if all members take them: {ports}"
+                    ),
+                );
+            }
             for entry in &cak.entries {
                 let many = cak.entries.len() > 1;
                 let preference = if many { format!(", priority {}", entry.priority) } else { String::new() };

@@ -343,6 +343,10 @@ impl Page {
                 &format!("key {} AN {}: {usage}, {} old", key.key, key.an, duration(key.age_seconds)),
             );
         }
+        if agreement.channels > 1 {
+            let (used, all) = (agreement.channels_in_use, agreement.channels);
+            self.line("", &format!("frames are sent in {used} of {all} channels"));
+        }
         for member in &agreement.members {
             let state = match (member.live, member.transmits, member.receives) {
                 (false, ..) => "heard",
@@ -356,10 +360,17 @@ impl Page {
             } else {
                 format!(", hears {}", member.hears_by)
             };
+            // An earlier gateway says nothing of channels.
+            let channels = if agreement.channels > 1 || member.channels > 1 {
+                let taken = member.takes_channels.max(1);
+                format!(", {} channels and takes {taken}", member.channels.max(1))
+            } else {
+                String::new()
+            };
             self.line(
                 "",
                 &format!(
-                    "member {} at {}: {state}{server}{by}, priority {}, heard {:.1} s ago",
+                    "member {} at {}: {state}{server}{by}{channels}, priority {}, heard {:.1} s ago",
                     member.sci, member.address, member.priority, member.silent_seconds
                 ),
             );

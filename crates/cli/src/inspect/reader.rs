@@ -5,9 +5,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use antedate_channel::fragment::{Limits, MAX_FRAME, Marks};
-use antedate_channel::macsec::{CipherSuite, Discard, ReadyReceive, Receive, ReceiveConfig, Sak};
+use antedate_channel::macsec::{
+    CipherSuite, Discard, ReadyReceive, Receive, ReceiveConfig, Sak, channel_scis, channel_ssci,
+};
 use antedate_channel::mka::{Cak, KeyIdentifier, Listed, MemberIdentifier, Overheard, short_scis};
-use antedate_gateway::config::express::express_sci;
+use antedate_gateway::config::express::{express_sci, express_ssci};
 use antedate_gateway::config::keys::KeyFile;
 use antedate_gateway::config::keys::channels;
 use antedate_host::hex::hex;
@@ -89,8 +91,8 @@ pub(super) struct Reader {
     /// What may explain a refused frame, if that is wanted.
     suspects: Option<Suspects>,
     caks: Vec<Arc<Cak>>,
-    /// The SCIs of members.
-    members: BTreeMap<MemberIdentifier, Sci>,
+    /// The SCIs of members, and the numbers of their channels.
+    members: BTreeMap<MemberIdentifier, (Sci, u8)>,
     /// The keys that came, the latest last, and who has which.
     distributed: Vec<Distributed>,
     installed: Vec<(KeyIdentifier, Sci)>,
@@ -167,7 +169,7 @@ impl Reader {
     }
 
     fn install(&mut self, sci: Sci, ssci: Option<u32>, an: An, sak: &Sak) {
-        for sci in [sci, express_sci(sci)] {
+        for (sci, ssci) in [(sci, ssci), (express_sci(sci), ssci.map(express_ssci))] {
             if let Ok(ready) = ReadyReceive::new(sci, ssci, an, sak, 1) {
                 // A capture of more senders leaves the others closed, which their lines say.
                 let _ = self.receive.adopt(ready);
@@ -262,8 +264,8 @@ impl Reader {
                 self.named[an.index()] = Some(key);
             }
         }
-        if let Some(Overheard { sci, member, sak, users, .. }) = overheard {
-            self.members.insert(member, sci);
+        if let Some(Overheard { sci, channels, member, sak, users, .. }) = overheard {
+            self.members.insert(member, (sci, channels));
             if let Some((key, an, sak)) = sak
                 && !self.distributed.iter().any(|(known, ..)| *known == key)
             {
@@ -281,13 +283,20 @@ impl Reader {
     /// Gives each key to those of its users whose SCI is known by now.
     fn install_distributed(&mut self) {
         for (key, an, sak, users) in std::mem::take(&mut self.distributed) {
-            let scis: Vec<Sci> = users.iter().filter_map(|user| self.members.get(user).copied()).collect();
+            let known: BTreeMap<Sci, u8> =
+                users.iter().filter_map(|user| self.members.get(user).copied()).collect();
+            let scis: Vec<Sci> =
+                users.iter().filter_map(|user| self.members.get(user)).map(|(sci, _)| *sci).collect();
             // Short SCIs count all users.
             if scis.len() == users.len() || !sak.suite().is_xpn() {
                 for (sci, ssci) in short_scis(scis) {
                     if !self.installed.contains(&(key, sci)) {
                         self.installed.push((key, sci));
-                        self.install(sci, sak.suite().is_xpn().then_some(ssci), an, &sak);
+                        let ssci = sak.suite().is_xpn().then_some(ssci);
+                        let channels = known.get(&sci).copied().unwrap_or(1);
+                        for (place, sci) in (0..).zip(channel_scis(sci, channels)) {
+                            self.install(sci, ssci.map(|ssci| channel_ssci(ssci, place)), an, &sak);
+                        }
                     }
                 }
             }
@@ -466,18 +475,27 @@ mod tests {
     /// Two members agree on a key; their MKPDUs open a frame.
     #[test]
     fn distributed_key_is_unwrapped() {
+        agreed(CipherSuite::GcmAes128);
+        // A nonce has the short SCI of its channel.
+        agreed(CipherSuite::GcmAesXpn128);
+    }
+
+    fn agreed(suite: CipherSuite) {
         let cak = || Arc::new(Cak::new(&[5; 16], b"cak").expect("a CAK"));
         let mut filler = 0u8;
         let mut random = |out: &mut [u8]| {
             filler += 1;
             out.fill(filler);
         };
-        let mut members = [1, 2].map(|last| Participant::new(cak(), Config::new(sci(last)), &mut random));
+        let mut members = [1, 2].map(|last| {
+            let channels = Config { channels: 3, takes_channels: 3, ..Config::new(sci(last)) };
+            Participant::new(cak(), Config { suites: vec![suite], ..channels }, &mut random)
+        });
         let (mut right, mut wrong) = (Reader::new(), Reader::new());
         right.caks.push(cak());
         wrong.caks.push(Arc::new(Cak::new(&[6; 16], b"cak").expect("a CAK")));
         (right.has_keys, wrong.has_keys) = (true, true);
-        let mut transmit = None;
+        let mut transmit = Vec::new();
         for round in 0..20u64 {
             let now = Duration::from_millis(500 * round);
             for at in [0, 1] {
@@ -491,17 +509,32 @@ mod tests {
                         }
                         Action::Receive(install) => members[at].receives(install.key),
                         Action::Transmit(install) => {
-                            transmit = Some(sender(at as u8 + 1, install.an, &install.sak));
+                            let own = sci(at as u8 + 1);
+                            let further = (0..).zip(channel_scis(own, 3));
+                            let further = further.map(|(place, sci)| {
+                                (sci, install.ssci.map(|ssci| channel_ssci(ssci, place)))
+                            });
+                            let express = (express_sci(own), install.ssci.map(express_ssci));
+                            let channel = |(sci, ssci)| {
+                                let config = TransmitConfig { ssci, ..TransmitConfig::new(suite, sci) };
+                                let mut transmit = Transmit::new(config).expect("a channel");
+                                transmit.install(install.an, &install.sak, 1, 100).expect("installed");
+                                transmit.set_encoding_sa(install.an).expect("in use");
+                                transmit
+                            };
+                            transmit = further.chain([express]).map(channel).collect();
                         }
                         _ => {}
                     }
                 }
             }
         }
-        let mut transmit = transmit.expect("a key within ten seconds");
-        let frame = protect(&mut transmit, &machine(4));
-        assert_eq!(opened(right.see(&frame)), (Number::Next, Some(Ok(Opened::Whole(machine(4))))));
-        assert!(matches!(opened(wrong.see(&frame)), (_, Some(Err(_)))));
+        assert_eq!(transmit.len(), 4, "a key within ten seconds");
+        for transmit in &mut transmit {
+            let frame = protect(transmit, &machine(4));
+            assert_eq!(opened(right.see(&frame)), (Number::Next, Some(Ok(Opened::Whole(machine(4))))));
+            assert!(matches!(opened(wrong.see(&frame)), (_, Some(Err(_)))));
+        }
         let streams: Vec<_> = right.audit.streams().collect();
         assert!(streams[0].0.2.is_some(), "{streams:?}");
     }

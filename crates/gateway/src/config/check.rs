@@ -446,6 +446,7 @@ fn agreed(
     let mut fault =
         |key, what: String, remedy: String| faults.push(draft.lines.fault(&draft.file, key, what, remedy));
     forms(draft, macsec, own, &mut fault);
+    workers::ports_suffice(draft, own, &mut fault);
     let address = EthernetAddress(uplink?.address);
     if settings.destinations.contains(&address) {
         fault(

@@ -11,6 +11,7 @@
 //! - [`report`]: members and keys in status and log
 //! - `symptoms`: what goes wrong, for the watch
 
+mod further;
 mod newer;
 pub mod reload;
 pub mod report;
@@ -29,7 +30,8 @@ use std::time::{Duration, Instant};
 
 use antedate_channel::fragment::Marks;
 use antedate_channel::macsec::{
-    CipherSuite, ReadyReceive, ReadyTransmit, Retired, TransmitConfig, TransmitInstallError,
+    CHANNELS_MAX, CipherSuite, ReadyReceive, ReadyTransmit, Retired, TransmitConfig, TransmitInstallError,
+    channel_scis, channel_ssci,
 };
 use antedate_channel::mka::{Action, CakStatus, Config, Dropped, Install, Kay, Member, Status};
 use antedate_hardening::stack;
@@ -40,17 +42,20 @@ use antedate_wire::ethernet::HEADER_LEN;
 use antedate_wire::macsec::An;
 use antedate_wire::{EtherType, EthernetAddress, Sci};
 
+use self::further::Further;
 use self::newer::Newer;
 use self::reload::{Reload, Reloader};
 use self::symptoms::Symptoms;
 use crate::config::agreement::Settings;
 use crate::config::cak::CakFile;
 use crate::config::express::{express_sci, express_ssci};
+use crate::config::keys::channels::owner;
 use crate::config::policy::{Class, Traffic};
 use crate::config::uplink::OuterTag;
 use crate::config::{Fragmentation, Macsec, SciMode};
 use crate::link::message::{InstallError, Message, Shown};
 use crate::link::pair::HelloKeys;
+use crate::link::spread::Spread;
 use crate::link::vouch::Voucher;
 use crate::run::counters::{Counter, PathCounters};
 use crate::run::lock;
@@ -106,12 +111,14 @@ pub struct Around {
     pub carries_link_local: bool,
     /// The port on which no MKPDU may arrive.
     pub field: Interface,
-    /// The mailboxes of the forwarding threads: out first, in last.
+    /// The mailboxes of the forwarding threads: out first, in last; or those of the workers.
     pub threads: Vec<Arc<Mailbox<Message>>>,
     /// The gateway's own channels: the ordinary one, then the express one.
     pub channels: Vec<TransmitConfig>,
-    /// State of the forwarding threads.
-    pub shown: Arc<Shown>,
+    /// State of each sending thread. Each behind the first one has a further channel.
+    pub shown: Vec<Arc<Shown>>,
+    /// Which of them get frames.
+    pub spread: Arc<Spread>,
     /// The counters from the machines to the uplink.
     pub out: Arc<PathCounters>,
     /// The watch.
@@ -167,6 +174,7 @@ impl Agreement {
             symptoms: Symptoms::default(),
             fragmentation,
             known: Vec::new(),
+            further: Further::default(),
             takes_from: Vec::new(),
             unanswered: Vec::new(),
             sends_fragments: false,
@@ -243,7 +251,9 @@ struct Speaker {
     fragmentation: Fragmentation,
     /// Members with a key in the forwarding thread.
     known: Vec<Sci>,
-    /// Those whose fragments it accepts.
+    /// Their channels behind the first one.
+    further: Further,
+    /// Channels whose fragments it accepts.
     takes_from: Vec<Sci>,
     /// Keys that the forwarding thread has not yet acknowledged.
     unanswered: Vec<Unanswered>,
@@ -266,7 +276,7 @@ impl Speaker {
             let bounded = self.kay.bounds_delay();
             let drained = heard < HEARD_AT_ONCE;
             if let Some(until) = self.voucher.turn(clock(), bounded, drained, heard) {
-                self.around.shown.vouched.set(until);
+                self.around.shown.iter().for_each(|shown| shown.vouched.set(until));
             }
             let now = self.start.elapsed();
             let status = self.kay.status(now);
@@ -275,6 +285,7 @@ impl Speaker {
             self.symptoms.report(&status, now, &self.around.watch);
             self.symptoms.waits(&caks, now, &self.around.watch);
             self.fragments(&status);
+            self.spread(&status);
             *lock(&self.view) = Some(Seen { status, caks });
             if self.looked.elapsed() >= LOOK {
                 self.looked = Instant::now();
@@ -377,10 +388,16 @@ impl Speaker {
 
     /// Reports the packet numbers in use.
     fn progress(&mut self) {
-        let encoding = self.around.shown.encoding.get();
-        if let Some(an) = encoding.checked_sub(1).and_then(|an| An::new(u8::try_from(an).ok()?)) {
-            let express = Some(self.around.shown.express_pn.get()).filter(|next| *next > 0);
-            self.kay.progress(an, self.around.shown.usual_pn.get(), express);
+        for (place, shown) in (0..CHANNELS_MAX).zip(&self.around.shown) {
+            let encoding = shown.encoding.get();
+            let an = encoding.checked_sub(1).and_then(|an| An::new(u8::try_from(an).ok()?));
+            let Some(an) = an else { continue };
+            if place > 0 {
+                self.kay.progress_of(an, place, shown.usual_pn.get());
+                continue;
+            }
+            let express = Some(shown.express_pn.get()).filter(|next| *next > 0);
+            self.kay.progress(an, shown.usual_pn.get(), express);
         }
     }
 
@@ -408,9 +425,10 @@ impl Speaker {
                 Action::Receive(install) => self.receive(install),
                 Action::Transmit(install) => self.transmit(install),
                 Action::Lowest { sci, an, lowest_pn, second_pn } => {
-                    self.tell_receiver(Message::Lowest(sci, an, lowest_pn));
+                    self.tell_receiver(sci, Message::Lowest(sci, an, lowest_pn));
                     if let Some(lowest) = second_pn {
-                        self.tell_receiver(Message::Lowest(express_sci(sci), an, lowest));
+                        let sci = express_sci(sci);
+                        self.tell_receiver(sci, Message::Lowest(sci, an, lowest));
                     }
                 }
                 Action::Remove(an) => {
@@ -425,6 +443,10 @@ impl Speaker {
                     self.takes_from.retain(|known| *known != sci);
                     self.wipe(|answer| Message::ForgetPeer(sci, answer));
                     self.wipe(|answer| Message::ForgetPeer(express_sci(sci), answer));
+                    for further in self.further.forget(sci) {
+                        self.takes_from.retain(|known| *known != further);
+                        self.wipe(|answer| Message::ForgetPeer(further, answer));
+                    }
                 }
             }
         }
@@ -442,7 +464,6 @@ impl Speaker {
     /// Installs a key for receiving, and waits until it is in use.
     fn receive(&mut self, install: Install) {
         let Install { an, ref sak, ref members, .. } = install;
-        let Some(mailbox) = self.around.threads.last() else { return };
         let (answer, answers) = mpsc::channel();
         let mut channels = members.clone();
         // An Antedate gateway may use a second channel, where frames carry the SCI. Without an SCI
@@ -452,12 +473,23 @@ impl Speaker {
         let ours = |sci: &Sci| !self.config.pair && second(sci);
         let express: Vec<_> = channels.iter().filter(|(sci, _)| ours(sci)).copied().collect();
         channels.extend(express.into_iter().map(|(sci, ssci)| (express_sci(sci), ssci.map(express_ssci))));
+        // Further channels of gateways with several workers.
+        if self.config.takes_channels > 1 {
+            for (member, ssci) in members {
+                let count = of_member(&caks, *member).map(|member| member.channels).max().unwrap_or(1);
+                let all = (0..).zip(channel_scis(*member, count)).skip(1);
+                let further = all.map(|(place, sci)| (sci, ssci.map(|ssci| channel_ssci(ssci, place))));
+                let further: Vec<_> = further.collect();
+                self.further.note(*member, further.iter().map(|(sci, _)| *sci));
+                channels.extend(further);
+            }
+        }
         let left = channels.len();
         for (sci, ssci) in channels {
             match ReadyReceive::new(sci, ssci, an, sak, 1) {
                 Ok(ready) => {
                     let message = Message::InstallReceive(Box::new(ready.prepared()), answer.clone());
-                    mailbox.post(message);
+                    self.tell_receiver(sci, message);
                 }
                 Err(error) => {
                     tracing::error!(%error, %an, "a key is not installed for receiving");
@@ -500,26 +532,51 @@ impl Speaker {
     /// Installs a key for transmitting.
     fn transmit(&mut self, install: Install) {
         let Install { an, sak, ssci, .. } = install;
-        let Some(mailbox) = self.around.threads.first() else { return };
-        // The express channel is the second one. An agreed key is new, so it begins at 1 and needs
-        // no durable record.
-        let channels = self.around.channels.iter().zip([ssci, ssci.map(express_ssci)]);
-        let ready: Result<Vec<_>, TransmitInstallError> = channels
-            .map(|(channel, ssci)| {
-                let config = TransmitConfig { suite: sak.suite(), ssci, ..*channel };
-                Ok(ReadyTransmit::new(config, an, &sak, 1, u64::MAX)?.prepared())
-            })
-            .collect();
-        let ready = match ready {
-            Ok(ready) => ready,
+        let Some(usual) = self.around.channels.first() else { return };
+        // An agreed key is new, so each channel begins at 1 and needs no durable record.
+        let ready = |channel: &TransmitConfig, sci: Sci, ssci: Option<u32>| {
+            let config = TransmitConfig { suite: sak.suite(), sci, ssci, ..*channel };
+            Ok(ReadyTransmit::new(config, an, &sak, 1, u64::MAX)?.prepared())
+        };
+        // The express channel is the second one of the first thread.
+        let first = self.around.channels.iter().zip([ssci, ssci.map(express_ssci)]);
+        let first = first.map(|(channel, ssci)| ready(channel, channel.sci, ssci)).collect();
+        let further = (0..).zip(channel_scis(usual.sci, self.config.channels)).skip(1);
+        let further = further.map(|(place, sci)| {
+            let ssci = ssci.map(|ssci| channel_ssci(ssci, place));
+            Ok(vec![ready(usual, sci, ssci)?])
+        });
+        let all: Result<Vec<Vec<_>>, TransmitInstallError> = [first].into_iter().chain(further).collect();
+        let all = match all {
+            Ok(all) => all,
             Err(error) => return tracing::error!(%error, %an, "a key is not installed for sending"),
         };
-        let (answer, answers) = mpsc::channel();
-        mailbox.post(Message::InstallTransmit(ready, answer));
-        match answers.recv_timeout(PATIENCE) {
-            Ok(Ok(retired)) => drop(retired),
-            Ok(Err(error)) => tracing::error!(%error, %an, "a key is not installed for sending"),
-            Err(_) => tracing::error!(%an, "the forwarding thread does not install a key"),
+        let posted = all.into_iter().zip(&self.around.threads).map(|(ready, mailbox)| {
+            let (answer, answers) = mpsc::channel();
+            mailbox.post(Message::InstallTransmit(ready, answer));
+            answers
+        });
+        for answers in posted.collect::<Vec<_>>() {
+            match answers.recv_timeout(PATIENCE) {
+                Ok(Ok(retired)) => drop(retired),
+                Ok(Err(error)) => tracing::error!(%error, %an, "a key is not installed for sending"),
+                Err(_) => tracing::error!(%an, "a forwarding thread does not install a key"),
+            }
+        }
+    }
+
+    /// Has all workers send while each member takes their channels, and the first one otherwise.
+    fn spread(&mut self, status: &Status) {
+        let own = self.config.channels;
+        if own == 1 {
+            return;
+        }
+        let shared = status.channels_in_use == own;
+        match self.around.spread.set(shared) {
+            Ok(changed) if changed || !shared => self.said.channels(status),
+            Ok(_) => {}
+            // Next time.
+            Err(error) => tracing::debug!(%error, "frames are not shared anew among the workers"),
         }
     }
 
@@ -556,9 +613,14 @@ impl Speaker {
         // thread until the next one.
         let caks = self.kay.caks(self.start.elapsed());
         for member in all_members(&caks).filter(|member| member.live && self.known.contains(&member.sci)) {
-            if (always || member.fragments) && !self.takes_from.contains(&member.sci) {
-                self.takes_from.push(member.sci);
-                self.post(|| Message::TakeFragments(member.sci, Some(marks)));
+            if !always && !member.fragments {
+                continue;
+            }
+            for sci in [member.sci].into_iter().chain(self.further.of(member.sci)) {
+                if !self.takes_from.contains(&sci) {
+                    self.takes_from.push(sci);
+                    self.post(|| Message::TakeFragments(sci, Some(marks)));
+                }
             }
         }
         if !always && self.sends_fragments != status.all_reassemble {
@@ -569,9 +631,13 @@ impl Speaker {
         }
     }
 
-    /// The thread of the inbound direction is the last one.
-    fn tell_receiver(&self, message: Message) {
-        if let Some(mailbox) = self.around.threads.last() {
+    /// Tells the thread that opens the frames of a channel: its owner among several workers, or the
+    /// last thread, which has the inbound direction.
+    fn tell_receiver(&self, sci: Sci, message: Message) {
+        let Around { threads, shown, .. } = &self.around;
+        let several = shown.len() > 1;
+        let place = if several { owner(sci, shown.len()) } else { threads.len().saturating_sub(1) };
+        if let Some(mailbox) = threads.get(place) {
             mailbox.post(message);
         }
     }
@@ -630,30 +696,40 @@ impl Heard {
     }
 }
 
+/// The members with this SCI in all associations. After a restart there may be two for a while.
+fn of_member(caks: &[CakStatus], sci: Sci) -> impl Iterator<Item = &Member> {
+    all_members(caks).filter(move |member| member.sci == sci)
+}
+
 /// The members of all associations.
 fn all_members(caks: &[CakStatus]) -> impl Iterator<Item = &Member> {
     caks.iter().flat_map(|cak| &cak.members)
 }
 
 /// The participant of a configuration. `own` are its channels: the ordinary one, then the express
-/// one.
+/// one; `channels` is the number of ordinary ones.
 #[must_use]
 pub fn participant(
     settings: &Settings,
     macsec: &Macsec,
     own: (Sci, Option<Sci>),
+    channels: usize,
     uplink: &Interface,
     suites: Vec<CipherSuite>,
 ) -> Config {
+    let pair = macsec.sci_mode == SciMode::PointToPoint;
     Config {
         second: own.1,
+        channels: u8::try_from(channels).unwrap_or(CHANNELS_MAX),
+        // Without an SCI in the frames there is only one channel.
+        takes_channels: if pair { 1 } else { CHANNELS_MAX },
         priority: settings.priority,
         destinations: settings.destinations.clone(),
         source: EthernetAddress(uplink.address),
         suites,
         confidentiality: macsec.confidentiality,
         fragments: macsec.fragmentation != Fragmentation::Off,
-        pair: macsec.sci_mode == SciMode::PointToPoint,
+        pair,
         delay_protect: settings.delay_protect,
         rekey_after: settings.rekey_after,
         ..Config::new(own.0)

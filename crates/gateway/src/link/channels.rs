@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use antedate_channel::fragment::Limits;
 use antedate_channel::macsec::{
-    self, CipherSuite, Receive, ReceiveConfig, Rehearsal, Sak, Transmit, TransmitConfig,
+    self, CHANNELS_MAX, CipherSuite, Receive, ReceiveConfig, Rehearsal, Sak, Transmit, TransmitConfig,
+    channel_scis,
 };
 use antedate_channel::mka;
 use antedate_wire::Sci;
@@ -20,14 +21,14 @@ use crate::config::keys::KeyFile;
 use crate::config::keys::channels::{self, owner};
 use crate::config::state;
 use crate::config::uplink::SLOWEST_MBIT;
-use crate::config::{Checked, Config, Keyed, Macsec, Rate, Run, SciMode};
+use crate::config::{Checked, Config, Keyed, Keys, Macsec, Protection, Rate, Run, SciMode};
 use crate::frames::delivery::Delivery;
 use crate::link::ledger::Ledger;
 use crate::link::message::Ports;
 use crate::link::path::{MACHINES_HEAD, PROTECTED_HEAD};
 use crate::link::path::{Protector, Validator};
 use crate::run::setup::no_socket;
-use crate::sys::fanout;
+use crate::sys::fanout::{self, Sharing};
 use crate::sys::interface::{self, Interface};
 use crate::sys::lanes::Lanes;
 use crate::sys::sender::Sender;
@@ -92,21 +93,32 @@ impl Channels {
         let refused = |error: macsec::TransmitConfigError| {
             Fault::of_file(&config.file, error.to_string(), "see sci, port and end_station in [macsec]")
         };
-        let transmit = Transmit::new(usual).map_err(refused)?;
+        let workers = config.run.threads.channels();
+        let mut transmit = Vec::with_capacity(workers);
+        for sci in channel_scis(own, workers as u8) {
+            transmit.push(Transmit::new(TransmitConfig { sci, ..usual }).map_err(refused)?);
+        }
         let express = TransmitConfig { sci: express_sci(own), ..usual };
         let express = config.express.as_ref().map(|_| Transmit::new(express)).transpose().map_err(refused)?;
-        let receive = Receive::new(ReceiveConfig {
+        let receive = ReceiveConfig {
             replay_window: settings.replay_window,
             two_paths: config.second_uplink.is_some(),
             // Each peer may have an express channel too.
-            max_peers: 2 * mka::MAX_PEERS,
+            max_peers: (usize::from(CHANNELS_MAX) + 1) * mka::MAX_PEERS,
             ..ReceiveConfig::new(suite)
+        };
+        let mut pairs = transmit.into_iter().map(|transmit| {
+            let receive = Box::new(Receive::new(receive));
+            (Protector::Macsec(Box::new(transmit)), Validator::Macsec(receive))
         });
+        let (protector, validator) = pairs.next().ok_or_else(|| {
+            Fault::of_file(&config.file, "there is no channel", "see sci and port in [macsec]")
+        })?;
         Ok(Self {
-            protector: Protector::Macsec(Box::new(transmit)),
+            protector,
             express: express.map(Box::new),
-            validator: Validator::Macsec(Box::new(receive)),
-            further: Vec::new(),
+            validator,
+            further: pairs.collect(),
             ledger: None,
             locks: Vec::new(),
         })
@@ -243,7 +255,12 @@ pub fn ports(
 ) -> Result<Vec<BothPorts>, Fault> {
     let (file, run) = (&config.file, &config.run);
     if run.threads.channels() > 1 {
-        return shared(file, (field, uplink), mtu, run);
+        let agreed = match &config.protection {
+            Protection::Macsec(macsec) => matches!(macsec.keys, Keys::Agreed(_)),
+            _ => false,
+        };
+        let sharing = if agreed { Sharing::Agreed } else { Sharing::Always };
+        return shared(file, (field, uplink), mtu, (run, sharing));
     }
     let out = outward(file, field, (uplink, second), mtu, run)?;
     Ok(vec![(out, inward(file, (uplink, second), field, run)?)])
@@ -336,11 +353,11 @@ fn shared(
     config: &Path,
     (field, uplink): (&Interface, &Interface),
     mtu: usize,
-    run: &Run,
+    (run, sharing): (&Run, Sharing),
 ) -> Result<Vec<BothPorts>, Fault> {
     let (workers, bypass) = (run.threads.channels(), run.qdisc_bypass);
     let open = || {
-        let from_field = fanout::field(field, MACHINES_HEAD, run.max_age, workers)?;
+        let from_field = fanout::field(field, MACHINES_HEAD, run.max_age, (workers, sharing))?;
         let from_uplink = fanout::uplink(uplink, PROTECTED_HEAD, run.max_age, workers)?;
         let pairs = from_field.into_iter().zip(from_uplink).map(|(from_field, from_uplink)| {
             let out = Ports { from: from_field, to: Sender::open(uplink, bypass)?, mtu };

@@ -45,6 +45,7 @@ use crate::link::pair::HelloKeys;
 use crate::link::path::{Inbound, Outbound, Validator};
 use crate::link::report::{Answers, Second};
 use crate::link::snapshot::Snapshot;
+use crate::link::spread::Spread;
 use crate::link::symptoms::Symptoms;
 use crate::link::vouch::Vouched;
 use crate::link::worker::Worker;
@@ -138,6 +139,8 @@ struct Supervisor<'a> {
     uplink: Watched,
     second: Option<Watched>,
     leaves: Leaves,
+    /// Which workers send, with agreed keys.
+    spread: Arc<Spread>,
     /// The rate of bulk in Mbit/s, if it follows the link's.
     link_rate: Option<u64>,
     /// The counts of the last summary.
@@ -170,6 +173,12 @@ impl<'a> Supervisor<'a> {
         let mtus = (checked.uplink_mtu(), checked.field.mtu);
         let mut ports =
             channels::ports(&config, (&checked.field, &checked.uplink, checked.second.as_ref()), mtus.0)?;
+        let spread = Arc::new(Spread::default());
+        if matches!(checked.protection, Keyed::Agreed { .. }) {
+            spread
+                .over(&ports)
+                .map_err(|error| setup::no_socket(&config.file, [&checked.field, &checked.uplink], &error))?;
+        }
         let Some((outbound, inbound)) = ports.first_mut() else {
             return Err(Fault::of_file(&config.file, "no port was opened", ""));
         };
@@ -309,7 +318,8 @@ impl<'a> Supervisor<'a> {
                     fastest::order(&mut suites);
                 }
                 let own = (*own, config.express.as_ref().map(|_| express_sci(*own)));
-                let participant = agreement::participant(settings, macsec, own, &checked.uplink, suites);
+                let participant =
+                    agreement::participant(settings, macsec, own, senders, &checked.uplink, suites);
                 let around = Around {
                     uplink: checked.uplink.clone(),
                     second: checked.second.clone(),
@@ -318,7 +328,8 @@ impl<'a> Supervisor<'a> {
                     field: checked.field.clone(),
                     threads: mailboxes.clone(),
                     channels: own_channels,
-                    shown: Arc::clone(&shown),
+                    shown: every_shown.clone(),
+                    spread: Arc::clone(&spread),
                     out: Arc::clone(&out),
                     watch: Arc::clone(&watch),
                     hello_keys,
@@ -369,6 +380,7 @@ impl<'a> Supervisor<'a> {
             uplink: watched(&checked.uplink),
             second: checked.second.as_ref().map(watched),
             leaves,
+            spread,
             link_rate,
             summed: (0, 0),
             complained: None,

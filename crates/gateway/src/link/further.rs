@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use antedate_channel::macsec::FlowShape;
+use antedate_channel::macsec::{FlowShape, channel_scis};
 use antedate_wire::Sci;
 
 use crate::config::keys::channels;
@@ -77,10 +77,12 @@ pub fn equip(checked: &Checked, outbound: &mut Outbound, inbound: &mut Inbound) 
 /// gateway's SCI.
 #[must_use]
 pub fn own(checked: &Checked, worker: usize) -> Option<Sci> {
+    let workers = checked.config.run.threads.channels();
     match &checked.protection {
-        Keyed::Agreed { own, .. } => Some(*own),
+        Keyed::Agreed { own, .. } => {
+            channel_scis(*own, workers as u8).find(|sci| channels::owner(*sci, workers) == worker)
+        }
         Keyed::Macsec { own, keys, .. } => {
-            let workers = checked.config.run.threads.channels();
             let all = keys.member(*own).into_iter().flat_map(channels::all).map(|(sci, _)| sci);
             all.take(workers).find(|sci| channels::owner(*sci, workers) == worker)
         }

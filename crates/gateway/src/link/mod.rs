@@ -32,6 +32,7 @@ pub mod path;
 pub mod probe;
 pub mod report;
 pub mod snapshot;
+pub mod spread;
 pub mod standby;
 pub mod symptoms;
 pub mod vouch;

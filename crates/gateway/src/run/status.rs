@@ -422,6 +422,12 @@ pub struct Agreement {
     pub members: Vec<AgreementMember>,
     /// Whether all live members reassemble fragments.
     pub all_reassemble: bool,
+    /// The secure channels of this gateway, one for each worker.
+    #[serde(default)]
+    pub channels: u64,
+    /// Those that frames are sent in.
+    #[serde(default)]
+    pub channels_in_use: u64,
     /// Number of keys since the start.
     pub fresh_keys: u64,
     /// MKPDUs sent.
@@ -496,6 +502,12 @@ pub struct AgreementMember {
     pub antedate: bool,
     /// Whether it reassembles fragments.
     pub fragments: bool,
+    /// The secure channels that it sends in.
+    #[serde(default)]
+    pub channels: u64,
+    /// The most channels that it receives of another member.
+    #[serde(default)]
+    pub takes_channels: u64,
     /// The destination by which it hears this gateway, or empty.
     #[serde(default)]
     pub hears_by: String,

@@ -2,17 +2,19 @@
 //! into the ring of one of them.
 //!
 //! - from the field by flow ([`field`]), so that the frames of a flow stay in order; those that
-//!   probably have a deadline all into the first thread's ring, see [`super::lanes`]
+//!   probably have a deadline all into the first thread's ring, see [`super::lanes`]. Or all to the
+//!   first thread ([`share`])
 //! - from the uplink by secure channel ([`uplink`]), so that each channel with its replay window
 //!   has one owner
 //!
 //! The flow is what the kernel's flow dissector finds: IP addresses and ports, the same for both
 //! directions; frames without IP are one flow. A fragment of a datagram has no ports, so that it may
-//! overtake unfragmented datagrams of its flow.
+//! overtake unfragmented datagrams of its flow. Where sharing begins and ends at run time, a program
+//! finds the flow, since the dissector cannot be exchanged.
 
 use std::io;
 use std::mem;
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::ptr;
 
 use antedate_wire::EtherType;
@@ -36,8 +38,19 @@ const IGNORE_OUTGOING: u32 = 0x4000;
 /// Slots of a ring that no frame enters.
 const UNUSED_SLOTS: usize = 64;
 
+const LOAD_WORD: u16 = 0x20;
 const LOAD_HALF: u16 = 0x28;
 const LOAD_OCTET: u16 = 0x30;
+const LOAD_WORD_BEHIND: u16 = 0x40;
+const JUMP: u16 = 0x05;
+const LOAD_KEPT: u16 = 0x60;
+const KEEP: u16 = 0x02;
+const INDEX_BY_HEADER: u16 = 0xb1;
+const INDEX: u16 = 0x07;
+const ADD_INDEX: u16 = 0x0c;
+const XOR_INDEX: u16 = 0xac;
+const MULTIPLY: u16 = 0x24;
+const SHIFT: u16 = 0x74;
 const IF_EQUAL: u16 = 0x15;
 const IF_SET: u16 = 0x45;
 const RETURN: u16 = 0x06;
@@ -73,13 +86,110 @@ const OWNER: [(u16, u8, u8, u32); 15] = [
     (RETURN, 0, 0, 0),
 ];
 
+const IPV4: u32 = EtherType::Ipv4.number() as u32;
+const IPV6: u32 = EtherType::Ipv6.number() as u32;
+const TCP: u32 = 6;
+const UDP: u32 = 17;
+/// *More fragments* and the offset of an IPv4 packet.
+const FRAGMENT: u32 = 0x3fff;
+/// Spreads a difference in any bit over the upper bits of a product: 2^32 by the golden ratio.
+const MIX: u32 = 0x9e37_79b1;
+
+/// A hash of the addresses, and of the ports of TCP and UDP; 0 for frames without IP and those too
+/// short for it. The kernel takes the remainder by the number of rings.
+///
+/// Offsets begin behind the Ethernet header, and the first VLAN tag is not in the frame. Behind a
+/// second one, frames have no flow.
+const FLOW: [(u16, u8, u8, u32); 56] = [
+    (LOAD_HALF, 0, 0, PROTOCOL),
+    (IF_EQUAL, 2, 0, IPV4),
+    (IF_EQUAL, 15, 0, IPV6),
+    (RETURN, 0, 0, 0),
+    // IPv4: addresses, and ports of a whole packet.
+    (LOAD_WORD, 0, 0, 12),
+    (INDEX, 0, 0, 0),
+    (LOAD_WORD, 0, 0, 16),
+    (ADD_INDEX, 0, 0, 0),
+    (KEEP, 0, 0, 0),
+    (LOAD_OCTET, 0, 0, 9),
+    (IF_EQUAL, 1, 0, TCP),
+    (IF_EQUAL, 0, 37, UDP),
+    (LOAD_HALF, 0, 0, 6),
+    (IF_SET, 35, 0, FRAGMENT),
+    (INDEX_BY_HEADER, 0, 0, 0),
+    (LOAD_WORD_BEHIND, 0, 0, 0),
+    (INDEX, 0, 0, 0),
+    (JUMP, 0, 0, 28),
+    // IPv6: addresses, and ports without extension headers.
+    (LOAD_WORD, 0, 0, 8),
+    (INDEX, 0, 0, 0),
+    (LOAD_WORD, 0, 0, 12),
+    (ADD_INDEX, 0, 0, 0),
+    (INDEX, 0, 0, 0),
+    (LOAD_WORD, 0, 0, 16),
+    (ADD_INDEX, 0, 0, 0),
+    (INDEX, 0, 0, 0),
+    (LOAD_WORD, 0, 0, 20),
+    (ADD_INDEX, 0, 0, 0),
+    (INDEX, 0, 0, 0),
+    (LOAD_WORD, 0, 0, 24),
+    (ADD_INDEX, 0, 0, 0),
+    (INDEX, 0, 0, 0),
+    (LOAD_WORD, 0, 0, 28),
+    (ADD_INDEX, 0, 0, 0),
+    (INDEX, 0, 0, 0),
+    (LOAD_WORD, 0, 0, 32),
+    (ADD_INDEX, 0, 0, 0),
+    (INDEX, 0, 0, 0),
+    (LOAD_WORD, 0, 0, 36),
+    (ADD_INDEX, 0, 0, 0),
+    (KEEP, 0, 0, 0),
+    (LOAD_OCTET, 0, 0, 6),
+    (IF_EQUAL, 1, 0, TCP),
+    (IF_EQUAL, 0, 5, UDP),
+    (LOAD_WORD, 0, 0, 40),
+    (INDEX, 0, 0, 0),
+    // Both: the ports are in the index.
+    (LOAD_KEPT, 0, 0, 0),
+    (ADD_INDEX, 0, 0, 0),
+    (KEEP, 0, 0, 0),
+    (LOAD_KEPT, 0, 0, 0),
+    (INDEX, 0, 0, 0),
+    (SHIFT, 0, 0, 16),
+    (XOR_INDEX, 0, 0, 0),
+    (MULTIPLY, 0, 0, MIX),
+    (SHIFT, 0, 0, 24),
+    (RETURN_LOADED, 0, 0, 0),
+];
+
+/// The first thread's ring for all frames.
+const ALONE: [(u16, u8, u8, u32); 1] = [(RETURN, 0, 0, 0)];
+
+/// Who finds the flows of a field port.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sharing {
+    /// The kernel's flow dissector, all the time.
+    Always,
+    /// A program. At first all frames are the first thread's, see [`share`].
+    Agreed,
+}
+
 /// Opens the rings of the field port for so many threads. A cache line begins `head` octets after
 /// the start of a frame ([`Receiver::open`]).
 ///
 /// # Errors
 /// Without `CAP_NET_RAW` (`PermissionDenied`), or when the kernel refuses an option.
-pub fn field(interface: &Interface, head: usize, bounds: Bounds, threads: usize) -> io::Result<Vec<Lanes>> {
-    let rest = Group::open(interface, head, (Lane::Rest, SLOTS), bounds, (threads, BY_HASH))?;
+pub fn field(
+    interface: &Interface,
+    head: usize,
+    bounds: Bounds,
+    (threads, sharing): (usize, Sharing),
+) -> io::Result<Vec<Lanes>> {
+    let by = if sharing == Sharing::Always { BY_HASH } else { BY_PROGRAM };
+    let rest = Group::open(interface, head, (Lane::Rest, SLOTS), bounds, (threads, by))?;
+    if sharing == Sharing::Agreed {
+        share(rest.first()?, false)?;
+    }
     let rest = rest.admitting()?;
     let mut lanes = Vec::with_capacity(threads);
     for (thread, rest) in rest.into_iter().enumerate() {
@@ -102,11 +212,29 @@ pub fn uplink(interface: &Interface, head: usize, bounds: Bounds, threads: usize
     let open = |lane| Group::open(interface, head, lane, bounds, (threads, BY_PROGRAM));
     let groups = [open((Lane::Urgent, URGENT_SLOTS))?, open((Lane::Rest, SLOTS))?];
     for group in &groups {
-        group.follow(&OWNER)?;
+        follow(group.first()?, &OWNER)?;
     }
     let [urgent, rest] = groups;
     let pairs = urgent.admitting()?.into_iter().zip(rest.admitting()?);
     Ok(pairs.map(|(urgent, rest)| Lanes::of(urgent, rest)).collect())
+}
+
+/// Has all threads share the frames of a field port opened with [`Sharing::Agreed`], or gives all to
+/// the first one. `ring` is one of those that share. Takes some milliseconds, in which frames flow.
+///
+/// # Errors
+/// When the kernel refuses.
+pub fn share(ring: BorrowedFd<'_>, shared: bool) -> io::Result<()> {
+    follow(ring, if shared { &FLOW } else { &ALONE })
+}
+
+/// Chooses the ring of a frame by this program, in the group of this socket.
+fn follow(socket: BorrowedFd<'_>, program: &[(u16, u8, u8, u32)]) -> io::Result<()> {
+    let mut program: Vec<_> =
+        program.iter().map(|&(code, jt, jf, k)| libc::sock_filter { code, jt, jf, k }).collect();
+    let whole = libc::sock_fprog { len: program.len() as u16, filter: program.as_mut_ptr() };
+    // The kernel copies the program, which outlives the call.
+    set_option_of(socket.as_raw_fd(), libc::SOL_PACKET, PACKET_FANOUT_DATA, &whole)
 }
 
 /// The rings of one lane, which share its frames. They take none before all are there.
@@ -133,14 +261,9 @@ impl Group {
         Ok(Self { rings, lane })
     }
 
-    /// Chooses the ring of a frame by this program.
-    fn follow(&self, program: &[(u16, u8, u8, u32)]) -> io::Result<()> {
-        let Some(first) = self.rings.first() else { return Ok(()) };
-        let mut program: Vec<_> =
-            program.iter().map(|&(code, jt, jf, k)| libc::sock_filter { code, jt, jf, k }).collect();
-        let whole = libc::sock_fprog { len: program.len() as u16, filter: program.as_mut_ptr() };
-        // The kernel copies the program, which outlives the call.
-        set_option_of(first.as_raw_fd(), libc::SOL_PACKET, PACKET_FANOUT_DATA, &whole)
+    /// A socket of the group.
+    fn first(&self) -> io::Result<BorrowedFd<'_>> {
+        self.rings.first().map(AsFd::as_fd).ok_or_else(|| io::ErrorKind::InvalidInput.into())
     }
 
     /// Takes frames from now on.
@@ -179,23 +302,47 @@ mod tests {
     /// Runs the program as the kernel does, on what follows the Ethernet header. A load behind the
     /// end ends it with 0.
     fn owner(protocol: u16, behind: &[u8]) -> u32 {
+        result(&OWNER, protocol, behind)
+    }
+
+    fn result(program: &[(u16, u8, u8, u32)], protocol: u16, behind: &[u8]) -> u32 {
         let load = |at: u32, octets: usize| {
             let at = at as usize;
             Some(behind.get(at..at + octets)?.iter().fold(0, |value, octet| value << 8 | u32::from(*octet)))
         };
-        let (mut value, mut at) = (0, 0);
+        let (mut value, mut index, mut kept, mut at) = (0u32, 0u32, 0, 0);
         loop {
-            let (code, yes, no, k) = OWNER[at];
+            let (code, yes, no, k) = program[at];
             at += 1;
             let mut jump = |holds: bool| at += usize::from(if holds { yes } else { no });
             match (code, k) {
                 (RETURN, k) => return k,
                 (RETURN_LOADED, _) => return value,
                 (LOAD_HALF, PROTOCOL) => value = protocol.into(),
-                (LOAD_HALF | LOAD_OCTET, k) => match load(k, if code == LOAD_HALF { 2 } else { 1 }) {
-                    Some(loaded) => value = loaded,
+                (LOAD_WORD | LOAD_HALF | LOAD_OCTET | LOAD_WORD_BEHIND, k) => {
+                    let (at, octets) = match code {
+                        LOAD_WORD_BEHIND => (k + index, 4),
+                        LOAD_WORD => (k, 4),
+                        LOAD_HALF => (k, 2),
+                        _ => (k, 1),
+                    };
+                    match load(at, octets) {
+                        Some(loaded) => value = loaded,
+                        None => return 0,
+                    }
+                }
+                (INDEX_BY_HEADER, k) => match load(k, 1) {
+                    Some(loaded) => index = 4 * (loaded & 0xf),
                     None => return 0,
                 },
+                (INDEX, _) => index = value,
+                (KEEP, _) => kept = value,
+                (LOAD_KEPT, _) => value = kept,
+                (ADD_INDEX, _) => value = value.wrapping_add(index),
+                (XOR_INDEX, _) => value ^= index,
+                (MULTIPLY, k) => value = value.wrapping_mul(k),
+                (SHIFT, k) => value >>= k,
+                (JUMP, k) => at += k as usize,
                 (IF_EQUAL, k) => jump(value == k),
                 (IF_SET, k) => jump(value & k != 0),
                 other => panic!("unknown instruction {other:?}"),
@@ -217,6 +364,88 @@ mod tests {
                 assert_eq!(owner(tpid, &tagged), u32::from(port), "{tpid:x}");
             }
         }
+    }
+
+    /// A packet over IPv4 with four octets of options, or IPv6.
+    fn packet(six: bool, protocol: u8, last: [u8; 2], ports: [u16; 2]) -> Vec<u8> {
+        let mut packet = if six {
+            let mut packet = vec![0x60, 0, 0, 0, 0, 28, protocol, 64];
+            last.iter()
+                .for_each(|last| packet.extend([0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, *last]));
+            packet
+        } else {
+            let mut packet = vec![0x46, 0, 0, 52, 0, 9, 0, 0, 64, protocol, 1, 2];
+            last.iter().for_each(|last| packet.extend([10, 7, 0, *last]));
+            packet.extend([1, 1, 1, 0]);
+            packet
+        };
+        ports.iter().for_each(|port| packet.extend(port.to_be_bytes()));
+        packet.extend([7; 24]);
+        packet
+    }
+
+    fn flow(six: bool, packet: &[u8]) -> u32 {
+        result(&FLOW, if six { 0x86dd } else { 0x0800 }, packet)
+    }
+
+    #[test]
+    fn flows_are_spread_evenly() {
+        for six in [false, true] {
+            for threads in [2, 3, 8] {
+                // Connections of one machine: clients often take each second port.
+                let mut counts = vec![0; threads as usize];
+                for flow_number in 0..400 {
+                    let packet = packet(six, 6, [1, 2], [40_000 + 2 * flow_number, 443]);
+                    counts[(flow(six, &packet) % threads) as usize] += 1;
+                }
+                let even = 400 / threads as i32;
+                assert!(counts.iter().all(|count: &i32| (count - even).abs() < even / 2), "{six} {counts:?}");
+                // Machines with one connection each.
+                let mut counts = vec![0; threads as usize];
+                for machine in 0..200 {
+                    let packet = packet(six, 17, [machine, 250], [5000, 5000]);
+                    counts[(flow(six, &packet) % threads) as usize] += 1;
+                }
+                let even = 200 / threads as i32;
+                assert!(counts.iter().all(|count: &i32| (count - even).abs() < even / 2), "{six} {counts:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn packets_of_a_flow_stay_together() {
+        for six in [false, true] {
+            let one = packet(six, 17, [1, 2], [5000, 6000]);
+            let mut other = one.clone();
+            // Length, identification, hop limit or checksum, and data.
+            let changes: &[usize] = if six { &[3, 5, 7, 50] } else { &[3, 5, 8, 10, 40] };
+            changes.iter().for_each(|at| other[*at] ^= 0x21);
+            assert_eq!(flow(six, &one), flow(six, &other));
+            for (last, ports) in [([1, 3], [5000, 6000]), ([1, 2], [5000, 6001]), ([9, 2], [5000, 6000])] {
+                assert_ne!(flow(six, &one), flow(six, &packet(six, 17, last, ports)));
+            }
+            // What follows another protocol is no port.
+            let ping = |data: u16| flow(six, &packet(six, 1, [1, 2], [data, data]));
+            assert_eq!(ping(1), ping(2));
+        }
+        // Fragments of a datagram: only the first one has ports.
+        let mut pieces = [packet(false, 17, [1, 2], [5000, 6000]), packet(false, 17, [1, 2], [1, 2])];
+        pieces[0][6] = 0x20;
+        pieces[1][7] = 9;
+        assert_eq!(flow(false, &pieces[0]), flow(false, &pieces[1]));
+    }
+
+    #[test]
+    fn frames_without_a_flow_are_the_first_ones() {
+        assert_eq!(result(&FLOW, 0x8892, &[0x80; 60]), 0);
+        assert_eq!(result(&FLOW, 0x8100, &packet(false, 17, [1, 2], [3, 4])), 0);
+        for six in [false, true] {
+            let whole = packet(six, 6, [1, 2], [3, 4]);
+            assert_ne!(flow(six, &whole), 0);
+            let ports = if six { 40 } else { 24 };
+            assert_eq!(flow(six, &whole[..ports + 3]), 0);
+        }
+        assert_eq!(result(&ALONE, 0x0800, &packet(false, 17, [1, 2], [3, 4])), 0);
     }
 
     #[test]

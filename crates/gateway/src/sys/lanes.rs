@@ -2,7 +2,7 @@
 //! before nearly each other frame: a flood of the others fills their ring alone.
 
 use std::io;
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 
 use super::age::Bounds;
 use super::filter::{Filter, Lane};
@@ -75,6 +75,12 @@ impl Lanes {
     pub fn and(mut self, second: &Interface, head: usize, bounds: Bounds) -> io::Result<Self> {
         self.twin = Some(Box::new(Self::open(second, head, bounds)?));
         Ok(self)
+    }
+
+    /// The ring of frames without a deadline.
+    #[must_use]
+    pub fn rest(&self) -> BorrowedFd<'_> {
+        self.rest.as_fd()
     }
 
     fn both(&mut self) -> [&mut Receiver; 2] {

@@ -8,7 +8,7 @@
 use std::io;
 use std::mem;
 use std::ops::Range;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr::{self, NonNull};
 use std::slice;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -506,6 +506,12 @@ impl Receiver {
         // layout. The kernel writes the plain fields only while the status gives it the slot; we
         // read them afterwards.
         unsafe { &*self.slot().cast() }
+    }
+}
+
+impl AsFd for Receiver {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
     }
 }
 

@@ -99,12 +99,12 @@ fn features_are_found_among_other_tlvs() {
     let features =
         Features::new(true, [false, true, false, true], &[0xa2, 0x4e, 0xd7, 0, 0, 0, 0, 1]).unwrap();
     let mut buffer = [0; 64];
-    let announcement = Announcement::new(&features, Some([7, 1 << 40]), &mut buffer).unwrap();
+    let announcement = Announcement::new(&features, Some([7, 1 << 40]), None, &mut buffer).unwrap();
     assert_eq!(
         (announcement.features(), announcement.second_channel()),
         (Some(features), Some([7, 1 << 40]))
     );
-    let without = Announcement::new(&features, None, &mut [0; 64]).unwrap().second_channel();
+    let without = Announcement::new(&features, None, None, &mut [0; 64]).unwrap().second_channel();
     assert_eq!(without, None);
     let mut octets = bytes("e0020001");
     octets.extend(announcement.octets());
@@ -114,6 +114,32 @@ fn features_are_found_among_other_tlvs() {
     assert_eq!(octets[10], 0xa1);
     assert_eq!(features.suites().collect::<Vec<_>>(), [[0xa2, 0x4e, 0xd7, 0, 0, 0, 0, 1]]);
     assert_eq!(Announcement::parse(&octets[..octets.len() - 1]), Err(Error::Length));
+}
+
+#[test]
+fn channels_are_found_among_other_tlvs() {
+    let features = Features::new(false, [false; 4], &[]).unwrap();
+    let numbers = [[9, 1], [1 << 33, 7]];
+    let octets = numbers.map(Channels::entry).concat();
+    let channels = Channels::new(8, &octets).unwrap();
+    let mut buffer = [0; 80];
+    let announcement = Announcement::new(&features, Some([3, 4]), Some(&channels), &mut buffer).unwrap();
+    assert_eq!(announcement.channels(), Some(channels));
+    assert_eq!(announcement.channels().unwrap().further().collect::<Vec<_>>(), numbers);
+    assert_eq!((announcement.features(), announcement.second_channel()), (Some(features), Some([3, 4])));
+    let tlv = announcement.octets().len() - 7 - 32;
+    assert_eq!(announcement.octets()[tlv..tlv + 7], bytes("fe25a24ed70308"), "37 octets, subtype, 8 taken");
+    // One that only takes several.
+    let channels = Channels::new(2, &[]).unwrap();
+    let announcement = Announcement::new(&features, None, Some(&channels), &mut buffer).unwrap();
+    let found = announcement.channels().unwrap();
+    assert_eq!((found.takes, found.further().count()), (2, 0));
+    // Numbers that are cut short say nothing.
+    assert_eq!(Channels::new(8, &octets[1..]), Err(Error::Length));
+    let cut = bytes("fe0da24ed70308000000000000000100");
+    assert_eq!(Announcement::parse(&cut[..15]).unwrap().channels(), None);
+    let without = Announcement::new(&features, None, None, &mut buffer).unwrap();
+    assert_eq!(without.channels(), None);
 }
 
 prop_compose! {
@@ -146,7 +172,11 @@ proptest! {
         };
         let wrapped = if long && suite.is_some() { &wrapped[..] } else { &wrapped[..24] };
         let sak = WrappedSak { an: An::ALL[an], confidentiality_offset: offset, number, suite, wrapped };
-        let mut buffer = [0; 64];
+        let mut buffer = [0; 128];
+        let numbers = keys.map_or([[1; 2]; 2], |[a, b]| [[a.lowest_pn.into(), 1 << 40], [5, b.lowest_pn.into()]]);
+        let numbers = numbers.map(Channels::entry).concat();
+        let channels = Channels::new(priority, if flags[0] { &numbers } else { &[] }).unwrap();
+        let channels = Some(&channels).filter(|_| flags[2]);
         let second = xpn.map(|(_, a, b)| [u64::from(a), u64::from(b) << 32]);
         let features = Features::new(flags[4], [flags[5], flags[0], flags[1], flags[2]], &sci).unwrap();
         let repr = Repr {
@@ -159,7 +189,7 @@ proptest! {
             xpn: xpn.map(|(suspension_time, latest_lowest_pn, old_lowest_pn)| {
                 Xpn { suspension_time, latest_lowest_pn, old_lowest_pn }
             }),
-            announcement: flags[1].then_some(Announcement::new(&features, second, &mut buffer).unwrap()),
+            announcement: flags[1].then_some(Announcement::new(&features, second, channels, &mut buffer).unwrap()),
             icv_indicator: flags[0],
             ..Repr::new(Address::PAE_GROUP, Address(member[..6].try_into().unwrap()), basic)
         };

@@ -1,5 +1,6 @@
 //! Each rule of a participant, with peers that say anything under the right CAK.
 
+mod channels;
 mod keys;
 mod listening;
 mod searching;

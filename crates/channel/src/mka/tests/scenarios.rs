@@ -311,3 +311,26 @@ fn faulty_network_is_survived() {
         assert_eq!(world.lost(), lost, "seed {seed}");
     }
 }
+
+#[test]
+fn channels_follow_the_members() {
+    // Two gateways with several channels, and one that knows of none.
+    let mut world = World::with(3, 71, |number, config| {
+        if number < 2 {
+            (config.channels, config.takes_channels) = (2 + number as u8, 8);
+        }
+    });
+    let in_use = |world: &World, number: usize| world.stations[number].status(world.now).channels_in_use;
+    world.start(0);
+    world.start(1);
+    world.until_agreed(10.0);
+    assert_eq!((in_use(&world, 0), in_use(&world, 1)), (2, 3));
+    // Before it has the key, frames are such as it can read.
+    world.start(2);
+    world.until_agreed(10.0);
+    assert_eq!((in_use(&world, 0), in_use(&world, 1), in_use(&world, 2)), (1, 1, 1));
+    world.kill(2);
+    world.run(8.0);
+    assert_eq!((in_use(&world, 0), in_use(&world, 1)), (2, 3));
+    assert_eq!(world.stations[1].lost, 0);
+}

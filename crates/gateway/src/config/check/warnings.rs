@@ -17,6 +17,8 @@ const SCI: usize = 8;
 /// Octets of an MKPDU between two gateways, with all parameter sets and the longest CKN. Each
 /// further gateway adds 16.
 const MKPDU: usize = 300;
+/// Octets that the channel of each worker behind the first one adds.
+const WORKER: usize = 16;
 
 /// Full frames of the field that do not fit the uplink.
 pub(super) fn short_uplink(checked: &Checked) -> Option<Fault> {
@@ -49,16 +51,17 @@ pub(super) fn short_uplink(checked: &Checked) -> Option<Fault> {
 /// MKPDUs that do not fit the uplink.
 pub(super) fn mute_uplink(checked: &Checked) -> Option<Fault> {
     let carried = checked.uplink_mtu();
-    if !matches!(checked.protection, Keyed::Agreed { .. }) || carried >= MKPDU {
+    let config = &checked.config;
+    let longest = MKPDU + WORKER * (config.run.threads.channels() - 1);
+    if !matches!(checked.protection, Keyed::Agreed { .. }) || carried >= longest {
         return None;
     }
-    let config = &checked.config;
     let key = if config.uplink.mtu.is_some() { "uplink.mtu" } else { "uplink.interface" };
     let what = format!(
-        "carries {carried} octets: the MKPDUs of key agreement have some 200 to {MKPDU} between two gateways, and are never \
+        "carries {carried} octets: the MKPDUs of key agreement have some 200 to {longest} between two gateways, and are never \
          sent in fragments"
     );
-    let remedy = format!("an MTU of {MKPDU} and 16 for each further gateway, or static keys");
+    let remedy = format!("an MTU of {longest} and 16 for each further gateway, or static keys");
     Some(config.lines.fault(&config.file, key, what, remedy))
 }
 

@@ -1,11 +1,11 @@
 //! Checks `run.workers`: what several forwarding threads share, and what they cannot.
 
+use antedate_channel::macsec::channel_scis;
 use antedate_wire::Sci;
 
 use super::{Draft, describe};
 use crate::config::keys::KeyFile;
 use crate::config::policy::{Limit, Policy};
-use crate::config::read::KeyPath;
 use crate::config::{Protection, SciMode, Threads};
 use antedate_host::fault::Fault;
 
@@ -27,17 +27,13 @@ pub(in crate::config) fn fit(draft: &Draft, faults: &mut Vec<Fault>) {
         faults.push(draft.lines.fault(&draft.file, key, what, remedy));
     };
     let alone = "remove run.workers";
-    match (&draft.protection, &draft.keys) {
-        (Some(Protection::Overlay(_)), _) => {
+    match &draft.protection {
+        Some(Protection::Overlay(_)) => {
             refuse("an overlay has one forwarding thread: sealing and opening share its sessions", alone);
         }
-        (Some(Protection::Plain), _) => {
+        Some(Protection::Plain) => {
             refuse("need secure channels, one each, and [plain] has none", alone);
         }
-        (_, Some(KeyPath::Agreed(_))) => refuse(
-            "need a key_file: key agreement announces one channel of each gateway",
-            "remove run.workers, or write key_file in the place of cak_file",
-        ),
         _ => {}
     }
     if let Some(Protection::Macsec(macsec)) = &draft.protection
@@ -72,6 +68,21 @@ fn has_bounds(policy: &Policy) -> bool {
     let Policy { broadcast_limit, multicast_limit, unknown_limit, rules, .. } = policy;
     [broadcast_limit, multicast_limit, unknown_limit].into_iter().any(|limit| *limit > 0)
         || rules.iter().any(|rule| rule.limit != Limit::default())
+}
+
+/// Checks that port numbers follow that of the SCI, with agreed keys, for a channel of each worker.
+pub(super) fn ports_suffice(draft: &Draft, own: Sci, fault: &mut impl FnMut(&'static str, String, String)) {
+    let Some(workers) = workers(draft) else { return };
+    if channel_scis(own, workers as u8).count() < workers {
+        fault(
+            "run.workers",
+            format!(
+                "{workers} port numbers from {} on pass 32767, where express channels begin, or 65535",
+                own.port()
+            ),
+            "give this gateway a lower port in [macsec], such as 1".to_owned(),
+        );
+    }
 }
 
 /// Checks that this gateway has a channel for each worker.

@@ -132,6 +132,22 @@ impl Site {
         site
     }
 
+    /// As [`Self::new`], with key agreement.
+    pub(super) fn agreed(lines: &str) -> Self {
+        let site = Self::new(lines);
+        site.edit("key_file = \"keys\"", "cak_file = \"cak\"");
+        fs::write(site.path("cak"), "mka_cak=000102030405060708090a0b0c0d0e0f\nmka_ckn=0102\n").unwrap();
+        site.mode("cak", 0o600);
+        site
+    }
+
+    /// Changes the text of the configuration.
+    pub(super) fn edit(&self, before: &str, changed: &str) {
+        let text = fs::read_to_string(self.path("g.toml")).unwrap();
+        assert!(text.contains(before), "{text}");
+        fs::write(self.path("g.toml"), text.replacen(before, changed, 1)).unwrap();
+    }
+
     fn path(&self, name: &str) -> PathBuf {
         self.directory.path().join(name)
     }

@@ -66,6 +66,38 @@ fn workers_are_refused_where_they_do_not_fit() {
 }
 
 #[test]
+fn workers_agree_upon_keys() {
+    let agreed = |lines: &str| {
+        let site = Site::agreed(lines);
+        site.check()
+    };
+    let checked = agreed("[run]\nworkers = 8\n").unwrap();
+    let Keyed::Agreed { own, .. } = &checked.protection else { panic!("{checked:?}") };
+    assert_eq!((own.port(), checked.config.run.threads.channels()), (1, 8));
+    assert!(agreed("port = 32766\n[run]\nworkers = 2\n").is_ok());
+    for port in [32767, 65535] {
+        let found = agreed(&format!("port = {port}\n[run]\nworkers = 2\n")).unwrap_err();
+        assert!(found.contains(&format!("run.workers: 2 port numbers from {port} on pass 32767")), "{found}");
+        assert!(found.contains("give this gateway a lower port in [macsec]"), "{found}");
+    }
+    for (lines, fault) in [
+        ("include_sci = false\n[run]\nworkers = 2\n", "need the SCI in each frame"),
+        ("[run]\nworkers = 2\n[standby]\ngroup = 1\n", "cannot be beside [standby]"),
+    ] {
+        let found = agreed(lines).unwrap_err();
+        assert!(found.contains(&format!("run.workers: {fault}")), "{found}");
+    }
+    // The packet numbers of each channel lengthen the MKPDUs.
+    let warned = |workers: u8| {
+        let site = Site::agreed(&format!("[run]\nworkers = {workers}\n"));
+        site.edit("interface = \"eth0\"", "interface = \"eth0\"\nmtu = 350");
+        let warnings = site.check().unwrap().warnings;
+        warnings.iter().any(|warning| warning.to_string().contains("the MKPDUs of key agreement"))
+    };
+    assert!(!warned(4) && warned(5));
+}
+
+#[test]
 fn channels_of_members_are_apart() {
     let parse = |text: &str| KeyFile::parse(Path::new("keys"), text).map_err(|faults| faults.to_string());
     let found =

@@ -21,6 +21,8 @@ fn member(member: &Member) -> AgreementMember {
         transmits: member.transmits,
         antedate: member.antedate,
         fragments: member.fragments,
+        channels: member.channels.into(),
+        takes_channels: member.takes_channels.into(),
         hears_by: member.reached_by.map(|to| to.to_string()).unwrap_or_default(),
         silent_seconds: member.silent.as_secs_f64(),
     }
@@ -59,6 +61,8 @@ pub fn document(Seen { status, caks }: &Seen) -> Agreement {
         members: status.members.iter().map(member).collect(),
         caks: caks.iter().map(cak).collect(),
         all_reassemble: status.all_reassemble,
+        channels: status.channels.into(),
+        channels_in_use: status.channels_in_use.into(),
         fresh_keys: status.fresh_keys,
         sent: status.sent,
         received: status.received,
@@ -80,6 +84,8 @@ pub(super) struct Said {
     key_server: Option<Sci>,
     transmits: Option<KeyIdentifier>,
     destinations: Vec<EthernetAddress>,
+    /// The live members that take fewer channels than there are.
+    narrow: Vec<Sci>,
     /// Whether the warning about fragments with one mark was logged.
     unmarked: bool,
 }
@@ -93,6 +99,33 @@ impl Said {
             "fragmentation = true among more than two members: a switch sends each only some of the frames, and behind each gap one \
              more is refused as it may be the rest of another; remove the line in [macsec] of all gateways, or write \"marked\"",
         )
+    }
+
+    /// Logs the number of channels in use.
+    pub(super) fn channels(&mut self, status: &Status) {
+        let channels = status.channels;
+        if status.channels_in_use == channels {
+            tracing::info!(channels, "all members take each worker's channel: all workers send");
+            self.narrow.clear();
+        } else if let Some(members) = self.narrow(status) {
+            tracing::warn!(
+                members,
+                channels,
+                "one worker sends, and all receive: members take fewer channels, see takes_channels in `antedate gateway status`"
+            );
+        }
+    }
+
+    /// The live members that take fewer channels than there are, if these are others than the last
+    /// time.
+    fn narrow(&mut self, status: &Status) -> Option<String> {
+        let narrow = status.members.iter().filter(|member| member.live);
+        let narrow = narrow.filter(|member| member.takes_channels < status.channels);
+        let narrow: Vec<Sci> = narrow.map(|member| member.sci).collect();
+        let new = !narrow.is_empty() && self.narrow != narrow;
+        self.narrow = narrow;
+        let members = self.narrow.iter().map(ToString::to_string);
+        new.then(|| members.collect::<Vec<_>>().join(", "))
     }
 
     /// Logs changes.
@@ -157,6 +190,8 @@ mod tests {
             transmits: true,
             antedate: true,
             fragments: true,
+            channels: 1,
+            takes_channels: 8,
             reached_by: None,
             silent: Duration::ZERO,
         }
@@ -173,5 +208,22 @@ mod tests {
         status.members.push(live(4));
         assert!(said.unmarked(&status).is_some_and(|warning| warning.contains("\"marked\"")));
         assert_eq!(said.unmarked(&status), None);
+    }
+
+    #[test]
+    fn narrow_members_are_named_once() {
+        let cak = Cak::new(&[0; 16], b"a").expect("a key");
+        let config = Config { channels: 4, ..Config::new(Sci([2, 0, 0, 0, 0, 1, 0, 1])) };
+        let own = Participant::new(cak, config, &mut |octets| octets.fill(1));
+        let (mut said, mut status) = (Said::default(), own.status(Duration::ZERO));
+        assert_eq!((status.channels, status.channels_in_use), (4, 1));
+        assert_eq!(said.narrow(&status), None, "nobody is there");
+        status.members = vec![live(2), Member { takes_channels: 3, ..live(3) }];
+        assert_eq!(said.narrow(&status).as_deref(), Some("0200000000030001"));
+        assert_eq!(said.narrow(&status), None, "once");
+        status.members[0].takes_channels = 1;
+        assert_eq!(said.narrow(&status).as_deref(), Some("0200000000020001, 0200000000030001"));
+        status.members.iter_mut().for_each(|member| member.live = false);
+        assert_eq!(said.narrow(&status), None, "who is not live may be a recording");
     }
 }

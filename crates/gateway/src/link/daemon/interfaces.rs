@@ -107,6 +107,11 @@ impl Supervisor<'_> {
         let uplink_mtu = setup::uplink_mtu(&self.config, narrower);
         match channels::ports(&self.config, (&field, &uplink, second.as_ref()), uplink_mtu) {
             Ok(ports) => {
+                if self.agreement.is_some()
+                    && let Err(error) = self.spread.over(&ports)
+                {
+                    tracing::warn!(%error, "one worker sends: frames are not shared among the workers");
+                }
                 tracing::info!(
                     field_mtu = field.mtu,
                     uplink_mtu,
