@@ -10,7 +10,7 @@
 //! frames that waited get their true age.
 //!
 //! A process may be stopped with a frame in its hands, too. So each look at a frame leaves the time
-//! from which on that frame must not be sent ([`overdue`]), and the senders look at the clock once
+//! from which on that frame must not be sent ([`deadline`]), and the senders look at the clock once
 //! more.
 
 use std::cell::Cell;
