@@ -87,12 +87,12 @@ fn new_device(python: &Path, policy: &str) -> Result<Option<String>, String> {
     Ok(Some(format!("new device at 8 ms, connection {held} over a restart, {}", told(&counts, &report))))
 }
 
-/// A configured device at 4 ms. A gateway is gone for longer than its data holds: the device must
+/// A configured device at 8 ms. A gateway is gone for longer than its data holds: the device must
 /// end the connection, and the controller makes it anew.
 fn configured_device(python: &Path, policy: &str) -> Result<Option<String>, String> {
     let mut pair = Pair::with_policy(policy)?;
     let device = device(json!({ "name": NAME, "address": ADDRESS, "alarm_ms": 300 }))?;
-    let mut controller = Controller::start(python, json!({ "cycle_ms": 4, "hold": 100 }))?;
+    let mut controller = Controller::start(python, json!({ "cycle_ms": 8, "hold": 100 }))?;
     controller.wait(1)?;
     pair.a = pair.a.restart(Duration::from_secs(1))?;
     controller.wait(2)?;
@@ -101,10 +101,10 @@ fn configured_device(python: &Path, policy: &str) -> Result<Option<String>, Stri
     let report = report(device)?;
     expect(&report, "named", 0)?;
     if agree(&counts, &report)? == 0 {
-        return Err(format!("a silence of 1 s ended no connection whose data holds 0.4 s: {report}"));
+        return Err(format!("a silence of 1 s ended no connection whose data holds 0.8 s: {report}"));
     }
     pair.finish()?;
-    Ok(Some(format!("configured device at 4 ms, made anew after 1 s, {}", told(&counts, &report))))
+    Ok(Some(format!("configured device at 8 ms, made anew after 1 s, {}", told(&counts, &report))))
 }
 
 /// A configured device at 8 ms: it connects, operates and is released.

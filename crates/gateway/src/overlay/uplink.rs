@@ -15,7 +15,7 @@ use super::hops::{Asked, Hops};
 use crate::frames::offload::MOST_UDP;
 use crate::frames::port::not_sent;
 use crate::run::counters::PathCounters;
-use crate::sys::age::{Age, Ages, Bounds};
+use crate::sys::age::{self, Age, Ages, Bounds};
 use crate::sys::filter::{Datagrams, Filter};
 use crate::sys::interface::Interface;
 use crate::sys::outbox::{self, Outbox, SEGMENT_UDP};
@@ -309,6 +309,7 @@ impl Inward {
             }
             // Stale datagrams go at once, so that the kernel has space for fresh ones.
             if count == 0 || (*stale - before) < count as u64 {
+                age::put_down();
                 return count;
             }
         }
