@@ -198,7 +198,7 @@ fn replaced(root: &Root) -> Result<(), String> {
     let (full, small) = ("antedate", "antedate-gateway");
     for (package, gone, file) in [(small, full, "gateway.deb"), (full, small, "new.deb")] {
         root.dpkg(&["--install", &format!("/tmp/{file}")])?;
-        // What is left of the other one goes without what is this one's now.
+        // A purge of the other package keeps the files of this one.
         root.dpkg(&["--purge", gone])?;
         let files = root.inside(&["dpkg", "--listfiles", package]).read(10)?;
         let has = |unit: &str| files.lines().any(|file| file.ends_with(unit));

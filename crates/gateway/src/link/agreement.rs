@@ -575,8 +575,8 @@ impl Speaker {
         match self.around.spread.set(shared) {
             Ok(changed) if changed || !shared => self.said.channels(status),
             Ok(_) => {}
-            // Next time.
-            Err(error) => tracing::debug!(%error, "frames are not shared anew among the workers"),
+            // It is tried again in each turn.
+            Err(error) => self.said.not_spread(&error),
         }
     }
 

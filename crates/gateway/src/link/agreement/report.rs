@@ -86,6 +86,8 @@ pub(super) struct Said {
     destinations: Vec<EthernetAddress>,
     /// The live members that take fewer channels than there are.
     narrow: Vec<Sci>,
+    /// Whether it was logged that the kernel does not share frames anew.
+    not_spread: bool,
     /// Whether the warning about fragments with one mark was logged.
     unmarked: bool,
 }
@@ -101,8 +103,16 @@ impl Said {
         )
     }
 
+    /// Logs once that the kernel does not share frames anew among the workers.
+    pub(super) fn not_spread(&mut self, error: &std::io::Error) {
+        if !std::mem::replace(&mut self.not_spread, true) {
+            tracing::warn!(%error, "frames are not shared anew among the workers; trying again, see run.workers");
+        }
+    }
+
     /// Logs the number of channels in use.
     pub(super) fn channels(&mut self, status: &Status) {
+        self.not_spread = false;
         let channels = status.channels;
         if status.channels_in_use == channels {
             tracing::info!(channels, "all members take each worker's channel: all workers send");
