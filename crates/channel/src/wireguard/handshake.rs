@@ -30,6 +30,12 @@ impl Device {
         self.jobs.as_mut().and_then(VecDeque::pop_front)
     }
 
+    /// The peer that a completed part of a handshake is about, if it is known. Another device with
+    /// the same keys may [finish](Self::finish) the answer to an initiation.
+    pub fn peer_of(&self, done: &Done) -> Option<PeerId> {
+        done.public().and_then(|public| self.peer(public))
+    }
+
     /// Takes back a completed part of a handshake. A message to send is written to `out`.
     pub fn finish(
         &mut self,

@@ -46,7 +46,7 @@ impl Partner {
             Ok(Static { public, shared })
         };
         let (used, other) = (key(settings.public)?, settings.other.map(key).transpose()?);
-        Ok(Self { used, other, preshared: Secret::copy(&settings.preshared) })
+        Ok(Self { used, other, preshared: Secret::copy(&settings.preshared), lane: settings.lane })
     }
 }
 

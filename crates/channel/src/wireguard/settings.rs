@@ -22,6 +22,9 @@ pub struct Settings {
     pub keepalive_seconds: u16,
     /// octets to prepare for each packet, at most [`PREPARED_LEN`]
     pub reach: usize,
+    /// the low three bits of our indices of its sessions, if given; otherwise they are random. Of
+    /// several devices with the same keys and peers, they tell which one has a peer's sessions.
+    pub lane: Option<u8>,
 }
 
 impl Settings {
@@ -34,6 +37,7 @@ impl Settings {
             endpoint: None,
             keepalive_seconds: 0,
             reach: PREPARED_LEN,
+            lane: None,
         }
     }
 }

@@ -32,9 +32,19 @@ pub(super) struct Partner {
     /// Its other key, while it changes keys. Handshakes of either are answered.
     pub(super) other: Option<Static>,
     pub(super) preshared: Secret,
+    /// See [`Settings::lane`](super::Settings::lane).
+    pub(super) lane: Option<u8>,
 }
 
+/// The bits of an index that tell its lane.
+const LANE: u32 = 7;
+
 impl Partner {
+    /// The index for a session with it.
+    fn index(&self, random: u32) -> u32 {
+        self.lane.map_or(random, |lane| random & !LANE | u32::from(lane) & LANE)
+    }
+
     /// Its key with this public part.
     fn of(&self, public: &[u8; 32]) -> Option<&Static> {
         [Some(&self.used), self.other.as_ref()].into_iter().flatten().find(|key| key.public == *public)
@@ -72,6 +82,18 @@ pub(super) enum Task {
 
 /// A completed job. Return it to its device.
 pub struct Done(pub(super) Outcome);
+
+impl Done {
+    /// The public key of the peer, if it was found.
+    pub(super) const fn public(&self) -> Option<&[u8; 32]> {
+        match &self.0 {
+            Outcome::Begun { public, .. }
+            | Outcome::Answered { public, .. }
+            | Outcome::Ended { public, .. } => Some(public),
+            Outcome::Forged | Outcome::UnknownPeer => None,
+        }
+    }
+}
 
 /// The result. It names the peer by its public key: meanwhile peers may come and go.
 pub(super) enum Outcome {
@@ -117,7 +139,7 @@ impl Keys {
         timestamp: &Timestamp,
     ) -> Result<Outcome, ForgedError> {
         let Some(partner) = self.partners.get(at) else { return Ok(Outcome::UnknownPeer) };
-        let Static { public, shared } = &partner.used;
+        let (Static { public, shared }, index) = (&partner.used, partner.index(index));
         let (begun, message) = Begun::new(&self.identity, public, shared, ephemeral, timestamp, index)?;
         Ok(Outcome::Begun { public: *public, begun, message })
     }
@@ -133,6 +155,7 @@ impl Keys {
         let known = self.partners.iter().find_map(|partner| Some((partner, partner.of(&heard.initiator)?)));
         let Some((partner, key)) = known else { return Ok(Outcome::UnknownPeer) };
         let (proven, timestamp) = heard.timestamp(&key.shared)?;
+        let index = partner.index(index);
         let remote = proven.index();
         let (response, keys) = proven.respond(&partner.preshared, &ephemeral, index)?;
         let session = Session::new(keys, index, remote, false).ok_or(ForgedError)?;

@@ -139,3 +139,45 @@ fn keepalive_changes_at_once() {
     idle.devices[0].set_keepalive(now, PEER, 25);
     assert_eq!(idle.devices[0].due(), Some(now), "it is contacted at once");
 }
+
+#[test]
+fn another_device_finishes_an_answer() {
+    const LANE: u8 = 5;
+    let mut pair = Pair::new(|at, settings| {
+        settings.endpoint = (at == 1).then(|| address(1));
+        settings.lane = (at == 0).then_some(LANE);
+    });
+    // Of two devices with the same keys, the first takes what comes without an index.
+    let mut first = Device::new(&[0x11; 32]);
+    let own = Settings { preshared: [9; 32], lane: Some(LANE), ..Settings::new(*pair.devices[1].public()) };
+    first.add_peer(&stranger()).unwrap();
+    first.add_peer(&own).unwrap();
+    first.defer_handshakes();
+    let now = pair.world.now;
+    pair.devices[1].want_handshake(now, PEER);
+    let mut initiation = pair.due(1).remove(0);
+    let mut out = [0; LONGEST_HANDSHAKE];
+    let came = first.receive(&mut pair.world, address(2), &mut initiation, &mut out);
+    assert_eq!(came, Ok(Received::Pending));
+    let done = first.take_job().unwrap().run();
+    assert_eq!(first.peer_of(&done), Some(PeerId(1)));
+    assert_eq!(pair.devices[0].peer_of(&done), Some(PEER));
+    let Ok(Finished::Answered(answer)) = pair.devices[0].finish(&mut pair.world, done, &mut out) else {
+        panic!("no answer");
+    };
+    assert_eq!(answer.to, address(2));
+    // Responses have our index behind their type, data behind theirs.
+    assert_eq!(out[4] & 7, LANE);
+    pair.bring(1, address(1), &out[..answer.len]).unwrap();
+    let data = pair.sealed(1, b"to the owner").unwrap();
+    assert_eq!(data[4] & 7, LANE);
+    assert_eq!(first.receive(&mut pair.world, address(2), &mut data.clone(), &mut out), Err(Dropped::UnknownIndex));
+    pair.bring(0, address(2), &data).unwrap();
+    pair.pass(0, b"and back").unwrap();
+    assert_eq!((pair.came[0].len(), pair.came[1].len()), (1, 1));
+    // Initiations of its own have the same lane.
+    pair.world.now += 10 * SECOND;
+    let now = pair.world.now;
+    pair.devices[0].want_handshake(now, PEER);
+    assert_eq!(pair.due(0).remove(0)[4] & 7, LANE);
+}
