@@ -6,6 +6,8 @@
 //!   first thread ([`share`])
 //! - from the uplink by secure channel ([`uplink`]), so that each channel with its replay window
 //!   has one owner
+//! - from the field of an overlay by destination ([`field_by_machine`]), so that each peer has one
+//!   owner
 //!
 //! The flow is what the kernel's flow dissector finds: IP addresses and ports, the same for both
 //! directions; frames without IP are one flow. A fragment of a datagram has no ports, so that it may
@@ -17,7 +19,7 @@ use std::mem;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::ptr;
 
-use antedate_wire::EtherType;
+use antedate_wire::{EtherType, EthernetAddress};
 
 use super::age::Bounds;
 use super::filter::{Filter, Lane};
@@ -52,6 +54,7 @@ const XOR_INDEX: u16 = 0xac;
 const MULTIPLY: u16 = 0x24;
 const SHIFT: u16 = 0x74;
 const IF_EQUAL: u16 = 0x15;
+const IF_AT_LEAST: u16 = 0x35;
 const IF_SET: u16 = 0x45;
 const RETURN: u16 = 0x06;
 const RETURN_LOADED: u16 = 0x16;
@@ -165,6 +168,44 @@ const FLOW: [(u16, u8, u8, u32); 56] = [
 /// The first thread's ring for all frames.
 const ALONE: [(u16, u8, u8, u32); 1] = [(RETURN, 0, 0, 0)];
 
+/// Offset of the Ethernet header (`SKF_LL_OFF`).
+const ETHERNET: u32 = 0xffe0_0000;
+/// The most machines in a program, which has 4096 instructions at most.
+pub const MACHINES: usize = 1600;
+/// Machines that are compared one after the other.
+const IN_A_ROW: usize = 8;
+
+/// The thread of each machine by the last four octets of its address, for frames to it; 0 for others.
+/// Machines that share these octets with another one may have its thread.
+fn destinations(machines: &[(EthernetAddress, u8)]) -> Vec<(u16, u8, u8, u32)> {
+    let key = |EthernetAddress([_, _, a, b, c, d]): EthernetAddress| u32::from_be_bytes([a, b, c, d]);
+    let mut keys: Vec<_> = machines.iter().take(MACHINES).map(|(at, thread)| (key(*at), *thread)).collect();
+    keys.sort_unstable();
+    keys.dedup_by_key(|(key, _)| *key);
+    let mut program = vec![(LOAD_WORD, 0, 0, ETHERNET + 2)];
+    among(&keys, &mut program);
+    program
+}
+
+/// Adds the search among sorted keys, by halves.
+fn among(keys: &[(u32, u8)], program: &mut Vec<(u16, u8, u8, u32)>) {
+    if keys.len() <= IN_A_ROW {
+        let tests = keys
+            .iter()
+            .flat_map(|(key, thread)| [(IF_EQUAL, 0, 1, *key), (RETURN, 0, 0, u32::from(*thread))]);
+        program.extend(tests.chain([(RETURN, 0, 0, 0)]));
+        return;
+    }
+    let (low, high) = keys.split_at(keys.len() / 2);
+    let middle = high.first().map_or(0, |(key, _)| *key);
+    program.push((IF_AT_LEAST, 0, 1, middle));
+    let at = program.len();
+    program.push((JUMP, 0, 0, 0));
+    among(low, program);
+    program[at].3 = (program.len() - at - 1) as u32;
+    among(high, program);
+}
+
 /// Who finds the flows of a field port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sharing {
@@ -209,14 +250,44 @@ pub fn field(
 /// # Errors
 /// As [`field`].
 pub fn uplink(interface: &Interface, head: usize, bounds: Bounds, threads: usize) -> io::Result<Vec<Lanes>> {
+    both(interface, head, bounds, threads, &OWNER)
+}
+
+/// Opens both rings for each of so many threads, which share the frames by this program.
+fn both(
+    interface: &Interface,
+    head: usize,
+    bounds: Bounds,
+    threads: usize,
+    program: &[(u16, u8, u8, u32)],
+) -> io::Result<Vec<Lanes>> {
     let open = |lane| Group::open(interface, head, lane, bounds, (threads, BY_PROGRAM));
     let groups = [open((Lane::Urgent, URGENT_SLOTS))?, open((Lane::Rest, SLOTS))?];
     for group in &groups {
-        follow(group.first()?, &OWNER)?;
+        follow(group.first()?, program)?;
     }
     let [urgent, rest] = groups;
     let pairs = urgent.admitting()?.into_iter().zip(rest.admitting()?);
     Ok(pairs.map(|(urgent, rest)| Lanes::of(urgent, rest)).collect())
+}
+
+/// Opens the rings of an overlay's field port for so many threads. At first all frames are the first
+/// thread's, see [`direct`].
+///
+/// # Errors
+/// As [`field`].
+pub fn field_by_machine(interface: &Interface, bounds: Bounds, threads: usize) -> io::Result<Vec<Lanes>> {
+    both(interface, 0, bounds, threads, &ALONE)
+}
+
+/// Gives each thread the frames to its machines: of [`MACHINES`] at most. All others go to the first
+/// one. `rings` are those of one thread ([`Lanes::groups`]).
+///
+/// # Errors
+/// When the kernel refuses.
+pub fn direct(rings: [BorrowedFd<'_>; 2], machines: &[(EthernetAddress, u8)]) -> io::Result<()> {
+    let program = destinations(machines);
+    rings.into_iter().try_for_each(|ring| follow(ring, &program))
 }
 
 /// Has all threads share the frames of a field port opened with [`Sharing::Agreed`], or gives all to
@@ -344,8 +415,32 @@ mod tests {
                 (SHIFT, k) => value >>= k,
                 (JUMP, k) => at += k as usize,
                 (IF_EQUAL, k) => jump(value == k),
+                (IF_AT_LEAST, k) => jump(value >= k),
                 (IF_SET, k) => jump(value & k != 0),
                 other => panic!("unknown instruction {other:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn each_machine_has_its_thread() {
+        for count in [0, 1, 2, 7, 8, 9, 16, 17, 100, MACHINES, MACHINES + 5] {
+            let address = |number: usize| {
+                let spread = (number as u32).wrapping_mul(MIX).to_be_bytes();
+                EthernetAddress([2, 0, spread[0], spread[1], spread[2], spread[3]])
+            };
+            let machines: Vec<_> =
+                (0..count).map(|number| (address(number), 1 + (number % 7) as u8)).collect();
+            let mut program = destinations(&machines);
+            assert!(program.len() <= 4096, "{count} machines: {} instructions", program.len());
+            assert_eq!(program[0].3, ETHERNET + 2);
+            // The frame of the test begins with its Ethernet header.
+            program[0].3 = 2;
+            for (address, thread) in &machines[..count.min(MACHINES)] {
+                assert_eq!(result(&program, 0x0800, &address.0), u32::from(*thread), "{count}");
+            }
+            for number in count.min(MACHINES)..count + 50 {
+                assert_eq!(result(&program, 0x0800, &address(number).0), 0, "{count}");
             }
         }
     }

@@ -16,12 +16,16 @@ const LOAD_HALF: u16 = 0x28;
 const LOAD_OCTET: u16 = 0x30;
 const LOAD_LENGTH: u16 = 0x80;
 const LOAD_HALF_BEHIND: u16 = 0x48;
+const LOAD_OCTET_BEHIND: u16 = 0x50;
 const INDEX_BY_HEADER: u16 = 0xb1;
+const AND: u16 = 0x54;
+const JUMP: u16 = 0x05;
 const IF_EQUAL: u16 = 0x15;
 const IF_GREATER: u16 = 0x25;
 const IF_AT_LEAST: u16 = 0x35;
 const IF_SET: u16 = 0x45;
 const RETURN: u16 = 0x06;
+const RETURN_LOADED: u16 = 0x16;
 /// Offset of a frame's metadata (`SKF_AD_OFF`).
 const BESIDE: u32 = 0xffff_f000;
 const KIND_OF_PACKET: u32 = BESIDE + 4;
@@ -42,6 +46,41 @@ pub enum Datagrams {
     All,
     /// First fragments.
     FirstPieces,
+}
+
+/// The place of a thread among several that share the WireGuard messages of a UDP port: the one whose
+/// number is in the low three bits of the receiver's index has the message, and the first one has all
+/// that have none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Share {
+    /// Its number, from 0 on.
+    pub own: u8,
+    /// The number of threads, at most 8.
+    pub of: u8,
+}
+
+/// Types of WireGuard messages with a receiver's index: from a response on, up to data (WireGuard
+/// paper, section 5.4).
+const RESPONSE: u32 = 2;
+const DATA: u32 = 4;
+/// Offset of the octet with the low bits of that index, in a response and in the others.
+const RECEIVER: [u32; 2] = [8, 4];
+/// Its bits that tell the thread.
+const THREAD: u32 = 7;
+
+/// Loads the thread's number of a WireGuard message `at` octets behind the index register, by `load`.
+/// A message without a number jumps to the end that has `none`.
+fn thread_of(load: u16, at: u32, none: u8) -> [(u16, u8, u8, u32); 8] {
+    [
+        (load, 0, 0, at),
+        (IF_EQUAL, 4, 0, RESPONSE),
+        (IF_AT_LEAST, 0, none, RESPONSE),
+        (IF_GREATER, none, 0, DATA),
+        (load, 0, 0, at + RECEIVER[1]),
+        (JUMP, 0, 0, 1),
+        (load, 0, 0, at + RECEIVER[0]),
+        (AND, 0, 0, THREAD),
+    ]
 }
 
 /// The receive rings of a port ([`super::lanes`]).
@@ -85,9 +124,9 @@ const END: u8 = u8::MAX - 1;
 
 impl Filter {
     /// For a packet socket: UDP over IPv4 to this machine's port, and address if given, without a
-    /// VLAN.
+    /// VLAN. With `share`, those of one of several threads.
     #[must_use]
-    pub fn datagrams(port: u16, address: Option<Ipv4Addr>, which: Datagrams) -> Self {
+    pub fn datagrams(port: u16, address: Option<Ipv4Addr>, which: Datagrams, share: Option<Share>) -> Self {
         let mut program = vec![
             (LOAD_HALF, 0, 0, 12),
             (IF_EQUAL, 0, REFUSE, 0x0800),
@@ -112,7 +151,22 @@ impl Filter {
             (LOAD_HALF_BEHIND, 0, 0, 16),
             (IF_EQUAL, 0, REFUSE, port.into()),
         ]);
+        if let Some(Share { own, of }) = share {
+            // Behind the headers of Ethernet and UDP.
+            program.extend(thread_of(LOAD_OCTET_BEHIND, 14 + 8, if own == 0 { END } else { REFUSE }));
+            if own == 0 {
+                program.push((IF_AT_LEAST, END, 0, of.into()));
+            }
+            program.push((IF_EQUAL, 0, REFUSE, own.into()));
+        }
         Self::of(program)
+    }
+
+    /// For UDP sockets with one port (`SO_REUSEPORT`): the number of the socket that has a message.
+    pub(super) fn steering(threads: u8) -> Self {
+        let mut program = thread_of(LOAD_OCTET, 0, REFUSE).to_vec();
+        program.extend([(IF_AT_LEAST, REFUSE, 0, threads.into()), (RETURN_LOADED, 0, 0, 0)]);
+        Self::ending(program, [0, 0])
     }
 
     /// For a UDP socket: datagrams with more than this many octets of data.
@@ -194,9 +248,18 @@ impl Filter {
     /// # Errors
     /// When the kernel refuses.
     pub fn attach(&self, socket: &OwnedFd) -> io::Result<()> {
+        self.attach_as(socket, libc::SO_ATTACH_FILTER)
+    }
+
+    /// Makes the sockets with one port choose among themselves by this program.
+    pub(super) fn attach_to_port(&self, socket: &OwnedFd) -> io::Result<()> {
+        self.attach_as(socket, libc::SO_ATTACH_REUSEPORT_CBPF)
+    }
+
+    fn attach_as(&self, socket: &OwnedFd, option: libc::c_int) -> io::Result<()> {
         let program = libc::sock_fprog { len: self.0.len() as u16, filter: self.0.as_ptr().cast_mut() };
         // The kernel copies the program, which outlives the call.
-        set_option(socket, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &program)
+        set_option(socket, libc::SOL_SOCKET, option, &program)
     }
 }
 
@@ -211,25 +274,43 @@ mod tests {
     /// Runs a program as the kernel does, on a frame whose VLAN tag is beside it. Returns whether
     /// the frame passes. A load behind the end refuses.
     fn passes(filter: &Filter, tag: Option<u16>, frame: &[u8]) -> bool {
+        result(filter, tag, frame) > 0
+    }
+
+    fn result(filter: &Filter, tag: Option<u16>, frame: &[u8]) -> u32 {
         let load = |at: u32, octets: usize| {
             let at = at as usize;
             let loaded = frame.get(at..at + octets)?;
             Some(loaded.iter().fold(0, |value, octet| value << 8 | u32::from(*octet)))
         };
-        let (mut value, mut at) = (0u32, 0usize);
+        let (mut value, mut index, mut at) = (0u32, 0u32, 0usize);
         loop {
             let libc::sock_filter { code, jt, jf, k } = filter.0[at];
             at += 1;
             let mut jump = |holds: bool| at += usize::from(if holds { jt } else { jf });
             match (code, k) {
-                (RETURN, octets) => return octets > 0,
+                (RETURN, octets) => return octets,
+                (RETURN_LOADED, _) => return value,
+                (AND, bits) => value &= bits,
+                (JUMP, far) => at += far as usize,
+                (INDEX_BY_HEADER, _) => index = 4 * (load(k, 1).unwrap_or(0) & 0xf),
                 (LOAD_OCTET, HAS_VLAN_TAG) => value = tag.is_some().into(),
+                (LOAD_OCTET, KIND_OF_PACKET) => value = TO_US,
                 (LOAD_HALF, VLAN_TAG) => value = tag.unwrap_or(0).into(),
                 (LOAD_LENGTH, _) => value = frame.len() as u32,
-                (LOAD_OCTET | LOAD_HALF, _) => match load(k, if code == LOAD_HALF { 2 } else { 1 }) {
-                    Some(loaded) => value = loaded,
-                    None => return false,
-                },
+                (LOAD_OCTET | LOAD_HALF | LOAD_WORD | LOAD_OCTET_BEHIND | LOAD_HALF_BEHIND, _) => {
+                    let (at, octets) = match code {
+                        LOAD_OCTET => (k, 1),
+                        LOAD_HALF => (k, 2),
+                        LOAD_WORD => (k, 4),
+                        LOAD_OCTET_BEHIND => (k + index, 1),
+                        _ => (k + index, 2),
+                    };
+                    match load(at, octets) {
+                        Some(loaded) => value = loaded,
+                        None => return 0,
+                    }
+                }
                 (IF_EQUAL, _) => jump(value == k),
                 (IF_GREATER, _) => jump(value > k),
                 (IF_AT_LEAST, _) => jump(value >= k),
@@ -282,6 +363,45 @@ mod tests {
         ] {
             let found = [&lanes[0], &lanes[1]].map(|lane| passes(lane, tag, &frame));
             assert_eq!(found, [urgent, !urgent], "{tag:04x?} {:02x?}", &frame[12..]);
+        }
+    }
+
+    /// A WireGuard message of this type and receiver's index in a datagram, over IPv4 with options.
+    fn message(kind: u8, index: u8) -> Vec<u8> {
+        let mut message = vec![0xa5; 64];
+        message[0] = kind;
+        message[if kind == 2 { 8 } else { 4 }] = 0x78 | index;
+        message
+    }
+
+    #[test]
+    fn each_message_has_one_thread() {
+        for threads in 2..=8u8 {
+            let ports: Vec<_> = (0..threads)
+                .map(|own| Filter::datagrams(51820, None, Datagrams::All, Some(Share { own, of: threads })))
+                .collect();
+            let steering = Filter::steering(threads);
+            for (kind, index) in (0..=255u8).flat_map(|kind| (0..8u8).map(move |index| (kind, index))) {
+                let message = message(kind, index);
+                let has_index = (2..=4).contains(&kind);
+                let wanted = if has_index && index < threads { index } else { 0 };
+                for options in [0, 4] {
+                    let mut frame = frame(&[0x08, 0x00, 0x45 + options / 4]);
+                    frame.resize(34 + usize::from(options), 0);
+                    frame[23] = 17;
+                    frame.extend([0, 99, 0xca, 0x6c, 0, 72, 0, 0]);
+                    frame.extend(&message);
+                    let who: Vec<_> =
+                        (0..threads).filter(|own| passes(&ports[usize::from(*own)], None, &frame)).collect();
+                    assert_eq!(who, [wanted], "type {kind}, index {index}, {threads} threads");
+                }
+                assert_eq!(
+                    result(&steering, None, &message),
+                    u32::from(wanted),
+                    "type {kind}, index {index}"
+                );
+            }
+            assert_eq!(result(&steering, None, &[4, 0, 0]), 0, "too short for an index");
         }
     }
 

@@ -83,6 +83,12 @@ impl Lanes {
         self.rest.as_fd()
     }
 
+    /// Both rings: that of frames with a deadline, and the other one.
+    #[must_use]
+    pub fn groups(&self) -> [BorrowedFd<'_>; 2] {
+        [self.urgent.as_fd(), self.rest.as_fd()]
+    }
+
     fn both(&mut self) -> [&mut Receiver; 2] {
         [&mut self.urgent, &mut self.rest]
     }

@@ -7,6 +7,8 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr;
 
 use super::filter::Filter;
+#[cfg(doc)]
+use super::filter::Share;
 use super::{check, set_option};
 
 /// The most datagrams per system call.
@@ -36,6 +38,30 @@ impl UdpSocket {
     /// When another program has the port (`AddrInUse`), the address is not this machine's, or
     /// without `CAP_NET_RAW`.
     pub fn open(listen: SocketAddr, interface: &str, fragment: bool) -> io::Result<Self> {
+        Self::bound(listen, interface, fragment, false)
+    }
+
+    /// As many sockets with one port, one for each of several threads ([`Share`]), in their order.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn open_shared(
+        listen: SocketAddr,
+        interface: &str,
+        fragment: bool,
+        threads: u8,
+    ) -> io::Result<Vec<Self>> {
+        // The port may be shared from here on, but not with another program.
+        drop(Self::open(listen, interface, fragment)?);
+        let open = |_| Self::bound(listen, interface, fragment, true);
+        let sockets = (0..threads).map(open).collect::<io::Result<Vec<_>>>()?;
+        if let Some(first) = sockets.first() {
+            Filter::steering(threads).attach_to_port(&first.socket)?;
+        }
+        Ok(sockets)
+    }
+
+    fn bound(listen: SocketAddr, interface: &str, fragment: bool, shared: bool) -> io::Result<Self> {
         let v6 = listen.is_ipv6();
         let family = if v6 { libc::AF_INET6 } else { libc::AF_INET };
         let kind = libc::SOCK_DGRAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
@@ -60,6 +86,9 @@ impl UdpSocket {
         } else {
             set_option(&socket, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, &libc::IP_PMTUDISC_DONT)?;
             set_option(&socket, libc::IPPROTO_IP, libc::IP_RECVTOS, &1i32)?;
+        }
+        if shared {
+            set_option(&socket, libc::SOL_SOCKET, libc::SO_REUSEPORT, &1i32)?;
         }
         let (address, length) = to_raw(listen);
         // SAFETY: pointer and length describe `address`, which the kernel only reads.
@@ -373,6 +402,33 @@ mod tests {
             assert!(known.is_none_or(|known| known <= loopback.max(65_536)), "{to}: {known:?}");
         }
         assert_eq!(path_mtu(1, "192.0.2.1:9".parse().unwrap()).filter(|known| *known == 0), None);
+    }
+
+    #[test]
+    fn sockets_of_one_port_have_their_messages() {
+        let any = "127.0.0.1:0".parse().unwrap();
+        let Ok(from) = UdpSocket::open(any, "lo", true) else {
+            // Old kernels require a capability to bind to an interface.
+            return;
+        };
+        let port = UdpSocket::open(any, "lo", true).unwrap().port();
+        let at = SocketAddr::from(([127, 0, 0, 1], port));
+        let sockets = UdpSocket::open_shared(at, "lo", true, 3).unwrap();
+        assert!(UdpSocket::open_shared(at, "lo", true, 2).is_err(), "another program's port");
+        let mut out = Outbox::new();
+        for (kind, index) in [(1, 2), (2, 1), (3, 2), (4, 0), (4, 1), (4, 2), (4, 3), (9, 1)] {
+            let message = out.place().unwrap();
+            message[..32].fill(0xff);
+            (message[0], message[if kind == 2 { 8 } else { 4 }]) = (kind, 0xf8 | index);
+            out.put(32, at, 0);
+        }
+        out.send(&from, None, |result| assert_eq!(result.unwrap(), 32));
+        let kinds = sockets.iter().map(|socket| {
+            let mut inbox = Inbox::new();
+            let count = inbox.receive(socket, BATCH).unwrap();
+            (0..count).map(|number| inbox.get(number).unwrap().0[0]).collect::<Vec<_>>()
+        });
+        assert_eq!(kinds.collect::<Vec<_>>(), [vec![1, 4, 4, 9], vec![2, 4], vec![3, 4]]);
     }
 
     #[test]
