@@ -96,6 +96,10 @@ fn summary(checked: &Checked) -> String {
                 line("as", format!("{} ({})", *encode(public), overlay.address));
             }
             line("listens", overlay.listen.to_string());
+            let workers = checked.config.run.threads.channels();
+            if workers > 1 {
+                line("workers", format!("{workers}, each with the sessions of its peers"));
+            }
             for peer in &overlay.peers {
                 let place = match (peer.endpoint, &peer.host) {
                     (Some(at), _) => at.to_string(),

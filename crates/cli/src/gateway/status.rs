@@ -284,6 +284,7 @@ impl Page {
         self.count("loops:", overlay.loops);
         self.count("frames from machines that there was no room to remember:", overlay.macs_not_learned);
         self.count("handshakes answered by a cookie:", overlay.cookies_sent);
+        self.count("passed from one worker to another:", overlay.passed_frames);
     }
 
     fn peer(&mut self, peer: &OverlayPeer, secured: bool) {

@@ -285,7 +285,8 @@ pub enum Threads {
     One(Option<usize>),
     /// One thread per direction: field to uplink, then uplink to field.
     Two([Option<usize>; 2]),
-    /// Several threads for both directions, each with a transmit channel of its own.
+    /// Several threads for both directions, each with a transmit channel of its own, or with the
+    /// sessions of a part of the peers.
     Workers(Vec<Option<usize>>),
 }
 

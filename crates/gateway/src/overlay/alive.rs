@@ -20,7 +20,7 @@ use crate::run::watch::Watch;
 /// Starts the threads, if link loss forwarding is configured.
 pub(super) fn start(
     checked: &Checked,
-    mailbox: &Arc<Mailbox<Message>>,
+    mailboxes: &[Arc<Mailbox<Message>>],
     hellos: &Arc<Hellos<[u8; 32]>>,
     view: &Arc<View>,
     watch: &Arc<Watch>,
@@ -37,13 +37,13 @@ pub(super) fn start(
         number: 0,
         interval_ms: interval.as_millis() as u16,
     };
-    let (mailbox, view) = (Arc::clone(mailbox), Arc::clone(view));
+    let (mailboxes, view) = (mailboxes.to_vec(), Arc::clone(view));
     let mut says = Runs::default();
     let begun = says.add("hello", checked.config.run.priority, move |stop| {
         setup::frames_only();
         while !stop.load(Acquire) {
             (alive.number, alive.field_down) = (alive.number.wrapping_add(1), view.tells_field_down());
-            mailbox.post(Message::Alive(alive));
+            mailboxes.iter().for_each(|mailbox| mailbox.post(Message::Alive(alive)));
             thread::sleep(interval);
         }
     });

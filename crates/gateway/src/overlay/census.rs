@@ -20,11 +20,12 @@ use crate::sys::thread;
 impl Snapshot {
     /// The state of the calling forwarding thread.
     #[must_use]
-    pub fn take(path: &Path, governor: &Governor) -> Self {
+    pub(super) fn take(path: &mut Path, governor: &Governor) -> Self {
+        let ((field, behind), [moved, full, loops]) =
+            path.table().with(|table| (table.census(), [table.moved, table.full, table.loops]));
+        let path = &*path;
         let (overlay, device, now) = (path.overlay(), path.device(), thread::now());
-        let (field, behind) = path.table().census();
         let (drops, cookies) = path.drops();
-        let table = path.table();
         let (datagrams_by, direct_addresses, damaged) = path.uplink();
         let mut refused: [BTreeMap<String, u64>; 2] = Default::default();
         for (way, name, count) in drops.named() {
@@ -76,10 +77,11 @@ impl Snapshot {
             peers: peers.map(|(peer, macs)| row(peer, overlay, device, *macs, now)).collect(),
             field_macs: field as u64,
             mac_limit: overlay.mac_limit as u64,
-            macs_moved: table.moved,
-            macs_not_learned: table.full,
-            loops: table.loops,
+            macs_moved: moved,
+            macs_not_learned: full,
+            loops,
             cookies_sent: cookies,
+            passed_frames: path.passed(),
             refused: all,
         };
         let waits = Waits {
@@ -89,7 +91,8 @@ impl Snapshot {
             flows: governor.flows() as u64,
             cpu: thread::cpu_time(),
         };
-        Self { document, refused, waits }
+        let owners = path.peers().iter().map(|peer| peer.worker).collect();
+        Self { document, owners, own: path.own(), refused, waits: vec![waits] }
     }
 }
 

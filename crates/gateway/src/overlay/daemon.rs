@@ -2,6 +2,7 @@
 //! writes the key log.
 
 mod reload;
+mod spread;
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -22,18 +23,17 @@ use antedate_host::private_file;
 
 use super::alive;
 use super::handshakes;
-use super::hops::Asked;
 use super::message::Message;
 use super::names;
 use super::news::Log;
-use super::path::{Parts, Path};
+use super::path::{self, Parts, Path, Share};
 use super::report::Answers;
 use super::search::limit;
 use super::snapshot::Snapshot;
 use super::symptoms::Symptoms;
-use super::uplink::Port;
-use super::wires::{Wire, changed};
+use super::wires::{Opened, Wire, changed};
 use super::worker::Worker;
+use super::workers::{Workers, assign, of_worker};
 use crate::config::machine::{Machine, ThisMachine};
 use crate::config::overlay::{Overlay, Peer};
 use crate::config::tunnel_keys::{Secret, TunnelKeys, encode};
@@ -42,7 +42,6 @@ use crate::config::{Checked, Config, Keyed};
 use crate::frames::delivery::Delivery;
 use crate::frames::gate::Gate;
 use crate::run::control::{self, StatusSource};
-use crate::run::counters::PathCounters;
 use crate::run::http::endpoints::Endpoints;
 use crate::run::loss::hellos::Hellos;
 use crate::run::mailbox::Mailbox;
@@ -52,12 +51,15 @@ use crate::run::runs::Runs;
 use crate::run::setup::no_socket;
 use crate::run::setup::{self, Granted};
 use crate::run::surroundings::Surroundings;
+use crate::run::tally::Tally;
 use crate::run::trouble::Trouble;
 use crate::run::watch::{watch_flows, watch_stale, watch_storms};
 use crate::run::{RunError, lock};
+use crate::sys::fanout;
 use crate::sys::interface::{self, Interface};
 use crate::sys::lanes::Lanes;
 use crate::sys::watch::Watch;
+use spread::Spread;
 
 /// Interval of the main loop, which checks for the end and writes the key log.
 const ROUND: Duration = Duration::from_millis(100);
@@ -103,6 +105,7 @@ pub fn run(
         round += 1;
         supervisor.write_keys();
         supervisor.log.drain();
+        supervisor.spread.iter_mut().for_each(Spread::follow);
         reloads.serve(|| stack::wiped(|| supervisor.reload()));
         if news || round.is_multiple_of(ROUNDS_PER_LOOK) {
             supervisor.follow();
@@ -110,7 +113,8 @@ pub fn run(
         if round.is_multiple_of(ROUNDS_PER_CENSUS)
             && let Some(snapshot) = supervisor.answers.snapshot()
         {
-            let Answers { watch, out, inward, .. } = &*supervisor.answers;
+            let Answers { watch, tally, .. } = &*supervisor.answers;
+            let [out, inward] = &tally.totals();
             life.sign();
             supervisor.follow_sessions(&snapshot);
             symptoms.report(&snapshot.document, started.elapsed(), watch);
@@ -120,17 +124,19 @@ pub fn run(
             watch_flows(watch, [out, inward], [field, uplink]);
             watch.count(Trouble::UnsupportedOffload, "", out.unsupported_offload.get(), "");
         }
-        if supervisor.thread.is_finished() {
+        if supervisor.threads.iter().any(JoinHandle::is_finished) {
             return Err(RunError::Forwarding);
         }
     }
     drop(life);
     drop(mem::take(&mut supervisor.link_loss));
-    supervisor.mailbox.post(Message::Stop);
-    let threads = supervisor.wires.into_iter().map(|wire| wire.next_hops).chain([supervisor.handshakes]);
-    // The forwarding thread ends first. Without it the channels of the others close, and they end
+    supervisor.mailboxes.iter().for_each(|mailbox| mailbox.post(Message::Stop));
+    let wires = supervisor.wires.into_iter().chain(supervisor.further);
+    let mut helpers = wires.map(|wire| wire.next_hops).chain([supervisor.handshakes]);
+    // The forwarding threads end first. Without them the channels of the others close, and they end
     // too.
-    let ended = supervisor.thread.join().and_then(|()| threads.into_iter().try_for_each(JoinHandle::join));
+    let mut threads = supervisor.threads.into_iter();
+    let ended = threads.try_for_each(JoinHandle::join).and_then(|()| helpers.try_for_each(JoinHandle::join));
     if let Some(log) = &mut supervisor.key_log {
         log.drain();
     }
@@ -145,13 +151,18 @@ struct Supervisor<'a> {
     config: Config,
     /// Its `[overlay]`, with the peers in the order of the forwarding thread.
     overlay: Arc<Overlay>,
-    mailbox: Arc<Mailbox<Message>>,
-    thread: JoinHandle<()>,
+    /// One for each worker.
+    mailboxes: Vec<Arc<Mailbox<Message>>>,
+    threads: Vec<JoinHandle<()>>,
     handshakes: JoinHandle<()>,
     answers: Arc<Answers>,
     field: Interface,
     /// The uplink, then the second one, if any.
     wires: Vec<Wire>,
+    /// The uplink of further workers.
+    further: Vec<Wire>,
+    /// Where there are several.
+    spread: Option<Spread>,
     key_log: Option<KeyLog>,
     log: Log,
     surroundings: Surroundings,
@@ -179,72 +190,94 @@ impl<'a> Supervisor<'a> {
         let mut endpoints = Endpoints::default();
         let shows = endpoints.prepare(&config)?;
         let key_log = key_log.map(KeyLog::open).transpose()?;
-        let mut device = private
-            .map(|private| device(&config, overlay, &private, &preshared, [Some(mtu), None]))
-            .transpose()?;
-        if let Some(device) = &mut device {
-            device.defer_handshakes();
-        }
         let unmade = |error: io::Error| Fault::of_thread(&config.file, &error);
-        let mailbox = Arc::new(Mailbox::new().map_err(unmade)?);
-        let (jobs, handshakes) =
-            handshakes::start(config.run.priority, Arc::clone(&mailbox)).map_err(unmade)?;
-        let post = key_log.as_ref().map(|log| log.post.clone());
-        if let (Some(device), Some(_)) = (&mut device, &post) {
-            device.log_keys();
-        }
-        let gate = Arc::new(Gate::new(&config.policy));
-        let (out, inward) = (Arc::new(PathCounters::default()), Arc::new(PathCounters::default()));
-        [&out, &inward].into_iter().for_each(|counters| counters.flows.watch(config.watchdog_cycles));
-        let (from, to) = field_port(&config, field)?;
-        let (wire, port, ask) =
-            Wire::open(&config, overlay, Which::First, (uplink, mtu), overlay.listen, &mailbox)?;
-        let mut wires = vec![wire];
-        let second = second(&config, overlay, &mailbox)?.map(|(wire, port, ask, mtu)| {
-            wires.push(wire);
-            (port, ask, mtu)
-        });
+        let number = config.run.threads.channels();
+        let mailboxes = (0..number).map(|_| Mailbox::new().map(Arc::new)).collect::<io::Result<Vec<_>>>();
+        let mailboxes = mailboxes.map_err(unmade)?;
+        let (jobs, handshakes) = handshakes::start(config.run.priority, mailboxes.clone()).map_err(unmade)?;
+        let tally = Tally::new(number, config.watchdog_cycles);
+        let gates: Vec<_> = (0..number).map(|_| Arc::new(Gate::new(&config.policy))).collect();
+        let fields = field_ports(&config, field, number)?;
+        let uplinks = Wire::open(&config, overlay, Which::First, (uplink, mtu), overlay.listen, &mailboxes)?;
+        let (mut wires, mut second) = (Vec::new(), second(&config, overlay, &mailboxes)?);
         let (news, came) = mpsc::channel();
         let log = Log::new(came, overlay);
-        let names = names::start(overlay, &[], &mailbox).map_err(unmade)?;
         let hellos = Arc::new(Hellos::default());
-        let path = Path::new(Parts {
-            hellos: Arc::clone(&hellos),
-            field: (from, to, field.mtu),
-            uplink: (port, ask, mtu),
-            trusted: config.uplink.mtu.is_some(),
-            second,
-            news,
-            named: reload::named(&config.policy),
-            names,
-            device,
-            overlay: overlay.clone(),
-            max_age: config.run.max_age,
-            gate: Arc::clone(&gate),
-            counters: [Arc::clone(&out), Arc::clone(&inward)],
-            jobs,
-            key_log: post,
-        });
-        let place = Arc::new(Mutex::new(Place { direction: "both", granted: Granted::default() }));
-        let worker = Worker::new(path, setup::mode(config.run.poll), Arc::clone(&mailbox));
-        let (cpu, priority) = (config.run.threads.cpus().first().copied().flatten(), config.run.priority);
-        let granted = Arc::clone(&place);
-        let begin = move || {
-            lock(&granted).granted = setup::place(cpu, priority);
-            worker.run();
-        };
-        let thread = setup::forwarding("both").spawn(begin).map_err(unmade)?;
+        let (machines, told) = mpsc::channel();
+        let rings: Vec<_> = fields.iter().map(|(from, _)| from).collect();
+        let spread = Spread::over(&rings, told).map_err(unmade)?;
+        let mut owners = Vec::new();
+        assign(&mut owners, overlay.peers.len(), number as u8);
+        let workers = (number > 1).then(|| Arc::new(Workers::new(&mailboxes, path::table(overlay))));
+        let (mut threads, mut places) = (Vec::new(), Vec::new());
+        for (own, ((from, to), (wire, port, ask))) in (0u8..).zip(fields.into_iter().zip(uplinks)) {
+            let settings = of_worker(overlay, &owners, own);
+            let lanes = workers.is_some().then_some(&owners[..]);
+            let device = private.as_ref().map(|private| {
+                let made = device(&config, &settings, private, &preshared, [Some(mtu), None], lanes);
+                made.map(|mut device| {
+                    device.defer_handshakes();
+                    if key_log.is_some() {
+                        device.log_keys();
+                    }
+                    device
+                })
+            });
+            let mailbox = &mailboxes[usize::from(own)];
+            wires.push(wire);
+            let second = second.take().map(|((wire, port, ask), mtu)| {
+                wires.push(wire);
+                (port, ask, mtu)
+            });
+            let share = workers.as_ref().map(|workers| Share {
+                own,
+                owners: owners.clone(),
+                workers: Arc::clone(workers),
+                machines: (own == 0).then(|| machines.clone()),
+            });
+            let path = Path::new(Parts {
+                hellos: Arc::clone(&hellos),
+                field: (from, to, field.mtu),
+                uplink: (port, ask, mtu),
+                trusted: config.uplink.mtu.is_some(),
+                second,
+                news: news.clone(),
+                named: reload::named(&config.policy),
+                names: names::start(&settings, &[], mailbox).map_err(unmade)?,
+                device: device.transpose()?,
+                overlay: settings,
+                max_age: config.run.max_age,
+                gate: Arc::clone(&gates[usize::from(own)]),
+                counters: tally.of(own.into()),
+                jobs: jobs.clone(),
+                share,
+                key_log: key_log.as_ref().map(|log| log.post.clone()),
+            });
+            let place = Arc::new(Mutex::new(Place { direction: "both", granted: Granted::default() }));
+            places.push(Arc::clone(&place));
+            let worker = Worker::new(path, setup::mode(config.run.poll), Arc::clone(mailbox));
+            let cpu = config.run.threads.cpus().get(usize::from(own)).copied().flatten();
+            let priority = config.run.priority;
+            let begin = move || {
+                lock(&place).granted = setup::place(cpu, priority);
+                worker.run();
+            };
+            threads.push(setup::forwarding("both").spawn(begin).map_err(unmade)?);
+        }
+        // The handshake thread ends with the last worker.
+        drop(jobs);
+        let further = if workers.is_some() { wires.split_off(1) } else { Vec::new() };
         let up = |port: &Interface| (interface::link_up(&port.name) == Some(true), 0);
         let overlay = Arc::new(overlay.clone());
         let answers = Arc::new(Answers {
             about: About::new(checked),
             overlay: Mutex::new(Arc::clone(&overlay)),
-            gate: Mutex::new(gate),
+            gates: Mutex::new(gates),
             door,
-            mailbox: Arc::clone(&mailbox),
-            out,
-            inward,
-            place,
+            mailboxes: mailboxes.clone(),
+            owners: Mutex::new(owners),
+            tally,
+            places,
             ports: Mutex::new([Carries::of(field, field.mtu), Carries::of(uplink, mtu)]),
             second: Mutex::new(wires.get(1).map_or_else(String::new, |wire| wire.interface.name.clone())),
             links: Mutex::new([
@@ -257,22 +290,24 @@ impl<'a> Supervisor<'a> {
             link_loss: Arc::default(),
         });
         let Answers { watch, link_loss, .. } = &*answers;
-        let link_loss = alive::start(checked, &mailbox, &hellos, link_loss, watch)?;
+        let link_loss = alive::start(checked, &mailboxes, &hellos, link_loss, watch)?;
         let server = control::serve(socket, &config.control.socket, answers.clone())?;
         endpoints.apply(shows, &(answers.clone() as Arc<dyn StatusSource>));
         tracing::info!(
             field = %field.name, uplink = %uplink.name, uplink_mtu = mtu, listen = %overlay.listen,
-            peers = overlay.peers.len(), protection = answers.about.protection, "forwarding"
+            peers = overlay.peers.len(), protection = answers.about.protection, workers = number, "forwarding"
         );
         Ok(Self {
             checked,
             overlay,
-            mailbox,
-            thread,
+            mailboxes,
+            threads,
             handshakes,
             answers,
             field: field.clone(),
             wires,
+            further,
+            spread,
             key_log,
             log,
             surroundings: Surroundings::new(field, &[uplink], false),
@@ -327,9 +362,15 @@ impl<'a> Supervisor<'a> {
         if changed(&mut self.field)
             && let Ok(field) = self.field.find_again()
         {
-            match field_port(&self.config, &field) {
-                Ok((from, to)) => {
-                    self.mailbox.post(Message::Field(from, to, field.mtu));
+            match field_ports(&self.config, &field, self.mailboxes.len()) {
+                Ok(ports) => {
+                    let rings: Vec<_> = ports.iter().map(|(from, _)| from).collect();
+                    if let Some(Err(error)) = self.spread.as_mut().map(|spread| spread.replace(&rings)) {
+                        tracing::error!(%error, "the first worker passes all frames on");
+                    }
+                    for (mailbox, (from, to)) in self.mailboxes.iter().zip(ports) {
+                        mailbox.post(Message::Field(from, to, field.mtu));
+                    }
                     lock(&self.answers.ports)[0] = Carries::of(&field, field.mtu);
                     tracing::info!(interface = %field.name, mtu = field.mtu, "field port opened again");
                     self.field = field;
@@ -341,24 +382,25 @@ impl<'a> Supervisor<'a> {
             self.surroundings.follow(&self.field, &[&uplink.interface], &self.answers.watch);
         }
         for (at, wire) in self.wires.iter_mut().enumerate() {
-            if let Some(mtu) = wire.follow(&self.config, &self.overlay, &self.mailbox)
+            if let Some(mtu) = wire.follow(&self.config, &self.overlay)
                 && at == 0
             {
                 lock(&self.answers.ports)[1] = Carries::of(&wire.interface, mtu);
             }
         }
+        for wire in &mut self.further {
+            let _ = wire.interface.still_there();
+            let _ = wire.follow(&self.config, &self.overlay);
+        }
     }
 }
 
-/// The second uplink, its port, the sender to its next-hops thread, and its MTU.
-type SecondUplink = (Wire, Port, mpsc::Sender<Asked>, usize);
-
-/// Opens the second uplink, if any.
+/// Opens the second uplink, if any, and returns its MTU too.
 fn second(
     config: &Config,
     overlay: &Overlay,
-    mailbox: &Arc<Mailbox<Message>>,
-) -> Result<Option<SecondUplink>, Fault> {
+    mailboxes: &[Arc<Mailbox<Message>>],
+) -> Result<Option<(Opened, usize)>, Fault> {
     let Some(second) = &overlay.second_uplink else { return Ok(None) };
     let interface = Interface::find(&second.interface).map_err(|error| {
         let what = format!("the second uplink {}: {error}", second.interface);
@@ -367,22 +409,23 @@ fn second(
         Fault { passing, ..Fault::of_file(&config.file, what, remedy) }
     })?;
     let mtu = setup::uplink_mtu(config, &interface);
-    let (wire, port, ask) =
-        Wire::open(config, overlay, Which::Second, (&interface, mtu), second.listen, mailbox)?;
-    Ok(Some((wire, port, ask, mtu)))
+    let opened = Wire::open(config, overlay, Which::Second, (&interface, mtu), second.listen, mailboxes)?;
+    Ok(opened.into_iter().next().map(|opened| (opened, mtu)))
 }
 
-/// Makes the WireGuard device with its peers.
+/// Makes the WireGuard device with its peers. `lanes`: the worker of each, if there are several.
 fn device(
     config: &Config,
     overlay: &Overlay,
     private: &Secret,
     preshared: &[Option<Secret>],
     mtus: [Option<usize>; 2],
+    lanes: Option<&[u8]>,
 ) -> Result<Box<Device>, Fault> {
     let mut device = Box::new(Device::new(private));
-    for (peer, preshared) in overlay.peers.iter().zip(preshared) {
-        let settings = settings(overlay, peer, preshared.as_ref(), mtus);
+    for (place, (peer, preshared)) in overlay.peers.iter().zip(preshared).enumerate() {
+        let lane = lanes.and_then(|lanes| lanes.get(place)).copied();
+        let settings = settings(overlay, peer, preshared.as_ref(), mtus, lane);
         device.add_peer(&settings).map_err(|error| no_peer(config, peer, error))?;
     }
     Ok(device)
@@ -394,6 +437,7 @@ fn settings(
     peer: &Peer,
     preshared: Option<&Secret>,
     mtus: [Option<usize>; 2],
+    lane: Option<u8>,
 ) -> Settings {
     Settings {
         other: peer.next_public_key,
@@ -401,6 +445,7 @@ fn settings(
         endpoint: peer.endpoint,
         keepalive_seconds: peer.keepalive_seconds,
         reach: limit(overlay, mtus).min(PREPARED_LEN),
+        lane,
         ..Settings::new(peer.public_key)
     }
 }
@@ -414,17 +459,20 @@ fn no_peer(config: &Config, peer: &Peer, error: PeerError) -> Fault {
     Fault::of_file(&config.file, what, "see public_key in [[overlay.peer]]")
 }
 
-/// Opens a port for receiving and sending.
+/// Opens a port for receiving and sending, for each worker.
 ///
 /// # Errors
 /// When the kernel refuses, with a remedy where there is one.
-fn field_port(config: &Config, port: &Interface) -> Result<(Lanes, Delivery), Fault> {
+fn field_ports(config: &Config, port: &Interface, workers: usize) -> Result<Vec<(Lanes, Delivery)>, Fault> {
     let run = &config.run;
     let open = || {
-        io::Result::Ok((
-            Lanes::open(port, 0, run.max_age)?,
-            Delivery::open(port, run.qdisc_bypass, run.max_age)?,
-        ))
+        let lanes = match workers {
+            1 => vec![Lanes::open(port, 0, run.max_age)?],
+            _ => fanout::field_by_machine(port, run.max_age, workers)?,
+        };
+        let both =
+            lanes.into_iter().map(|from| Ok((from, Delivery::open(port, run.qdisc_bypass, run.max_age)?)));
+        both.collect::<io::Result<Vec<_>>>()
     };
     open().map_err(|error| no_socket(&config.file, [port, port], &error))
 }

@@ -22,6 +22,8 @@ drops! {
     storm_out, Out, "storm-out";
     /// the same, from the peers
     storm_in, In, "storm-in";
+    /// frames for the peer of another worker that has too many, or another place by now
+    not_passed, Out, "worker-busy";
     /// frames to a machine on the field itself
     local, Out, "local";
     /// frames from one peer to a machine behind another, without relay

@@ -19,12 +19,20 @@ impl Path {
     /// Exchanges the settings.
     #[cold]
     pub(super) fn change(&mut self, change: &mut Change) {
+        let workers = self.core.workers.clone();
+        // Peers have one place for all workers.
+        if let Some(workers) = &workers {
+            workers.meet();
+        }
         self.census();
         self.from_field.bound(change.max_age);
         for uplink in std::iter::once(&mut self.from_uplink).chain(&mut self.from_second) {
             uplink.bound(change.max_age);
         }
         self.core.change(thread::now(), change);
+        if let Some(workers) = &workers {
+            workers.meet();
+        }
     }
 }
 
@@ -55,8 +63,13 @@ impl Core {
         let place = |before: usize| places.binary_search(&before).ok();
         let fixed = self.peers.iter().enumerate();
         let fixed = fixed.flat_map(|(place, peer)| peer.settings.macs.iter().map(move |mac| (*mac, place)));
-        self.table.set_ageing(u64::from(self.overlay.mac_ageing_seconds) * 1_000_000_000);
-        self.table.replace_peers(self.peers.len(), place, fixed);
+        if self.own == 0 {
+            self.table.with(|table| {
+                table.set_ageing(u64::from(self.overlay.mac_ageing_seconds) * 1_000_000_000);
+                table.replace_peers(self.peers.len(), place, fixed);
+            });
+        }
+        self.changes = self.changes.wrapping_add(1);
         self.pings.replace_peers(place);
         self.shortest = limit(&self.overlay, self.mtus);
         self.look = 0;

@@ -240,18 +240,23 @@ impl Core {
             self.drops.reserved_in += 1;
             return;
         }
-        let announces = || announces(kind, frame);
-        if self.table.heard(from, Place::Peer(place), learn, now, announces) == Heard::Elsewhere {
+        let whither = self.table.with(|table| {
+            let announces = || announces(kind, frame);
+            if table.heard(from, Place::Peer(place), learn, now, announces) == Heard::Elsewhere {
+                table.suspect(from, place);
+                return None;
+            }
+            Some(table.find(to, now).filter(|_| !to.is_multicast()))
+        });
+        let Some(whither) = whither else {
             self.drops.elsewhere += 1;
-            self.table.suspect(from, place);
             return;
-        }
+        };
         if !ecn::decapsulate(frame, ecn) {
             self.drops.congested += 1;
             return;
         }
         self.clamp(kind, frame);
-        let whither = if to.is_multicast() { None } else { self.table.find(to, now) };
         match whither {
             Some(Place::Peer(other)) if other != place => {
                 if self.overlay.relay {

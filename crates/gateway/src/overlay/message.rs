@@ -10,6 +10,7 @@ use super::ask::Ask;
 use super::change::Change;
 use super::snapshot::Snapshot;
 use super::uplink::Port;
+use super::workers::Passed;
 use crate::config::overlay::Host;
 use crate::config::uplink::Which;
 use crate::frames::delivery::Delivery;
@@ -40,6 +41,10 @@ pub enum Message {
     Path(Which, SocketAddr, Option<usize>),
     /// A job of a handshake is done.
     Handshake(Done),
+    /// One of another worker is done, and is about a peer of this one.
+    Finish(Done),
+    /// A frame for a peer of this worker.
+    Frame(Passed),
     /// The next hop to an address. `None` if the kernel knows none.
     Hop(Which, SocketAddrV4, Option<Hop>),
     /// Stop forwarding and end.

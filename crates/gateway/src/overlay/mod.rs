@@ -27,7 +27,7 @@
 //! - `announcement`, `reserved`: frames that announce a machine, and that no bridge forwards
 //! - [`news`]: what the main thread logs
 //! - `names`: resolves host names of peers
-//! - [`worker`]: the forwarding thread; `message`: messages to it
+//! - [`worker`]: the forwarding thread; `message`: messages to it; [`workers`]: several of them
 //! - [`daemon`]: the main thread
 //! - [`report`], `snapshot`, `census`: the status; `symptoms`: what goes wrong, for the watch
 
@@ -67,4 +67,5 @@ pub mod table;
 mod uplink;
 pub(crate) mod wires;
 pub mod worker;
+pub mod workers;
 mod world;

@@ -32,13 +32,15 @@ impl Core {
             self.drops.reserved_out += 1;
             return;
         }
-        let announces = || announces(kind, frame);
-        if self.table.heard(from, Place::Field, true, now, announces) == Heard::Elsewhere {
+        let place = self.table.with(|table| {
+            let heard = table.heard(from, Place::Field, true, now, || announces(kind, frame));
+            (heard != Heard::Elsewhere).then(|| table.find(to, now).filter(|_| !to.is_multicast()))
+        });
+        let Some(place) = place else {
             self.drops.elsewhere_out += 1;
             return;
-        }
+        };
         self.clamp(kind, frame);
-        let place = if to.is_multicast() { None } else { self.table.find(to, now) };
         match place {
             Some(Place::Peer(peer)) => self.send(now, peer, frame),
             Some(Place::Field) => self.drops.local += 1,
@@ -77,6 +79,10 @@ impl Core {
     pub(super) fn send(&mut self, now: u64, place: usize, frame: &[u8]) {
         let class = class::of(frame, self.overlay.dscp);
         let Some(peer) = self.peers.get_mut(place) else { return };
+        if peer.worker != self.own {
+            let worker = peer.worker;
+            return self.pass_on(place, worker, frame);
+        }
         let Crypt::Wireguard(device) = &mut self.crypt else {
             return self.send_bare(now, place, class, frame);
         };

@@ -9,7 +9,7 @@ use std::net::{SocketAddr, SocketAddrV4};
 use std::sync::Arc;
 use std::sync::mpsc::Sender as Post;
 
-use antedate_channel::wireguard::{Device, Done, Job, KeyLogEntry};
+use antedate_channel::wireguard::{Device, Done, KeyLogEntry};
 
 use super::ask::Ask;
 use super::drops::Drops;
@@ -19,10 +19,10 @@ use super::peers::Peer;
 use super::ping::Pings;
 use super::release::Release;
 use super::search::limit;
-use super::state::Doubles;
-use super::state::{Core, Crypt};
+use super::state::{Core, Crypt, Doubles, Machines};
 use super::table::Table;
 use super::uplink::{Inward, Port};
+use super::workers::{Addresses, OwnedJob, Passed, Workers};
 use crate::config::overlay::{Host, Overlay};
 use crate::config::uplink::Which;
 use crate::frames::bound::Bound;
@@ -73,7 +73,9 @@ pub struct Parts {
     /// The counters of frames from the field, and to it.
     pub counters: [Arc<PathCounters>; 2],
     /// The handshake thread.
-    pub jobs: Post<Job>,
+    pub jobs: Post<OwnedJob>,
+    /// Several workers.
+    pub share: Option<Share>,
     /// The peers that tell that they live.
     pub hellos: Arc<Hellos<[u8; 32]>>,
     /// News for the log.
@@ -84,6 +86,28 @@ pub struct Parts {
     pub names: Option<Post<Host>>,
     /// The key log, if any.
     pub key_log: Option<Post<Vec<KeyLogEntry>>>,
+}
+
+/// The part of one of several workers.
+pub struct Share {
+    /// Its number.
+    pub own: u8,
+    /// The worker of each peer.
+    pub owners: Vec<u8>,
+    /// The state of all.
+    pub workers: Arc<Workers>,
+    /// Where the first one tells which worker has the frames to which machines.
+    pub machines: Option<Post<Machines>>,
+}
+
+/// The address table of an overlay, with its static entries.
+pub(super) fn table(overlay: &Overlay) -> Table {
+    let ageing = u64::from(overlay.mac_ageing_seconds) * 1_000_000_000;
+    let mut table = Table::new(overlay.peers.len(), overlay.mac_limit, ageing);
+    for (place, peer) in overlay.peers.iter().enumerate() {
+        peer.macs.iter().for_each(|mac| table.fix(*mac, place));
+    }
+    table
 }
 
 impl Path {
@@ -99,13 +123,17 @@ impl Path {
         let mtus = [Some(mtu), second.as_ref().map(|(.., mtu)| *mtu)];
         let (from_second, second) = second.map(|(port, ask, _)| port.sides(ask)).unzip();
         let peers = overlay.peers.iter().enumerate();
-        let peers: Vec<_> =
+        let mut peers: Vec<_> =
             peers.map(|(place, peer)| Peer::new(&overlay, place, peer, mtus, parts.trusted)).collect();
-        let ageing = u64::from(overlay.mac_ageing_seconds) * 1_000_000_000;
-        let mut table = Table::new(peers.len(), overlay.mac_limit, ageing);
-        for (place, peer) in overlay.peers.iter().enumerate() {
-            peer.macs.iter().for_each(|mac| table.fix(*mac, place));
+        let (mut own, mut workers, mut machines) = (0, None, None);
+        if let Some(share) = parts.share {
+            peers.iter_mut().zip(share.owners).for_each(|(peer, worker)| peer.worker = worker);
+            (own, workers, machines) = (share.own, Some(share.workers), share.machines);
         }
+        let table = match &workers {
+            None => Addresses::Own(table(&overlay)),
+            Some(workers) => Addresses::Shared(Arc::clone(workers)),
+        };
         let [out, inward] = parts.counters;
         let core = Core {
             to_field,
@@ -115,6 +143,12 @@ impl Path {
             crypt: parts.device.map_or(Crypt::Bare, Crypt::Wireguard),
             peers,
             table,
+            own,
+            workers,
+            changes: 0,
+            machines,
+            told: 0,
+            passed: 0,
             release: (overlay.release_clock_us > 0)
                 .then(|| Release::new(u64::from(overlay.release_clock_us) * 1_000)),
             bounds: [(); 2].map(|()| Bound::of_frames(overlay.storm_limit.into(), 0, now)),
@@ -238,7 +272,9 @@ impl Path {
     pub(super) fn rekey(&mut self) {
         let now = thread::now();
         if let Crypt::Wireguard(device) = &mut self.core.crypt {
-            self.core.peers.iter().for_each(|peer| device.want_handshake(now, peer.id));
+            let own = self.core.own;
+            let peers = self.core.peers.iter().filter(|peer| peer.worker == own);
+            peers.for_each(|peer| device.want_handshake(now, peer.id));
         }
         self.core.look = 0;
     }
@@ -305,6 +341,17 @@ impl Path {
         self.core.flush();
     }
 
+    /// Takes over the result of a handshake that another worker received.
+    pub(super) fn finish(&mut self, done: Done) {
+        self.core.finish(thread::now(), done);
+        self.core.flush();
+    }
+
+    /// Sends a frame that another worker passed on.
+    pub(super) fn send_passed(&mut self, passed: &Passed) {
+        self.core.send_passed(thread::now(), passed);
+    }
+
     /// Stores the next hop of a peer's address, or that there is none.
     pub(super) fn learn_hop(&mut self, which: Which, to: SocketAddrV4, hop: Option<Hop>) {
         match (which, &mut self.core.second) {
@@ -337,8 +384,18 @@ impl Path {
         &self.core.overlay
     }
 
-    pub(super) const fn table(&self) -> &Table {
-        &self.core.table
+    pub(super) const fn table(&mut self) -> &mut Addresses {
+        &mut self.core.table
+    }
+
+    /// Frames passed to other workers.
+    pub(super) const fn passed(&self) -> u64 {
+        self.core.passed
+    }
+
+    /// The number of this worker.
+    pub(super) const fn own(&self) -> u8 {
+        self.core.own
     }
 
     pub(super) const fn drops(&self) -> (&Drops, u64) {

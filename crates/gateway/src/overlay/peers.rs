@@ -60,6 +60,8 @@ pub struct Peer {
     pub settings: config::overlay::Peer,
     /// Its number in the WireGuard device.
     pub id: PeerId,
+    /// The worker with its sessions.
+    pub worker: u8,
     /// The headers of frames to it.
     pub template: Template,
     /// Octets of the longest packet that fits in a datagram on each path.
@@ -99,6 +101,7 @@ impl Peer {
     ) -> Self {
         Self {
             id: PeerId(place),
+            worker: 0,
             template: Template::new(overlay.address, settings.address, overlay.port, overlay.vni),
             limit: first_limit(overlay, mtus, trusted),
             searches: [None, None],

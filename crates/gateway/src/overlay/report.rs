@@ -13,7 +13,6 @@ use crate::config::overlay::{Overlay, Peer};
 use crate::config::uplink::Which;
 use crate::frames::gate::{Gate, Way};
 use crate::run::control::{Command, CommandError, Echo, Ping, StatusSource};
-use crate::run::counters::PathCounters;
 use crate::run::flows::report::document;
 use crate::run::lock;
 use crate::run::loss::port::View;
@@ -21,6 +20,7 @@ use crate::run::mailbox::Mailbox;
 use crate::run::reload::Door;
 use crate::run::report::{ANSWER_TIMEOUT, About, Carries, Place, Shares, forwarding, port};
 use crate::run::status::{OverlayPeer, Status};
+use crate::run::tally::Tally;
 use crate::run::watch::Watch;
 
 /// The longest wait for an echo, which may need a session first.
@@ -31,14 +31,16 @@ pub(super) struct Answers {
     pub(super) about: About,
     /// `[overlay]`, with the peers in the order of the forwarding thread.
     pub(super) overlay: Mutex<Arc<Overlay>>,
-    /// The policy with the counters of its rules.
-    pub(super) gate: Mutex<Arc<Gate>>,
+    /// The policy with the counters of its rules, for each worker.
+    pub(super) gates: Mutex<Vec<Arc<Gate>>>,
     /// The way to have the configuration read again.
     pub(super) door: Door,
-    pub(super) mailbox: Arc<Mailbox<Message>>,
-    pub(super) out: Arc<PathCounters>,
-    pub(super) inward: Arc<PathCounters>,
-    pub(super) place: Arc<Mutex<Place>>,
+    /// The mailbox of each worker.
+    pub(super) mailboxes: Vec<Arc<Mailbox<Message>>>,
+    /// The worker of each peer.
+    pub(super) owners: Mutex<Vec<u8>>,
+    pub(super) tally: Tally,
+    pub(super) places: Vec<Arc<Mutex<Place>>>,
     /// Names, addresses and MTUs of the ports: field, uplink.
     pub(super) ports: Mutex<[Carries; 2]>,
     /// The present name of the second uplink, if any.
@@ -54,9 +56,24 @@ pub(super) struct Answers {
 
 impl Answers {
     pub(super) fn snapshot(&self) -> Option<Snapshot> {
-        let (answer, receiver) = mpsc::channel();
-        self.mailbox.post(Message::Snapshot(answer));
-        receiver.recv_timeout(ANSWER_TIMEOUT).ok()
+        let ask = |mailbox: &Arc<Mailbox<Message>>| {
+            let (answer, receiver) = mpsc::channel();
+            mailbox.post(Message::Snapshot(answer));
+            receiver
+        };
+        let asked: Vec<_> = self.mailboxes.iter().map(ask).collect();
+        let mut all = asked.into_iter().map(|receiver| receiver.recv_timeout(ANSWER_TIMEOUT).ok());
+        let mut first = all.next()??;
+        for other in all {
+            first.add(other?);
+        }
+        Some(first)
+    }
+
+    /// The mailbox of the worker with this peer.
+    fn mailbox_of(&self, peer: usize) -> Option<&Arc<Mailbox<Message>>> {
+        let worker = lock(&self.owners).get(peer).copied().unwrap_or_default();
+        self.mailboxes.get(usize::from(worker))
     }
 
     /// The index of a peer with this name, or address in the tunnel. Without one, that of the only
@@ -116,14 +133,16 @@ fn silence(peer: &OverlayPeer, on: &str) -> CommandError {
 impl StatusSource for Answers {
     fn status(&self) -> Status {
         let snapshot = self.snapshot();
-        let waits: Vec<_> = snapshot.iter().map(|snapshot| snapshot.waits).collect();
+        let waits = snapshot.as_ref().map(|snapshot| snapshot.waits.clone()).unwrap_or_default();
         let [field, uplink, second] = *lock(&self.links);
         let [field_now, uplink_now] = lock(&self.ports).clone();
         let about = &self.about;
-        let gate = Arc::clone(&lock(&self.gate));
-        let mut out = forwarding(&self.out, gate.hits(Way::Out));
-        let mut inward = forwarding(&self.inward, gate.hits(Way::In));
-        (out.datagrams, inward.datagrams) = (self.out.sent.get(), self.inward.received.get());
+        let gates = lock(&self.gates).clone();
+        let hits = |way| Gate::total_hits(&gates, way);
+        let [all_out, all_in] = self.tally.totals();
+        let mut out = forwarding(&all_out, &hits(Way::Out));
+        let mut inward = forwarding(&all_in, &hits(Way::In));
+        (out.datagrams, inward.datagrams) = (all_out.sent.get(), all_in.received.get());
         if let Some(snapshot) = &snapshot {
             let peers = &snapshot.document.peers;
             out.forwarded_frames = peers.iter().map(|peer| peer.sent_frames).sum();
@@ -136,13 +155,13 @@ impl StatusSource for Answers {
             forwarding: snapshot.is_some(),
             warnings: self.watch.active(),
             events: self.watch.events(),
-            policy: gate.text().clone(),
-            field: port(&self.out, &self.inward, field, &field_now),
-            uplink: port(&self.inward, &self.out, uplink, &uplink_now),
+            policy: gates.first().map(|gate| gate.text().clone()).unwrap_or_default(),
+            field: port(&all_out, &all_in, field, &field_now),
+            uplink: port(&all_in, &all_out, uplink, &uplink_now),
             out,
             inward,
-            flows: document([&self.out.flows, &self.inward.flows]),
-            threads: self.shares.threads(about, &waits, &[Arc::clone(&self.place)]),
+            flows: document([&all_out.flows, &all_in.flows]),
+            threads: self.shares.threads(about, &waits, &self.places),
             link_loss: about.link_loss.then(|| self.link_loss.document()),
             overlay: snapshot.map(|mut snapshot| {
                 if let Some(about) = &mut snapshot.document.second_uplink {
@@ -176,7 +195,9 @@ impl StatusSource for Answers {
         let [octets, wanted] =
             [ping.octets, ping.answer_octets].map(|octets| usize::from(octets).max(ECHO_LEN));
         let (result, came) = mpsc::channel();
-        self.mailbox.post(Message::Ping(Ask { peer, which, octets, wanted, result }));
+        if let Some(mailbox) = self.mailbox_of(peer) {
+            mailbox.post(Message::Ping(Ask { peer, which, octets, wanted, result }));
+        }
         let why = match came.recv_timeout(ECHO_PATIENCE) {
             Ok(Ok(Answer { took, back, longest })) => {
                 return Ok(Echo {
@@ -207,7 +228,7 @@ impl StatusSource for Answers {
     fn command(&self, command: Command) -> Result<String, CommandError> {
         match command {
             Command::Rekey => {
-                self.mailbox.post(Message::Rekey);
+                self.mailboxes.iter().for_each(|mailbox| mailbox.post(Message::Rekey));
                 Ok("new sessions are begun with all peers".into())
             }
             Command::SwitchSa { .. } => Err(CommandError {

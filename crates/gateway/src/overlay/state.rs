@@ -6,18 +6,19 @@ use std::sync::Arc;
 use std::sync::mpsc::Sender as Post;
 
 use antedate_channel::overlay::message::{Alive, Hello};
-use antedate_channel::wireguard::{Device, Done, Finished, Job, KeyLogEntry, LONGEST_HANDSHAKE, PeerId};
+use antedate_channel::wireguard::{Device, Done, Finished, KeyLogEntry, LONGEST_HANDSHAKE, PeerId};
 use antedate_wire::EthernetAddress;
 
 use super::carrier::Carrier;
 use super::drops::Drops;
 use super::handshakes::IN_FLIGHT;
+use super::message::Message;
 use super::news::News;
 use super::peers::Peer;
 use super::ping::Pings;
 use super::release::Release;
-use super::table::Table;
 use super::uplink::Outward;
+use super::workers::{Addresses, OwnedJob, Passed, Workers};
 use super::world::World;
 use crate::config::overlay::{Host, Overlay};
 use crate::config::uplink::Which;
@@ -39,6 +40,9 @@ const STRAYED: u64 = 10;
 /// Indices of the storm limits.
 pub(super) const OUT: usize = 0;
 pub(super) const IN: usize = 1;
+
+/// Machines behind peers, each with the worker of its peer.
+pub(super) type Machines = Vec<(EthernetAddress, u8)>;
 
 /// The protection of datagrams.
 pub(super) enum Crypt {
@@ -67,7 +71,18 @@ pub(super) struct Core {
     pub(super) doubles: Doubles,
     pub(super) crypt: Crypt,
     pub(super) peers: Vec<Peer>,
-    pub(super) table: Table,
+    pub(super) table: Addresses,
+    /// The number of this worker, and all of them if there are several.
+    pub(super) own: u8,
+    pub(super) workers: Option<Arc<Workers>>,
+    /// Changes taken over so far.
+    pub(super) changes: u32,
+    /// Where the first of several workers tells the main thread which worker has the frames to which
+    /// machines, and the changes of the table that it told.
+    pub(super) machines: Option<Post<Machines>>,
+    pub(super) told: u64,
+    /// Frames passed to other workers.
+    pub(super) passed: u64,
     pub(super) overlay: Overlay,
     pub(super) max_age: Bounds,
     /// Whether the current frame is too old for a cyclic one.
@@ -100,7 +115,7 @@ pub(super) struct Core {
     /// Time of the next timers.
     pub(super) look: u64,
     pub(super) aged: u64,
-    pub(super) jobs: Post<Job>,
+    pub(super) jobs: Post<OwnedJob>,
     /// Jobs in the handshake thread.
     pub(super) in_flight: usize,
     pub(super) key_log: Option<Post<Vec<KeyLogEntry>>>,
@@ -149,6 +164,9 @@ impl Core {
     /// Sends a message to an Antedate peer.
     pub(super) fn say(&mut self, now: u64, place: usize, octets: &[u8]) {
         let (Some(peer), Crypt::Wireguard(device)) = (self.peers.get(place), &mut self.crypt) else { return };
+        if peer.worker != self.own {
+            return;
+        }
         let second = self.second.as_mut().zip(peer.settings.second_endpoint);
         let mut carrier = Carrier { now, device, uplink: &mut self.uplink, second, out: &self.out, class: 0 };
         // Without a session the next one repeats it.
@@ -178,7 +196,7 @@ impl Core {
             && let Some(job) = device.take_job()
         {
             // The thread lives as long as this one.
-            self.in_flight += usize::from(self.jobs.send(job).is_ok());
+            self.in_flight += usize::from(self.jobs.send((self.own, job)).is_ok());
         }
     }
 
@@ -186,6 +204,20 @@ impl Core {
     #[cold]
     pub(super) fn handshake(&mut self, now: u64, done: Done) {
         self.in_flight = self.in_flight.saturating_sub(1);
+        if let (Some(workers), Crypt::Wireguard(device)) = (&self.workers, &self.crypt)
+            && let Some(peer) = device.peer_of(&done).and_then(|peer| self.peers.get(peer.0))
+            && peer.worker != self.own
+        {
+            // Whose an initiation is shows only now.
+            workers.post(peer.worker, Message::Finish(done));
+            return self.hand_over();
+        }
+        self.finish(now, done);
+    }
+
+    /// Takes over the result of a handshake with a peer of this worker.
+    #[cold]
+    pub(super) fn finish(&mut self, now: u64, done: Done) {
         let Crypt::Wireguard(device) = &mut self.crypt else { return };
         let mut octets = [0; LONGEST_HANDSHAKE];
         match device.finish(&mut World, done, &mut octets) {
@@ -247,23 +279,66 @@ impl Core {
         self.look = next;
         self.discover(now);
         self.send_pings(now);
+        self.tell_machines();
         if now.saturating_sub(self.aged) >= AGE {
             self.aged = now;
-            self.table.age(now);
+            if self.own == 0 {
+                self.table.with(|table| table.age(now));
+                self.report_strays();
+            }
             self.find_lost(now);
-            self.report_strays();
             self.peers.iter_mut().filter_map(|peer| peer.reassembly.as_mut()).for_each(|r| r.expire(now));
         }
     }
 
     /// Reports machines of the field whose frames come from a peer, unless they are a few.
     fn report_strays(&mut self) {
-        let strayed = self.table.elsewhere - self.strayed;
-        if strayed >= STRAYED
-            && let Some(suspect) = self.table.take_suspect()
-        {
-            self.strayed = self.table.elsewhere;
-            let _ = self.news.send(News::Elsewhere(suspect, strayed));
+        let before = self.strayed;
+        let found = self.table.with(|table| {
+            let enough = table.elsewhere - before >= STRAYED;
+            enough.then(|| table.take_suspect()).flatten().map(|suspect| (suspect, table.elsewhere))
+        });
+        if let Some((suspect, strayed)) = found {
+            self.strayed = strayed;
+            let _ = self.news.send(News::Elsewhere(suspect, strayed - before));
+        }
+    }
+
+    /// Tells the main thread which worker has the frames to which machines, if that changed.
+    fn tell_machines(&mut self) {
+        let Some(post) = &self.machines else { return };
+        let (told, peers) = (self.told, &self.peers);
+        let worker = |(address, place): (EthernetAddress, usize)| Some((address, peers.get(place)?.worker));
+        let machines = self.table.with(|table| {
+            let others = || table.behind_peers().filter_map(worker).filter(|(_, worker)| *worker > 0);
+            (table.changes != told).then(|| (table.changes, others().collect()))
+        });
+        if let Some((changes, machines)) = machines {
+            self.told = changes;
+            // The main thread may have stopped.
+            let _ = post.send(machines);
+        }
+    }
+
+    /// Passes a frame to the worker of a peer.
+    #[cold]
+    pub(super) fn pass_on(&mut self, place: usize, worker: u8, frame: &[u8]) {
+        let passed =
+            self.workers.as_ref().is_some_and(|workers| workers.pass(worker, self.changes, place, frame));
+        self.passed += u64::from(passed);
+        self.drops.not_passed += u64::from(!passed);
+    }
+
+    /// Sends a frame that another worker passed on.
+    #[cold]
+    pub(super) fn send_passed(&mut self, now: u64, passed: &Passed) {
+        if let Some(workers) = &self.workers {
+            workers.taken(self.own);
+        }
+        if passed.change == self.changes {
+            self.send(now, passed.place, &passed.frame);
+        } else {
+            self.drops.not_passed += 1;
         }
     }
 

@@ -111,6 +111,8 @@ pub struct Table {
     pub elsewhere: u64,
     /// Loops: machines that returned to the field twice within a minute.
     pub loops: u64,
+    /// Changes of [`Self::behind_peers`].
+    pub changes: u64,
     /// The last one with a refused frame.
     suspect: Option<Suspect>,
 }
@@ -140,12 +142,14 @@ impl Table {
             full: 0,
             elsewhere: 0,
             loops: 0,
+            changes: 0,
             suspect: None,
         }
     }
 
     /// Adds a static entry.
     pub fn fix(&mut self, address: EthernetAddress, peer: usize) {
+        self.changes += 1;
         self.entries.insert(address, Entry::new(Place::Peer(peer), 0, true));
     }
 
@@ -163,6 +167,7 @@ impl Table {
         fixed: impl Iterator<Item = (EthernetAddress, usize)>,
     ) {
         self.most_of_peer = share(self.most_of_field, peers);
+        self.changes += 1;
         (self.of_field, self.of_peer) = (0, vec![0; peers]);
         let (of_field, of_peer) = (&mut self.of_field, &mut self.of_peer);
         self.entries.retain(|_, entry| {
@@ -242,6 +247,7 @@ impl Table {
             self.count(before, false);
             self.count(place, true);
             self.moved += 1;
+            self.changes += 1;
             return Heard::Fine;
         }
         if !learn {
@@ -261,6 +267,7 @@ impl Table {
         }
         self.entries.insert(address, entry);
         self.count(place, true);
+        self.changes += u64::from(place != Place::Field);
         Heard::Fine
     }
 
@@ -275,6 +282,7 @@ impl Table {
     /// Removes aged entries.
     pub fn age(&mut self, now: u64) {
         let (ageing, of_field, of_peer) = (self.ageing, &mut self.of_field, &mut self.of_peer);
+        let before = self.entries.len();
         self.entries.retain(|_, entry| {
             let stays = entry.fixed || now.saturating_sub(entry.seen) < ageing + FRESH;
             let count = match entry.place {
@@ -286,6 +294,15 @@ impl Table {
             }
             stays
         });
+        self.changes += u64::from(self.entries.len() != before);
+    }
+
+    /// The machines behind peers, each with the peer's index.
+    pub fn behind_peers(&self) -> impl Iterator<Item = (EthernetAddress, usize)> {
+        self.entries.iter().filter_map(|(address, entry)| match entry.place {
+            Place::Peer(peer) => Some((*address, peer)),
+            Place::Field => None,
+        })
     }
 
     /// Number of addresses on the field, and behind each peer.

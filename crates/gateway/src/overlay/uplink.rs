@@ -16,7 +16,7 @@ use crate::frames::offload::MOST_UDP;
 use crate::frames::port::not_sent;
 use crate::run::counters::PathCounters;
 use crate::sys::age::{self, Age, Ages, Bounds};
-use crate::sys::filter::{Datagrams, Filter};
+use crate::sys::filter::{Datagrams, Filter, Share};
 use crate::sys::interface::Interface;
 use crate::sys::outbox::{self, Outbox, SEGMENT_UDP};
 use crate::sys::packet::{Next, Receiver};
@@ -40,13 +40,15 @@ pub struct Port {
     link: [u8; 6],
     mtu: usize,
     bare: bool,
+    share: Option<Share>,
     max_age: Bounds,
 }
 
 impl Port {
     /// Opens a port on an interface with packets of at most `mtu` octets: the socket and, with
     /// `direct`, the packet sockets. With `bypass` frames skip the queueing discipline. With `bare`
-    /// there is no WireGuard to detect damage, so checksums are verified.
+    /// there is no WireGuard to detect damage, so checksums are verified. With `share` the datagrams
+    /// are those of one of several threads, each of which has a socket.
     ///
     /// # Errors
     /// When the kernel refuses a packet socket.
@@ -56,9 +58,10 @@ impl Port {
         listen: SocketAddr,
         (mtu, direct, bypass): (usize, bool, bool),
         bare: bool,
+        share: Option<Share>,
     ) -> std::io::Result<Self> {
         let direct = if direct && listen.is_ipv4() {
-            let ring = Receiver::open_filtered(interface, &filter(listen, Datagrams::All))?;
+            let ring = Receiver::open_filtered(interface, &filter(listen, Datagrams::All, share))?;
             // From here on the socket receives only datagrams that the ring does not. Earlier ones
             // are still read from it.
             socket.filter(&longer(mtu))?;
@@ -68,7 +71,7 @@ impl Port {
             None
         };
         let max_age = Bounds::NONE;
-        Ok(Self { socket, direct, listen, link: interface.address, mtu, bare, max_age })
+        Ok(Self { socket, direct, listen, link: interface.address, mtu, bare, share, max_age })
     }
 
     /// Drops datagrams that are older than these bounds when their turn comes.
@@ -102,6 +105,7 @@ impl Port {
             listen: self.listen,
             mtu: self.mtu,
             bare: self.bare,
+            share: self.share,
             by_socket: 0,
             looked: 0,
             inbox: Inbox::new(),
@@ -115,12 +119,12 @@ impl Port {
 }
 
 /// The filter of a ring.
-fn filter(listen: SocketAddr, which: Datagrams) -> Filter {
+fn filter(listen: SocketAddr, which: Datagrams, share: Option<Share>) -> Filter {
     let address = match listen.ip() {
         IpAddr::V4(ip) if !ip.is_unspecified() => Some(ip),
         _ => None,
     };
-    Filter::datagrams(listen.port(), address, which)
+    Filter::datagrams(listen.port(), address, which, share)
 }
 
 /// The filter of a socket beside a ring: datagrams longer than a packet were fragmented.
@@ -135,6 +139,7 @@ pub(super) struct Inward {
     listen: SocketAddr,
     mtu: usize,
     bare: bool,
+    share: Option<Share>,
     /// The end of receiving from the socket although there is a ring. 0: datagrams come from the
     /// ring.
     by_socket: u64,
@@ -274,7 +279,7 @@ impl Inward {
         // is lost.
         if let (Some(which), Some(ring)) = (which, &self.ring) {
             let socket = if which == Datagrams::All { longer(self.mtu) } else { Filter::everything() };
-            let ring = || ring.filter(&filter(self.listen, which));
+            let ring = || ring.filter(&filter(self.listen, which, self.share));
             let changed = if which == Datagrams::All {
                 self.by_socket = 0;
                 ring().and_then(|()| self.socket.filter(&socket))

@@ -20,6 +20,9 @@ use crate::sys::thread::{self, Woken};
 /// of the socket.
 const STEPS: u32 = 4;
 
+/// Frames of other workers between two polls of the ports.
+const PASSED: u32 = 16;
+
 /// The longest time in nanoseconds that messages wait for frames.
 const MESSAGES_WAIT: u64 = 2_000_000;
 
@@ -78,12 +81,23 @@ impl Duty for Worker {
         if self.messages_wait() {
             return ControlFlow::Continue(false);
         }
-        let Some(message) = self.mailbox.take() else { return ControlFlow::Continue(false) };
+        let mut passed = 0;
+        let message = loop {
+            match self.mailbox.take() {
+                Some(Message::Frame(frame)) => self.path.send_passed(&frame),
+                Some(message) => break message,
+                None => return ControlFlow::Continue(passed > 0),
+            }
+            passed += 1;
+            if passed == PASSED {
+                return ControlFlow::Continue(true);
+            }
+        };
         match message {
             Message::Snapshot(answer) => {
                 self.path.census();
                 // The requester may be gone.
-                let _ = answer.send(Snapshot::take(&self.path, governor));
+                let _ = answer.send(Snapshot::take(&mut self.path, governor));
             }
             Message::Change(mut change, answer) => {
                 let mode = change.mode;
@@ -110,6 +124,11 @@ impl Duty for Worker {
                 // Keys of the new session and the replaced one passed over the stack.
                 stack::wipe_some();
             }
+            Message::Finish(done) => {
+                self.path.finish(done);
+                stack::wipe_some();
+            }
+            Message::Frame(frame) => self.path.send_passed(&frame),
             Message::Hop(which, to, hop) => self.path.learn_hop(which, to, hop),
             Message::Stop => return ControlFlow::Break(Break::Stop),
         }

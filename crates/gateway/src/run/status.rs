@@ -553,6 +553,9 @@ pub struct Overlay {
     pub macs_not_learned: u64,
     /// Handshakes answered with a cookie, under load.
     pub cookies_sent: u64,
+    /// Frames that one worker passed to another one.
+    #[serde(default)]
+    pub passed_frames: u64,
     /// Dropped packets by reason: `wireguard:` with WireGuard's own, or an obstacle behind the
     /// tunnel.
     pub refused: BTreeMap<String, u64>,

@@ -171,7 +171,10 @@ fn another_device_finishes_an_answer() {
     pair.bring(1, address(1), &out[..answer.len]).unwrap();
     let data = pair.sealed(1, b"to the owner").unwrap();
     assert_eq!(data[4] & 7, LANE);
-    assert_eq!(first.receive(&mut pair.world, address(2), &mut data.clone(), &mut out), Err(Dropped::UnknownIndex));
+    assert_eq!(
+        first.receive(&mut pair.world, address(2), &mut data.clone(), &mut out),
+        Err(Dropped::UnknownIndex)
+    );
     pair.bring(0, address(2), &data).unwrap();
     pair.pass(0, b"and back").unwrap();
     assert_eq!((pair.came[0].len(), pair.came[1].len()), (1, 1));

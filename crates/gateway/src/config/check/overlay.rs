@@ -83,7 +83,7 @@ pub(in crate::config) fn overlaid(
         |key, what: String, remedy: &str| faults.push(draft.lines.fault(&draft.file, key, what, remedy));
     if matches!(draft.run.as_ref().map(|run| &run.threads), Some(Threads::Two(_))) {
         let what = "an overlay has one forwarding thread: sealing and opening share its sessions";
-        fault("run.threads", what.to_owned(), "remove the line, and name one CPU");
+        fault("run.threads", what.to_owned(), "remove the line, and name one CPU; or have run.workers");
     }
     let second = overlay.second_uplink.as_ref().map(|second| second.interface.as_str());
     for (whose, _) in others.into_iter().filter(|(_, other)| other.map(InterfaceName::as_str) == second) {

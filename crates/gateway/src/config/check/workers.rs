@@ -28,8 +28,19 @@ pub(in crate::config) fn fit(draft: &Draft, faults: &mut Vec<Fault>) {
     };
     let alone = "remove run.workers";
     match &draft.protection {
-        Some(Protection::Overlay(_)) => {
-            refuse("an overlay has one forwarding thread: sealing and opening share its sessions", alone);
+        Some(Protection::Overlay(overlay)) => {
+            if overlay.private_key_file.is_none() {
+                refuse(
+                    "need WireGuard, whose messages tell the worker",
+                    "remove run.workers, or wireguard = false",
+                );
+            }
+            if overlay.second_uplink.is_some() {
+                refuse("cannot be beside [overlay.second_uplink]", "remove one of the two");
+            }
+            if overlay.release_clock_us > 0 {
+                refuse("cannot be beside overlay.release_clock_us", "remove one of the two");
+            }
         }
         Some(Protection::Plain) => {
             refuse("need secure channels, one each, and [plain] has none", alone);

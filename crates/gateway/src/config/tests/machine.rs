@@ -641,7 +641,7 @@ fn overlay_faults_come_together() {
 }
 
 /// A site with an overlay.
-fn overlay(overlay: &str, peers: &str) -> Site {
+pub(super) fn overlay(overlay: &str, peers: &str) -> Site {
     let site = Site::new("");
     fs::write(site.path("wg.key"), "uLlJ4UhUBfK3epJF5VDyoQ8HVLzAbyqkA1yFUGEA2G4=\n").unwrap();
     site.mode("wg.key", 0o600);
@@ -653,7 +653,7 @@ fn overlay(overlay: &str, peers: &str) -> Site {
     site
 }
 
-const PEER: &str = "[[overlay.peer]]\npublic_key = \"aWsyqkWZWsLKS2qKdIT2pkmsmgXfZGHVyvhmsxXRSBE=\"\naddress = \"10.66.0.2\"\n";
+pub(super) const PEER: &str = "[[overlay.peer]]\npublic_key = \"aWsyqkWZWsLKS2qKdIT2pkmsmgXfZGHVyvhmsxXRSBE=\"\naddress = \"10.66.0.2\"\n";
 
 #[test]
 fn overlay_without_port_is_refused() {

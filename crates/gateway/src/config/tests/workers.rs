@@ -1,6 +1,6 @@
 //! `run.workers`, and the channels of members in the key file.
 
-use super::machine::{KEYS, Site};
+use super::machine::{KEYS, PEER, Site, overlay};
 use super::*;
 use crate::config::keys::{KeyFile, channels};
 
@@ -117,6 +117,31 @@ fn channels_of_members_are_apart() {
     {
         let text = KEYS.replace("0200000000000002\"", &format!("{sci}\"\nchannels = 2"));
         assert_eq!(parse(&text).is_ok(), legal, "{sci}");
+    }
+}
+
+#[test]
+fn workers_of_an_overlay_share_its_peers() {
+    let with = |lines: &str, run: &str| overlay(lines, &format!("{PEER}[run]\n{run}\n")).check();
+    let secured = "private_key_file = \"wg.key\"\n";
+    let checked = with(secured, "workers = 4").unwrap();
+    assert_eq!(checked.config.run.threads.channels(), 4);
+    for (lines, run, fault) in [
+        ("wireguard = false\n", "workers = 2", "run.workers: need WireGuard"),
+        (
+            &format!("{secured}[overlay.second_uplink]\ninterface = \"eth2\"\nlisten = 4001\n"),
+            "workers = 2",
+            "run.workers: cannot be beside [overlay.second_uplink]",
+        ),
+        (
+            &format!("{secured}release_clock_us = 500\n"),
+            "workers = 2",
+            "run.workers: cannot be beside overlay.release_clock_us",
+        ),
+        (secured, "threads = 2", "run.threads: an overlay has one forwarding thread"),
+    ] {
+        let found = with(lines, run).unwrap_err();
+        assert!(found.contains(fault), "{found}");
     }
 }
 
