@@ -77,6 +77,8 @@ pub(crate) struct Options {
     pub(crate) keys: Option<Keys>,
     /// In place of static keys: the lines of the pre-shared key's file, for key agreement.
     pub(crate) cak: Option<String>,
+    /// In place of both: the sections `[overlay]` and `[[overlay.peer]]`.
+    pub(crate) overlay: Option<String>,
     /// More lines for `[field]` and `[uplink]` both.
     pub(crate) io: &'static str,
     /// More lines for `[uplink]`.
@@ -130,6 +132,7 @@ impl Gateway {
             fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).map_err(|e| e.to_string())
         };
         match (&options.keys, &options.cak) {
+            _ if options.overlay.is_some() => config.push_str(options.overlay.as_deref().unwrap_or_default()),
             (Some(keys), _) => {
                 secret("keys.toml", &keys.text())?;
                 config.push_str(&format!("[macsec]\nkey_file = \"keys.toml\"\n{}\n", options.macsec));

@@ -23,6 +23,7 @@ mod dtls;
 mod express;
 mod figure;
 mod goals;
+mod hub;
 mod meter;
 mod openvpn;
 mod page;
@@ -125,11 +126,12 @@ const QUICK: Plan = Plan {
 /// Measures, adds its goals, and returns its rows.
 type Part = fn(Plan, &mut Vec<Goal>) -> Result<Value, String>;
 
-const PARTS: [(&str, Part); 9] = [
+const PARTS: [(&str, Part); 10] = [
     ("roundtrips", roundtrips::run),
     ("tcp", tcp::run),
     ("pps", rates::run),
     ("scale", scale::run),
+    ("hub", hub::run),
     ("cycles", cycles::run),
     ("express", express::run),
     ("cpu", cpu::run),

@@ -81,17 +81,33 @@ pub(crate) fn page(parts: &Value) -> String {
         }
     }
     if let Some(rows) = rows("scale") {
-        out.push_str("\n## Workers\n\n| workers | frames a second | with all cores busy | CPU ns a frame, sending gateway | receiving | busiest worker's share | modelled: a core for each |\n| --- | --- | --- | --- | --- | --- | --- |\n");
+        out.push_str("\n## Workers\n\n| workers | keys | frames a second | with all cores busy | CPU ns a frame, sending gateway | receiving | busiest worker's share | modelled: a core for each |\n| --- | --- | --- | --- | --- | --- | --- | --- |\n");
         for row in rows {
             let _ = writeln!(
                 out,
-                "| {} | {} | {} | {} | {} | {} | {} |",
+                "| {} | {} | {} | {} | {} | {} | {} | {} |",
                 row["workers"],
+                text(&row["keys"]),
                 number(&row["rate"], 0),
                 number(&row["modelled"], 0),
                 number(&row["gateway_ns"][0], 0),
                 number(&row["gateway_ns"][1], 0),
                 number(&row["busiest_share"], 2),
+                number(&row["core_for_each"], 0)
+            );
+        }
+    }
+    if let Some(rows) = rows("hub") {
+        out.push_str("\n## Workers of an overlay's hub\n\n| workers | frames a second | CPU ns a frame, hub | busiest worker's share | passed on | modelled: a core for each |\n| --- | --- | --- | --- | --- | --- |\n");
+        for row in rows {
+            let _ = writeln!(
+                out,
+                "| {} | {} | {} | {} | {} | {} |",
+                row["workers"],
+                number(&row["rate"], 0),
+                number(&row["hub_ns"], 0),
+                number(&row["busiest_share"], 2),
+                number(&row["passed_share"], 4),
                 number(&row["core_for_each"], 0)
             );
         }

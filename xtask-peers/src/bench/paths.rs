@@ -6,7 +6,10 @@ use super::{openvpn, vxlan};
 use crate::daemon::{Gateway, Options, SUITES, cell_keys};
 use crate::net;
 use std::fmt;
-use xtask::shell::{Background, Run, cache};
+use xtask::shell::{Background, Run, cache, until};
+
+/// The pre-shared key of gateways that agree on keys. It is public and protects nothing.
+const CAK: &str = "mka_cak=000102030405060708090a0b0c0d0e0f\nmka_ckn=0011\n";
 
 /// The box between the machines.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -178,8 +181,8 @@ impl Path {
         Ok(path)
     }
 
-    /// Two gateways with MACsec and so many workers each, on any core.
-    pub(crate) fn with_workers(workers: usize) -> Result<Path, String> {
+    /// Two gateways with MACsec and so many workers each, on any core, with static or agreed keys.
+    pub(crate) fn with_workers(workers: usize, agreed: bool) -> Result<Path, String> {
         net::remove_cell();
         net::cell()?;
         let mut path = Path { gateways: Vec::new(), _others: Vec::new() };
@@ -189,8 +192,22 @@ impl Path {
             let run = if workers > 1 { format!("workers = {workers}") } else { "threads = 1".to_owned() };
             // As workers send: without AF_XDP.
             let (io, allow) = ("io = \"ring\"", vec!["all"]);
-            let options = Options { keys: Some(keys.clone()), io, allow, run, ..Options::default() };
+            let (keys, cak) = match agreed {
+                false => (Some(keys.clone()), None),
+                true => (None, Some(CAK.to_owned())),
+            };
+            let options = Options { keys, cak, io, allow, run, ..Options::default() };
             path.gateways.push(Gateway::start(space, &options)?);
+        }
+        if agreed {
+            until("all channels", 20.0, || {
+                let in_use = |gateway: &Gateway| {
+                    let status = gateway.status().ok()?;
+                    status["macsec"]["agreement"]["channels_in_use"].as_u64()
+                };
+                let all = path.gateways.iter().all(|gateway| in_use(gateway) == Some(workers as u64));
+                all.then_some(())
+            })?;
         }
         Ok(path)
     }

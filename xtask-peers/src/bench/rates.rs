@@ -172,9 +172,20 @@ fn flood(placement: Placement, frame_bytes: u32, rate: u64, seconds: f64) -> Res
 
 /// Options of `lab-flood` towards the device.
 pub(super) fn flood_options(placement: Placement, frame_bytes: u32, rate: u64, seconds: f64) -> String {
+    flood_options_to(placement, &net::mac(0x02), frame_bytes, rate, seconds)
+}
+
+/// As [`flood_options`], towards any machine.
+pub(super) fn flood_options_to(
+    placement: Placement,
+    destination: &str,
+    frame_bytes: u32,
+    rate: u64,
+    seconds: f64,
+) -> String {
     let cpus: Vec<usize> = placement.core(0).into_iter().collect();
     json!({
-        "interface": "eth0", "destination": net::mac(0x02), "frame_bytes": frame_bytes, "rate": rate,
+        "interface": "eth0", "destination": destination, "frame_bytes": frame_bytes, "rate": rate,
         "seconds": seconds, "realtime": { "wanted": false, "cpus": cpus },
     })
     .to_string()
@@ -190,7 +201,12 @@ pub(super) fn flood_report(said: &str) -> Result<(f64, f64), String> {
 
 /// Frames that arrived at the device since it is there.
 pub(super) fn arrived() -> Result<u64, String> {
-    let said = net::inside("dev", "ip").args(["-j", "-s", "link", "show", "dev", "eth0"]).read(10)?;
+    arrived_at("dev")
+}
+
+/// As [`arrived`], at a machine in this namespace.
+pub(super) fn arrived_at(space: &str) -> Result<u64, String> {
+    let said = net::inside(space, "ip").args(["-j", "-s", "link", "show", "dev", "eth0"]).read(10)?;
     let value: Value = serde_json::from_str(&said).map_err(|e| format!("ip: {e}: {said}"))?;
     value[0]["stats64"]["rx"]["packets"].as_u64().ok_or_else(|| format!("ip: no count of packets: {said}"))
 }

@@ -5,7 +5,9 @@
 //! The guest and two gateways are on one bridge. A host behind the first gateway floods the guest
 //! with pings while keys change. A gateway as key server changes them by its timer, and no ping may
 //! be lost; wpa_supplicant changes them when the second gateway joins. At the end all three are
-//! members and reach each other. Wireshark's dissector reads all MKPDUs without an expert warning.
+//! members and reach each other. With the longer keys the gateways have two workers, of which one
+//! sends, as wpa_supplicant takes one channel of a member. Wireshark's dissector reads all MKPDUs
+//! without an expert warning.
 //! [`change`] has it as one end of a change of the CAK, [`eap`] with one of EAP-TLS.
 
 mod change;
@@ -87,6 +89,11 @@ impl Case {
         format!("{}-bit CAK, {server} is the key server", self.bits)
     }
 
+    /// Workers of each gateway.
+    fn workers(&self) -> usize {
+        if self.bits == 128 { 1 } else { 2 }
+    }
+
     fn cak(&self) -> String {
         if self.bits == 128 { CAK[0].to_string() } else { CAK.concat() }
     }
@@ -96,6 +103,7 @@ impl Case {
             cak: Some(format!("mka_cak={}\nmka_ckn={CKN}\n", self.cak())),
             macsec: format!("mka_priority = {priority}\nmka_rekey_seconds = 10"),
             allow: vec!["arp", "ipv4"],
+            run: if self.workers() > 1 { format!("workers = {}", self.workers()) } else { String::new() },
             ..Options::default()
         };
         Gateway::start(space, &options)
@@ -167,6 +175,11 @@ impl Case {
             agreement["members"].as_array().map_or(0, |all| all.iter().filter(|m| m["live"] == true).count());
         if live != 2 || agreement["is_key_server"] != self.ours {
             return Err(format!("{live} live members, and {}", agreement["is_key_server"]));
+        }
+        if (agreement["channels"].as_u64(), agreement["channels_in_use"].as_u64())
+            != (Some(self.workers() as u64), Some(1))
+        {
+            return Err(format!("not one channel of {} is in use: {agreement:#}", self.workers()));
         }
         for name in ["InPktsNotValid", "InPktsLate", "InPktsBadTag"] {
             if gateway.counter(name)? != 0 {
