@@ -201,12 +201,12 @@ impl Path {
         }
         if agreed {
             until("all channels", 20.0, || {
-                let in_use = |gateway: &Gateway| {
-                    let status = gateway.status().ok()?;
-                    status["macsec"]["agreement"]["channels_in_use"].as_u64()
+                let has = |gateway: &Gateway| {
+                    let macsec = gateway.status().ok()?["macsec"].take();
+                    let in_use = macsec["agreement"]["channels_in_use"].as_u64()? == workers as u64;
+                    Some(in_use && macsec["transmit"].as_array()?.len() == workers)
                 };
-                let all = path.gateways.iter().all(|gateway| in_use(gateway) == Some(workers as u64));
-                all.then_some(())
+                path.gateways.iter().all(|gateway| has(gateway) == Some(true)).then_some(())
             })?;
         }
         Ok(path)
