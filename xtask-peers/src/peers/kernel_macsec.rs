@@ -4,7 +4,8 @@
 //! gateway and the guest ping each other with small and full frames for each cipher suite,
 //! encrypted and integrity only, and with each identification of the secure channel. The counters
 //! of both sides, by the standard's names (IEEE 802.1AE-2018, 10.7.9 and 10.7.18), must show no
-//! invalid frame. With a wrong key no frame may pass, and both sides must count the reason.
+//! invalid frame. With a wrong key no frame may pass, and both sides must count the reason. A gateway
+//! with workers sends in a channel of each, and the kernel accepts all.
 
 use crate::daemon::{Gateway, INVALID, Keys, Options, SALT, SUITES};
 use crate::guest::{self, Guest};
@@ -18,6 +19,9 @@ use xtask::shell::Run;
 const HOST: &str = "10.9.0.2";
 const PEER: &str = "10.9.0.1";
 const PEER_MAC: u8 = 0x0f;
+/// Workers of a gateway, each with a channel, and flows over UDP, which spread over them.
+const WORKERS: usize = 2;
+const FLOWS: u16 = 40;
 /// Further looks at the counters of both ends, and the time between them.
 const TRIES: usize = 3;
 const AGAIN: Duration = Duration::from_millis(500);
@@ -103,8 +107,10 @@ pub(crate) fn run() -> StepResult {
             tags.1
         );
     }
+    let spread = workers(&mut guest).map_err(|e| format!("a gateway with workers: {e}"))?;
+    println!("   a gateway with {WORKERS} workers: {spread:?} frames in the kernel's receive channels");
     Ok(format!(
-        "{cases} combinations of suite, encryption and naming both ways, and tags outside; foreign keys refused by both"
+        "{cases} combinations of suite, encryption and naming both ways, tags outside, and {WORKERS} channels; foreign keys refused by both"
     ))
 }
 
@@ -167,6 +173,7 @@ impl Case {
             uplink: self.tags.0,
             macsec,
             allow: vec!["arp", "ipv4"],
+            run: if self.keys.channels > 1 { format!("workers = {WORKERS}") } else { String::new() },
             ..Options::default()
         };
         Gateway::start("gw", &options)
@@ -225,13 +232,59 @@ impl Case {
     }
 }
 
-/// Gives the guest another key than the gateway.
 /// Lets the kernel's end send.
 fn connect(guest: &mut Guest) -> Result<(), String> {
     guest.run(&format!("ip link set macsec0 mtu {} up", net::FIELD_MTU))?;
     guest.run(&format!("ip addr add {PEER}/24 dev macsec0")).map(drop)
 }
 
+/// The kernel has a receive channel for each worker. Returns the frames that it accepted in each.
+fn workers(guest: &mut Guest) -> Result<Vec<u64>, String> {
+    let naming = Naming::Explicit;
+    let keys = Keys { channels: WORKERS, ..keys(SUITES[0], naming) };
+    let case = Case { keys, encrypt: true, naming, tags: UNTAGGED };
+    case.configure(guest, &case.keys.key)?;
+    for port in 2..=WORKERS {
+        let sci = format!("{}{port:04x}", &case.keys.sci(0)[..12]);
+        guest.run(&format!("ip macsec add macsec0 rx sci {sci}"))?;
+        guest.run(&format!("ip macsec add macsec0 rx sci {sci} sa 0 pn 1 on key 02 {}", case.keys.key))?;
+    }
+    let gateway = case.start()?;
+    connect(guest)?;
+    ping_from_host(56)?;
+    let send = format!("for port in $(seq 5000 {}); do echo x > /dev/udp/{PEER}/$port; done", 5000 + FLOWS);
+    net::inside("host", "bash").args(["-c", &send]).read(15)?;
+    let look = |guest: &mut Guest| -> Result<Vec<u64>, String> {
+        let shown = guest.run("ip -s macsec show macsec0")?;
+        let channels: Vec<&str> = shown.split("RXSC:").skip(1).collect();
+        let count = |name: &str| channels.iter().map(|channel| kernel_counter(channel, name)).collect();
+        for name in INVALID {
+            let counts: Vec<Option<u64>> = count(name);
+            if counts.iter().flatten().any(|count| *count > 0) || gateway.counter(name)? > 0 {
+                return Err(format!("{name} is not 0\n{shown}\n{:#}", gateway.status()?));
+            }
+        }
+        let accepted: Vec<u64> = count("InPktsOK").into_iter().flatten().collect();
+        let sent = gateway.counter("OutPktsEncrypted")?;
+        if accepted.len() != WORKERS || accepted.contains(&0) || accepted.iter().sum::<u64>() != sent {
+            return Err(format!("{accepted:?} of {sent} frames were accepted\n{shown}"));
+        }
+        Ok(accepted)
+    };
+    let mut found = look(guest);
+    for _ in 0..TRIES {
+        if found.is_ok() {
+            break;
+        }
+        sleep(AGAIN);
+        found = look(guest);
+    }
+    guest.run("ip link del macsec0")?;
+    gateway.stop()?;
+    found
+}
+
+/// Gives the guest another key than the gateway.
 fn foreign_key(guest: &mut Guest, suite: (&'static str, usize)) -> Result<(), String> {
     let naming = Naming::Explicit;
     let case = Case { keys: keys(suite, naming), encrypt: true, naming, tags: UNTAGGED };
