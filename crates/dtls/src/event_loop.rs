@@ -1,9 +1,11 @@
 //! The event loop of both sides: sockets, time, preparation and status.
 
+use std::cell::{Cell, RefCell};
 use std::fs;
 use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::path::Path;
+use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -14,10 +16,14 @@ use antedate_host::fault::Fault;
 use antedate_host::notify::Life;
 use mio::net::{UdpSocket, UnixListener};
 use mio::{Events, Interest, Poll, Token};
+use rustix::net::sockopt::set_socket_recv_buffer_size;
 use serde_json::Value;
 
 use crate::Options;
+use crate::inbox::{self, Inbox};
+use crate::outbox::{Outbox, Report, Sent, Way};
 use crate::service::{Keys, News};
+use crate::status::Traffic;
 
 /// The socket at the local address.
 const OUTSIDE: Token = Token(0);
@@ -25,14 +31,18 @@ const OUTSIDE: Token = Token(0);
 const STATUS: Token = Token(1);
 /// The first session number.
 pub(crate) const FIRST_SESSION: usize = 2;
-/// The longest UDP datagram in octets.
-const DATAGRAM_MAX: usize = 65_535;
 /// Octets of space for the overhead of a record; more than any suite needs.
 pub(crate) const RECORD_OVERHEAD: usize = 128;
 /// The longest wait between two looks at `stop`.
 const LONGEST_WAIT: Duration = Duration::from_millis(100);
-/// The most datagrams from one socket before the next socket's turn.
-const BATCH: usize = 64;
+/// The places of a first look at a socket. Most often one datagram has come, or nothing.
+const FEW: usize = 2;
+/// The most errors of one socket before the next socket's turn.
+const MOST_ERRORS: usize = 16;
+/// Octets of the kernel's queue at the local address, if it allows so many (`net.core.rmem_max`).
+const QUEUE: usize = 4 << 20;
+/// The most rounds of answers to what became of sent datagrams.
+const ROUNDS: usize = 4;
 /// Interval of wiping the stack, in milliseconds, if anything came: handshakes and new sessions
 /// compute with keys there. Costs some microseconds.
 const WIPE: u64 = 250;
@@ -42,7 +52,11 @@ const STEPS: u32 = 64;
 /// The sockets and the clock.
 pub(crate) struct Io {
     poll: Poll,
-    pub(crate) outside: UdpSocket,
+    outside: UdpSocket,
+    outbox: RefCell<Outbox>,
+    sent: Sent,
+    received: Cell<u64>,
+    receive_calls: Cell<u64>,
     began: Moment,
 }
 
@@ -53,21 +67,63 @@ impl Io {
     }
 
     /// A session's socket, connected to one address.
-    pub(crate) fn socket(&self, to: SocketAddr, session: usize) -> io::Result<UdpSocket> {
+    pub(crate) fn socket(&self, to: SocketAddr, session: usize) -> io::Result<Rc<UdpSocket>> {
         let any: SocketAddr = match to {
             SocketAddr::V4(_) => ([0; 4], 0).into(),
             SocketAddr::V6(_) => ([0u16; 8], 0).into(),
         };
         let mut socket = UdpSocket::bind(any)?;
         socket.connect(to)?;
+        inbox::join(&socket);
         self.poll.registry().register(&mut socket, Token(session), Interest::READABLE)?;
-        Ok(socket)
+        Ok(Rc::new(socket))
     }
 
-    /// Sends from the local address. A failed send is a lost datagram.
+    /// Sends from the local address, at the end of this turn. A failed send is a lost datagram.
     pub(crate) fn send(&self, datagram: &[u8], to: SocketAddr) {
-        if let Err(error) = self.outside.send_to(datagram, to) {
-            tracing::debug!(%to, %error, "not sent");
+        self.put(&Way::Peer(to), datagram);
+    }
+
+    /// Sends by a session's socket, at the end of this turn. [`Side::sent`] hears of it.
+    pub(crate) fn send_by(&self, session: usize, socket: &Rc<UdpSocket>, datagram: &[u8]) {
+        self.put(&Way::Session(session, Rc::clone(socket)), datagram);
+    }
+
+    fn put(&self, way: &Way, datagram: &[u8]) {
+        let mut outbox = self.outbox.borrow_mut();
+        if outbox.put(way, datagram) {
+            outbox.flush(&self.outside, &self.sent);
+        }
+    }
+
+    /// Sends what this turn has made, and tells the side.
+    fn finish(&self, side: &mut impl Side) {
+        for _ in 0..ROUNDS {
+            let reports = {
+                let mut outbox = self.outbox.borrow_mut();
+                outbox.flush(&self.outside, &self.sent);
+                outbox.reports()
+            };
+            for report in &reports {
+                side.sent(self, report);
+                if report.closed {
+                    side.unreachable(self, report.session);
+                }
+            }
+            if reports.is_empty() {
+                break;
+            }
+        }
+    }
+
+    /// Datagrams and system calls so far.
+    pub(crate) fn traffic(&self) -> Traffic {
+        Traffic {
+            received: self.received.get(),
+            receive_calls: self.receive_calls.get(),
+            sent: self.sent.datagrams.get(),
+            send_calls: self.sent.calls.get(),
+            unsent: self.sent.unsent.get(),
         }
     }
 }
@@ -87,6 +143,8 @@ pub(crate) trait Side {
     fn outside(&mut self, io: &Io, datagram: &mut [u8], from: SocketAddr);
     /// Takes a datagram at a session's socket.
     fn inside(&mut self, io: &Io, session: usize, datagram: &mut [u8]);
+    /// Hears what became of a session's datagrams.
+    fn sent(&mut self, _: &Io, _: &Report) {}
     /// Takes a report that a session's destination cannot be reached (ICMP). Anyone can forge it.
     fn unreachable(&mut self, _: &Io, _session: usize) {}
     /// Takes other keys, and ends the sessions of those that are no longer valid.
@@ -94,7 +152,7 @@ pub(crate) trait Side {
     /// Takes the address of the destination.
     fn target(&mut self, io: &Io, at: SocketAddr);
     /// A session's socket.
-    fn socket(&self, session: usize) -> Option<&UdpSocket>;
+    fn socket(&self, session: usize) -> Option<Rc<UdpSocket>>;
     /// Handles expired deadlines.
     fn due(&mut self, io: &Io);
     /// The next deadline in milliseconds.
@@ -102,7 +160,7 @@ pub(crate) trait Side {
     /// Prepares for at most `budget` steps. Returns the steps done.
     fn prepare(&mut self, budget: u32) -> u32;
     /// The status document.
-    fn status(&self) -> Value;
+    fn status(&self, io: &Io) -> Value;
     /// Ends all sessions.
     fn end(&mut self, io: &Io);
 }
@@ -133,9 +191,21 @@ pub(crate) fn run(
     if let Some(status) = &mut status {
         poll.registry().register(status, STATUS, Interest::READABLE).map_err(cannot)?;
     }
-    let mut io = Io { poll, outside, began: Moment::now() };
+    inbox::join(&outside);
+    // The usual queue suffices for most.
+    let _ = set_socket_recv_buffer_size(&outside, QUEUE);
+    let outbox = RefCell::new(Outbox::new(&outside));
+    let mut io = Io {
+        poll,
+        outside,
+        outbox,
+        sent: Sent::default(),
+        received: Cell::default(),
+        receive_calls: Cell::default(),
+        began: Moment::now(),
+    };
     let mut events = Events::with_capacity(256);
-    let mut datagram = vec![0; DATAGRAM_MAX];
+    let mut inbox = Inbox::new();
     ready(at);
     let mut life = Life::begin();
     let mut prepared = false;
@@ -158,25 +228,14 @@ pub(crate) fn run(
         used |= !tokens.is_empty();
         for token in &tokens {
             let left = match *token {
-                OUTSIDE => {
-                    let read = |_: &mut _, datagram: &mut [u8]| io.outside.recv_from(datagram);
-                    let each = |side: &mut _, from, octets: &mut _| Side::outside(side, &io, octets, from);
-                    drain(&mut side, &mut datagram, read, each, |_| ())
-                }
+                OUTSIDE => drain(&mut side, &io, &mut inbox, None),
                 STATUS => {
                     while let Some((stream, _)) = status.as_ref().and_then(|status| status.accept().ok()) {
-                        answer(stream, &side.status());
+                        answer(stream, &side.status(&io));
                     }
                     false
                 }
-                Token(session) => {
-                    let read = |side: &mut _, datagram: &mut [u8]| match Side::socket(side, session) {
-                        Some(socket) => socket.recv(datagram).map(|len| (len, ())),
-                        None => Err(io::ErrorKind::WouldBlock.into()),
-                    };
-                    let each = |side: &mut _, (), octets: &mut _| Side::inside(side, &io, session, octets);
-                    drain(&mut side, &mut datagram, read, each, |side| side.unreachable(&io, session))
-                }
+                Token(session) => drain(&mut side, &io, &mut inbox, Some(session)),
             };
             if left {
                 again.push(*token);
@@ -194,10 +253,12 @@ pub(crate) fn run(
         if side.deadline().is_some_and(|deadline| io.now() >= deadline) {
             side.due(&io);
         }
+        io.finish(&mut side);
         prepared = tokens.is_empty() && side.prepare(STEPS) == 0;
     }
     drop(life);
     side.end(&io);
+    io.finish(&mut side);
     if let Some(path) = &options.status {
         let _ = fs::remove_file(path);
     }
@@ -209,34 +270,50 @@ fn wait(side: &impl Side, now: u64) -> Duration {
     due.map_or(LONGEST_WAIT, |due| due.min(LONGEST_WAIT))
 }
 
-/// Takes at most [`BATCH`] datagrams of a socket. Returns whether there may be more. An error
-/// reports an ICMP message about an earlier datagram; `unreachable` takes that of a closed port.
+/// Takes the datagrams of a session's socket, or of the local address: a few, and as many as there is
+/// space for if there are more. What they cause leaves before the next look. Returns whether there may
+/// be more. An error reports an ICMP message about an earlier datagram; [`Side::unreachable`] takes
+/// that of a closed port.
 // Never inlined: the caller wipes the stack below itself.
 #[inline(never)]
-fn drain<S, T>(
-    side: &mut S,
-    buffer: &mut [u8],
-    read: impl Fn(&mut S, &mut [u8]) -> io::Result<(usize, T)>,
-    mut each: impl FnMut(&mut S, T, &mut [u8]),
-    mut unreachable: impl FnMut(&mut S),
-) -> bool {
-    for _ in 0..BATCH {
-        match read(side, buffer) {
-            Ok((len, from)) => {
-                if let Some(datagram) = buffer.get_mut(..len) {
-                    each(side, from, datagram);
+fn drain(side: &mut impl Side, io: &Io, inbox: &mut Inbox, session: Option<usize>) -> bool {
+    let (mut places, mut errors) = (FEW, 0);
+    loop {
+        // A datagram may end the session, or give it another socket.
+        let own = session.map(|session| side.socket(session));
+        let socket = match &own {
+            None => &io.outside,
+            Some(Some(socket)) => &**socket,
+            Some(None) => return false,
+        };
+        match inbox.receive(socket, places) {
+            Ok(full) => {
+                let count = inbox.each(|datagram, from| match session {
+                    None => side.outside(io, datagram, from),
+                    Some(session) => side.inside(io, session, datagram),
+                });
+                io.received.set(io.received.get() + count);
+                io.receive_calls.set(io.receive_calls.get() + 1);
+                io.finish(side);
+                if !full || places == inbox::MOST {
+                    return full;
                 }
+                places = inbox::MOST;
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return false,
             Err(error) => {
                 tracing::debug!(%error, "an error came instead of a datagram");
-                if error.kind() == io::ErrorKind::ConnectionRefused {
-                    unreachable(side);
+                if let (io::ErrorKind::ConnectionRefused, Some(session)) = (error.kind(), session) {
+                    side.unreachable(io, session);
+                    io.finish(side);
+                }
+                errors += 1;
+                if errors == MOST_ERRORS {
+                    return true;
                 }
             }
         }
     }
-    true
 }
 
 /// The fault texts of the status socket.

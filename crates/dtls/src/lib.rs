@@ -15,6 +15,7 @@
 //! - [`service`]: files read again on SIGHUP, names resolved again
 //! - [`status`]: counters and sessions, and the socket that answers with them
 //! - `event_loop`: sockets, time and preparation, common to both sides; `deadlines`: their times
+//! - `inbox`, `outbox`: several datagrams in a system call
 //! - `connect`, `listen`: the two sides
 //! - `liveness`: silence of a server
 //! - `partial_hellos`: ClientHellos in fragments
@@ -32,9 +33,11 @@ mod deadlines;
 pub mod devices;
 mod event_loop;
 mod half_open;
+mod inbox;
 mod key_log;
 mod listen;
 mod liveness;
+mod outbox;
 mod partial_hellos;
 pub mod psk;
 mod route;

@@ -8,6 +8,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::SocketAddr;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use antedate_channel::dtls::{
@@ -25,6 +26,7 @@ use crate::ahead::{Ahead, small};
 use crate::deadlines::Deadlines;
 use crate::event_loop::{FIRST_SESSION, Io, RECORD_OVERHEAD, Side, random};
 use crate::half_open::HalfOpen;
+use crate::outbox::Report;
 use crate::partial_hellos::PartialHellos;
 use crate::route::Route;
 use crate::service::{Keys, News};
@@ -57,7 +59,7 @@ struct Begun {
 struct Session {
     route: Route,
     /// The socket to the devices' server, once there were keys.
-    socket: Option<UdpSocket>,
+    socket: Option<Rc<UdpSocket>>,
     established: Option<Box<Begun>>,
     handshake: Option<Box<Begun>>,
     /// The connection before the established one, for the datagrams that are still on the way. It
@@ -443,9 +445,9 @@ impl Listen {
         }
         let Some(session) = self.sessions.get_mut(&id) else { return };
         for octets in &data {
-            match session.socket.as_ref().map(|socket| socket.send(octets)) {
-                Some(Ok(_)) => self.counters.opened += 1,
-                _ => self.counters.dropped += 1,
+            match &session.socket {
+                Some(socket) => io.send_by(id, socket, octets),
+                None => self.counters.dropped += 1,
             }
         }
         if closed {
@@ -522,6 +524,11 @@ impl Side for Listen {
         }
     }
 
+    fn sent(&mut self, _: &Io, report: &Report) {
+        self.counters.opened += report.sent;
+        self.counters.dropped += report.unsent;
+    }
+
     fn unreachable(&mut self, _: &Io, _: usize) {
         self.counters.unreachable += 1;
         // The devices' server may have moved.
@@ -572,8 +579,8 @@ impl Side for Listen {
         self.sessions.values_mut().for_each(|session| session.socket = None);
     }
 
-    fn socket(&self, session: usize) -> Option<&UdpSocket> {
-        self.sessions.get(&session).and_then(|session| session.socket.as_ref())
+    fn socket(&self, session: usize) -> Option<Rc<UdpSocket>> {
+        self.sessions.get(&session)?.socket.clone()
     }
 
     fn due(&mut self, io: &Io) {
@@ -632,7 +639,7 @@ impl Side for Listen {
         0
     }
 
-    fn status(&self) -> Value {
+    fn status(&self, io: &Io) -> Value {
         let mut refused = self.refused;
         for session in self.sessions.values() {
             for begun in [&session.established, &session.handshake, &session.former].into_iter().flatten() {
@@ -648,11 +655,11 @@ impl Side for Listen {
                 status::Session::of(s.route.peer().to_string(), established, handshake)
             })
             .collect();
-        status::document(&self.counters, &self.failures, &refused, &sessions)
+        status::document(&self.counters, &self.failures, &refused, &sessions, io.traffic())
     }
 
     fn end(&mut self, io: &Io) {
-        tracing::info!(state = %self.status()["counters"], "ending {} sessions after {} ms", self.sessions.len(), io.now());
+        tracing::info!(state = %self.status(io)["counters"], "ending {} sessions after {} ms", self.sessions.len(), io.now());
         for session in self.sessions.values_mut() {
             if let Some(begun) = &mut session.established {
                 begun.connection.close();

@@ -41,6 +41,21 @@ pub struct Counters {
     pub hints: u64,
 }
 
+/// Datagrams of a thread in system calls, at all its sockets.
+#[derive(Debug, Clone, Copy, Default, Serialize)]
+pub struct Traffic {
+    /// received datagrams
+    pub received: u64,
+    /// system calls that brought them
+    pub receive_calls: u64,
+    /// sent datagrams
+    pub sent: u64,
+    /// system calls that sent them, or tried
+    pub send_calls: u64,
+    /// datagrams that the kernel refused: a full queue, a closed port, a missing route
+    pub unsent: u64,
+}
+
 /// One session.
 #[derive(Debug, Clone, Serialize)]
 pub struct Session {
@@ -81,18 +96,21 @@ impl Session {
     }
 }
 
-/// The state as JSON: `counters`, `failures` (handshakes by cause), `refused` (records by reason)
-/// and `sessions`.
+/// The state as JSON: `counters`, `failures` (handshakes by cause), `refused` (records by reason),
+/// `sessions`, and what each of the `threads` did.
 pub(crate) fn document(
     counters: &Counters,
     failures: &Failures,
     refused: &Refusals,
     sessions: &[Session],
+    traffic: Traffic,
 ) -> Value {
     let named = |(name, count): (&str, u64)| (name.to_owned(), Value::from(count));
     let refused: Map<String, Value> = refused.each().map(named).collect();
     let failures: Map<String, Value> = failures.each().map(named).collect();
-    serde_json::json!({ "counters": counters, "failures": failures, "refused": refused, "sessions": sessions })
+    serde_json::json!({
+        "counters": counters, "failures": failures, "refused": refused, "sessions": sessions, "threads": [traffic],
+    })
 }
 
 /// Reads the status of a running proxy.
@@ -112,7 +130,8 @@ mod tests {
     fn manual_has_every_name_of_the_status() {
         let manual = include_str!("../../../docs/src/dtls.md");
         let session = Session::of(String::new(), None, None);
-        let state = document(&Counters::default(), &Failures::default(), &Refusals::default(), &[session]);
+        let (failures, refusals) = (Failures::default(), Refusals::default());
+        let state = document(&Counters::default(), &failures, &refusals, &[session], Traffic::default());
         let (mut values, mut known) = (vec![&state], 0);
         while let Some(value) = values.pop() {
             for (name, value) in value.as_object().into_iter().flatten() {
