@@ -18,8 +18,9 @@ use serde_json::Value;
 
 use crate::Options;
 use crate::ahead::{Ahead, small};
+use crate::crew::Crew;
 use crate::deadlines::Deadlines;
-use crate::event_loop::{FIRST_SESSION, Io, RECORD_OVERHEAD, Side, random};
+use crate::event_loop::{Io, RECORD_OVERHEAD, Side, random};
 use crate::listen::device;
 use crate::liveness::Liveness;
 use crate::service::{Keys, News};
@@ -115,8 +116,9 @@ fn handle(connection: &mut Connection, datagram: &[u8], now: u64, keys: &Keys) -
 }
 
 pub(crate) struct Connect {
+    crew: Arc<Crew>,
     options: Options,
-    keys: Keys,
+    keys: Arc<Keys>,
     /// The server, once its name has an address.
     to: Option<SocketAddr>,
     news: Arc<News>,
@@ -135,22 +137,30 @@ pub(crate) struct Connect {
 }
 
 impl Connect {
-    pub(crate) fn new(options: &Options, keys: Keys, news: &Arc<News>) -> Self {
+    /// The part of one thread.
+    pub(crate) fn new(
+        options: &Options,
+        keys: &Arc<Keys>,
+        news: &Arc<News>,
+        crew: &Arc<Crew>,
+        thread: usize,
+    ) -> Self {
         Self {
+            crew: Arc::clone(crew),
             options: small(options),
-            keys,
+            keys: Arc::clone(keys),
             to: options.to.address(),
             news: Arc::clone(news),
             sessions: BTreeMap::new(),
             by_device: HashMap::new(),
-            next: FIRST_SESSION,
+            next: Crew::first_session(thread),
             stale: BTreeSet::new(),
-            ahead: Ahead::default(),
+            ahead: Ahead::new(crew.size()),
             deadlines: Deadlines::default(),
             counters: Counters::default(),
             failures: Failures::default(),
             refused: Refusals::default(),
-            summaries: Summaries::default(),
+            summaries: crew.summaries.clone(),
             out: Vec::new(),
         }
     }
@@ -158,9 +168,6 @@ impl Connect {
     fn session(&mut self, io: &Io, device: SocketAddr) -> Option<usize> {
         if let Some(id) = self.by_device.get(&device) {
             return Some(*id);
-        }
-        if self.sessions.len() >= self.options.max_sessions {
-            return None;
         }
         let Some(credentials) = self.keys.credentials(device) else {
             let unknown = "no identity for this device";
@@ -171,17 +178,21 @@ impl Connect {
         };
         // The name of the server has no address yet.
         let to = self.to?;
+        if !self.crew.enter() {
+            return None;
+        }
         let id = self.next;
         let socket = match io.socket(to, id) {
             Ok(socket) => socket,
             Err(error) => {
+                self.crew.leave();
                 if let Some(count) = self.summaries.note("no socket", io.now()) {
                     tracing::warn!(%device, %error, count, "no socket for a session");
                 }
                 return None;
             }
         };
-        self.next += 1;
+        self.next += self.crew.size();
         tracing::info!(%device, "a device speaks for the first time");
         let session = Session {
             device,
@@ -212,6 +223,7 @@ impl Connect {
 
     fn forget(&mut self, id: usize) {
         if let Some(session) = self.sessions.remove(&id) {
+            self.crew.leave();
             self.by_device.remove(&session.device);
             self.deadlines.remove(id);
             self.ahead.remove(id);
@@ -526,7 +538,7 @@ impl Side for Connect {
         self.is_closed(io, id, io.now());
     }
 
-    fn keys(&mut self, io: &Io, keys: Keys) {
+    fn keys(&mut self, io: &Io, keys: Arc<Keys>) {
         self.keys = keys;
         // One whose device has another key now speaks on until that one is established. Any other
         // identity, as of a device that was revoked, ends the session.

@@ -6,30 +6,34 @@ use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::Duration;
 
 use antedate_hardening::stack;
-use antedate_host::clock::Moment;
 use antedate_host::control::{self, Words};
 use antedate_host::fault::Fault;
 use antedate_host::notify::Life;
-use mio::net::{UdpSocket, UnixListener};
-use mio::{Events, Interest, Poll, Token};
-use rustix::net::sockopt::set_socket_recv_buffer_size;
+use mio::net::{UdpSocket, UnixListener, UnixStream};
+use mio::{Events, Interest, Poll, Token, Waker};
 use serde_json::Value;
 
 use crate::Options;
+use crate::crew::{Crew, Mail};
+use crate::group;
 use crate::inbox::{self, Inbox};
 use crate::outbox::{Outbox, Report, Sent, Way};
 use crate::service::{Keys, News};
-use crate::status::Traffic;
+use crate::status::{self, Traffic};
 
 /// The socket at the local address.
 const OUTSIDE: Token = Token(0);
 /// The status socket.
 const STATUS: Token = Token(1);
-/// The first session number.
+/// Mail of another thread.
+const WAKE: Token = Token(usize::MAX);
+/// The first session number of all threads.
 pub(crate) const FIRST_SESSION: usize = 2;
 /// Octets of space for the overhead of a record; more than any suite needs.
 pub(crate) const RECORD_OVERHEAD: usize = 128;
@@ -39,8 +43,6 @@ const LONGEST_WAIT: Duration = Duration::from_millis(100);
 const FEW: usize = 2;
 /// The most errors of one socket before the next socket's turn.
 const MOST_ERRORS: usize = 16;
-/// Octets of the kernel's queue at the local address, if it allows so many (`net.core.rmem_max`).
-const QUEUE: usize = 4 << 20;
 /// The most rounds of answers to what became of sent datagrams.
 const ROUNDS: usize = 4;
 /// Interval of wiping the stack, in milliseconds, if anything came: handshakes and new sessions
@@ -57,13 +59,13 @@ pub(crate) struct Io {
     sent: Sent,
     received: Cell<u64>,
     receive_calls: Cell<u64>,
-    began: Moment,
+    crew: Arc<Crew>,
 }
 
 impl Io {
     /// Milliseconds since the start.
     pub(crate) fn now(&self) -> u64 {
-        self.began.elapsed().as_millis() as u64
+        self.crew.now()
     }
 
     /// A session's socket, connected to one address.
@@ -148,9 +150,13 @@ pub(crate) trait Side {
     /// Takes a report that a session's destination cannot be reached (ICMP). Anyone can forge it.
     fn unreachable(&mut self, _: &Io, _session: usize) {}
     /// Takes other keys, and ends the sessions of those that are no longer valid.
-    fn keys(&mut self, io: &Io, keys: Keys);
+    fn keys(&mut self, io: &Io, keys: Arc<Keys>);
     /// Takes the address of the destination.
     fn target(&mut self, io: &Io, at: SocketAddr);
+    /// Ends a session's handshake, the oldest of a flood at all threads.
+    fn give_way(&mut self, _: &Io, _session: usize) {}
+    /// Ends a quiet session of an identity, for another thread.
+    fn make_space(&mut self, _: &Io, _identity: &[u8]) {}
     /// A session's socket.
     fn socket(&self, session: usize) -> Option<Rc<UdpSocket>>;
     /// Handles expired deadlines.
@@ -165,13 +171,22 @@ pub(crate) trait Side {
     fn end(&mut self, io: &Io);
 }
 
-/// Runs a side until `stop` is set.
-pub(crate) fn run(
+/// A thread's part of a side: the socket at the local address, and what it waits with.
+struct Place {
+    poll: Poll,
+    outside: UdpSocket,
+    status: Option<UnixListener>,
+}
+
+/// Runs a side until `stop` is set, with a part in each thread, which `part` makes. `by_cid` is a
+/// server's, whose peers have connection IDs.
+pub(crate) fn run<S: Side>(
     options: &Options,
-    mut side: impl Side,
+    by_cid: bool,
     news: &News,
     stop: &AtomicBool,
     ready: impl FnOnce(SocketAddr),
+    part: impl Fn(&Arc<Crew>, usize) -> S + Sync,
 ) -> Result<(), Fault> {
     let place = options.listen.to_string();
     let fault = |what: &str, error: &io::Error| {
@@ -183,17 +198,77 @@ pub(crate) fn run(
         )
     };
     let cannot = |error: io::Error| fault("listen here", &error);
-    let mut outside = UdpSocket::bind(options.listen).map_err(cannot)?;
-    let at = outside.local_addr().map_err(cannot)?;
-    let poll = Poll::new().map_err(cannot)?;
-    poll.registry().register(&mut outside, OUTSIDE, Interest::READABLE).map_err(cannot)?;
-    let mut status = options.status.as_deref().map(status_socket).transpose()?;
-    if let Some(status) = &mut status {
-        poll.registry().register(status, STATUS, Interest::READABLE).map_err(cannot)?;
+    let sockets = group::open(options.listen, options.threads.max(1), by_cid).map_err(cannot)?;
+    let at = sockets.first().map_or(Ok(options.listen), UdpSocket::local_addr).map_err(cannot)?;
+    let mut listener = options.status.as_deref().map(status_socket).transpose()?;
+    let (mut places, mut wakers) = (Vec::new(), Vec::new());
+    for mut outside in sockets {
+        let poll = Poll::new().map_err(cannot)?;
+        wakers.push(Waker::new(poll.registry(), WAKE).map_err(cannot)?);
+        poll.registry().register(&mut outside, OUTSIDE, Interest::READABLE).map_err(cannot)?;
+        // The first thread answers for all.
+        let mut status = listener.take();
+        if let Some(status) = &mut status {
+            poll.registry().register(status, STATUS, Interest::READABLE).map_err(cannot)?;
+        }
+        places.push(Place { poll, outside, status });
     }
-    inbox::join(&outside);
-    // The usual queue suffices for most.
-    let _ = set_socket_recv_buffer_size(&outside, QUEUE);
+    let crew = Arc::new(Crew::new(wakers, options.max_sessions, options.max_handshakes));
+    ready(at);
+    let work = |thread: usize, place: Place| {
+        let _ends = Ends(&crew);
+        let side = part(&crew, thread);
+        turns(side, place, &crew, thread, (news, stop)).map_err(|error| fault("wait", &error))
+    };
+    let done = thread::scope(|scope| {
+        let mut places = places.into_iter().enumerate();
+        let first = places.next();
+        let started: Result<Vec<_>, io::Error> = places
+            .map(|(thread, place)| {
+                let work = &work;
+                let builder = thread::Builder::new().name(format!("sessions-{thread}"));
+                builder.spawn_scoped(scope, move || work(thread, place))
+            })
+            .collect();
+        match (started, first) {
+            (Ok(others), Some((thread, place))) => {
+                let own = work(thread, place);
+                others.into_iter().fold(own, |done, other| {
+                    let ended = other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+                    done.and(ended)
+                })
+            }
+            (Err(error), _) => {
+                crew.end();
+                Err(fault("start its threads", &error))
+            }
+            (Ok(_), None) => Ok(()),
+        }
+    });
+    if let Some(path) = &options.status {
+        let _ = fs::remove_file(path);
+    }
+    done
+}
+
+/// Ends the other threads with this one.
+struct Ends<'a>(&'a Crew);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
+
+/// The turns of a thread.
+fn turns(
+    mut side: impl Side,
+    place: Place,
+    crew: &Arc<Crew>,
+    thread: usize,
+    (news, stop): (&News, &AtomicBool),
+) -> io::Result<()> {
+    let Place { poll, outside, status } = place;
     let outbox = RefCell::new(Outbox::new(&outside));
     let mut io = Io {
         poll,
@@ -202,17 +277,23 @@ pub(crate) fn run(
         sent: Sent::default(),
         received: Cell::default(),
         receive_calls: Cell::default(),
-        began: Moment::now(),
+        crew: Arc::clone(crew),
     };
     let mut events = Events::with_capacity(256);
     let mut inbox = Inbox::new();
-    ready(at);
-    let mut life = Life::begin();
+    let mut life = (thread == 0).then(Life::begin);
+    let mut seen = Vec::new();
+    let mut asked = Asked::default();
     let mut prepared = false;
     let mut again: Vec<Token> = Vec::new();
     let (mut used, mut wiped) = (true, 0);
-    while !stop.load(Ordering::Acquire) {
-        life.sign();
+    while !stop.load(Ordering::Acquire) && !crew.has_ended() {
+        crew.turn(thread);
+        if let Some(life) = &mut life
+            && crew.all_turned(&mut seen)
+        {
+            life.sign();
+        }
         if used && io.now() >= wiped + WIPE {
             stack::wipe();
             (used, wiped) = (false, io.now());
@@ -220,7 +301,7 @@ pub(crate) fn run(
         let idle = prepared && again.is_empty();
         let wait = if idle { wait(&side, io.now()) } else { Duration::ZERO };
         match io.poll.poll(&mut events, Some(wait)) {
-            Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(fault("wait", &error)),
+            Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(error),
             _ => {}
         }
         let mut tokens = std::mem::take(&mut again);
@@ -231,25 +312,42 @@ pub(crate) fn run(
                 OUTSIDE => drain(&mut side, &io, &mut inbox, None),
                 STATUS => {
                     while let Some((stream, _)) = status.as_ref().and_then(|status| status.accept().ok()) {
-                        answer(stream, &side.status(&io));
+                        asked.by(stream, crew);
                     }
                     false
                 }
+                WAKE => false,
                 Token(session) => drain(&mut side, &io, &mut inbox, Some(session)),
             };
             if left {
                 again.push(*token);
             }
         }
-        if let Some((keys, address)) = news.take() {
-            if let Some(keys) = keys {
+        if thread == 0
+            && let Some((keys, address)) = news.take()
+        {
+            if let Some(keys) = keys.map(Arc::new) {
+                crew.send_others(thread, || Mail::Keys(Arc::clone(&keys)));
                 side.keys(&io, keys);
                 used = true;
             }
             if let Some(address) = address {
+                crew.send_others(thread, || Mail::Target(address));
                 side.target(&io, address);
             }
         }
+        for mail in crew.mail(thread) {
+            used = true;
+            match mail {
+                Mail::Keys(keys) => side.keys(&io, keys),
+                Mail::Target(address) => side.target(&io, address),
+                Mail::GiveWay(session) => side.give_way(&io, session),
+                Mail::MakeSpace(identity) => side.make_space(&io, &identity),
+                Mail::StatusWanted => crew.send(0, Mail::Status(thread, side.status(&io))),
+                Mail::Status(of, part) => asked.parts.push((of, part)),
+            }
+        }
+        asked.answer(crew, || side.status(&io));
         if side.deadline().is_some_and(|deadline| io.now() >= deadline) {
             side.due(&io);
         }
@@ -259,10 +357,37 @@ pub(crate) fn run(
     drop(life);
     side.end(&io);
     io.finish(&mut side);
-    if let Some(path) = &options.status {
-        let _ = fs::remove_file(path);
-    }
     Ok(())
+}
+
+/// Those who asked for the status, and the other threads' parts of it.
+#[derive(Default)]
+struct Asked {
+    by: Vec<UnixStream>,
+    parts: Vec<(usize, Value)>,
+}
+
+impl Asked {
+    fn by(&mut self, stream: UnixStream, crew: &Crew) {
+        if self.by.is_empty() {
+            self.parts.clear();
+            crew.send_others(0, || Mail::StatusWanted);
+        }
+        self.by.push(stream);
+    }
+
+    /// Answers once all parts are there.
+    fn answer(&mut self, crew: &Crew, own: impl FnOnce() -> Value) {
+        if self.by.is_empty() || self.parts.len() + 1 < crew.size() {
+            return;
+        }
+        self.parts.sort_by_key(|(thread, _)| *thread);
+        let mut whole = own();
+        for (_, part) in &mut self.parts {
+            status::add(&mut whole, part.take());
+        }
+        self.by.drain(..).for_each(|stream| answer(stream, &whole));
+    }
 }
 
 fn wait(side: &impl Side, now: u64) -> Duration {
@@ -330,7 +455,7 @@ fn status_socket(path: &Path) -> Result<UnixListener, Fault> {
     Ok(UnixListener::from_std(listener))
 }
 
-fn answer(stream: mio::net::UnixStream, status: &Value) {
+fn answer(stream: UnixStream, status: &Value) {
     // The answer fits the socket's buffer, and a closed connection is no fault.
     let mut stream = std::os::unix::net::UnixStream::from(stream);
     let _ = stream.set_nonblocking(false);

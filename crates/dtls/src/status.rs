@@ -113,6 +113,22 @@ pub(crate) fn document(
     })
 }
 
+/// Adds another thread's part: numbers are summed, and lists joined.
+pub(crate) fn add(to: &mut Value, part: Value) {
+    match (to, part) {
+        (Value::Object(to), Value::Object(part)) => {
+            for (name, value) in part {
+                add(to.entry(name).or_insert(Value::Null), value);
+            }
+        }
+        (Value::Array(to), Value::Array(part)) => to.extend(part),
+        (to, part) => match (to.as_u64(), part.as_u64()) {
+            (Some(one), Some(other)) => *to = one.saturating_add(other).into(),
+            _ => *to = part,
+        },
+    }
+}
+
 /// Reads the status of a running proxy.
 ///
 /// # Errors
@@ -125,6 +141,22 @@ pub fn ask(socket: &Path) -> Result<Value, Fault> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn parts_of_threads_are_added() {
+        let of = |protected, peer: &str| {
+            let counters = Counters { protected, hints: 1, ..Counters::default() };
+            let session = Session::of(peer.to_owned(), None, None);
+            let traffic = Traffic { received: protected, ..Traffic::default() };
+            document(&counters, &Failures::default(), &Refusals::default(), &[session], traffic)
+        };
+        let mut whole = of(3, "one");
+        add(&mut whole, of(4, "other"));
+        assert_eq!((&whole["counters"]["protected"], &whole["counters"]["hints"]), (&7.into(), &2.into()));
+        let peers: Vec<_> = [0, 1].map(|at| whole["sessions"][at]["peer"].as_str()).into();
+        assert_eq!(peers, [Some("one"), Some("other")]);
+        assert_eq!([0, 1].map(|at| whole["threads"][at]["received"].as_u64()), [Some(3), Some(4)]);
+    }
 
     #[test]
     fn manual_has_every_name_of_the_status() {
