@@ -172,7 +172,11 @@ impl Crew {
     /// The messages since the last call.
     pub(crate) fn mail(&self, thread: usize) -> Vec<Mail> {
         match self.members.get(thread) {
-            Some(member) if member.has_mail.swap(false, Ordering::Acquire) => {
+            // Most often there is none, and the first look writes nothing.
+            Some(member)
+                if member.has_mail.load(Ordering::Relaxed)
+                    && member.has_mail.swap(false, Ordering::AcqRel) =>
+            {
                 std::mem::take(&mut *lock(&member.mail))
             }
             _ => Vec::new(),
@@ -186,15 +190,16 @@ impl Crew {
         }
     }
 
-    /// Whether each thread has made a turn since the last time that this was so.
+    /// Whether each thread has made a turn since the last time that this was so. `seen` is empty at
+    /// first.
     pub(crate) fn all_turned(&self, seen: &mut Vec<u64>) -> bool {
-        let turns: Vec<u64> =
-            self.members.iter().map(|member| member.turns.load(Ordering::Relaxed)).collect();
-        let all = seen.len() != turns.len() || turns.iter().zip(&*seen).all(|(now, before)| now != before);
-        if all {
-            *seen = turns;
+        seen.resize(self.size(), u64::MAX);
+        let turns = |member: &Member| member.turns.load(Ordering::Relaxed);
+        if self.members.iter().zip(&*seen).any(|(member, before)| turns(member) == *before) {
+            return false;
         }
-        all
+        self.members.iter().zip(seen).for_each(|(member, seen)| *seen = turns(member));
+        true
     }
 
     /// Ends all threads.

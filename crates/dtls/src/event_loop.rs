@@ -39,8 +39,8 @@ pub(crate) const FIRST_SESSION: usize = 2;
 pub(crate) const RECORD_OVERHEAD: usize = 128;
 /// The longest wait between two looks at `stop`.
 const LONGEST_WAIT: Duration = Duration::from_millis(100);
-/// The places of a first look at a socket. Most often one datagram has come, or nothing.
-const FEW: usize = 2;
+/// Looks at a socket for one datagram, before those for several.
+const SINGLE: usize = 2;
 /// The most errors of one socket before the next socket's turn.
 const MOST_ERRORS: usize = 16;
 /// The most rounds of answers to what became of sent datagrams.
@@ -57,6 +57,8 @@ pub(crate) struct Io {
     outside: UdpSocket,
     outbox: RefCell<Outbox>,
     sent: Sent,
+    /// Memory for what is heard of sent datagrams.
+    reports: Cell<Vec<Report>>,
     received: Cell<u64>,
     receive_calls: Cell<u64>,
     crew: Arc<Crew>,
@@ -101,18 +103,21 @@ impl Io {
     /// Sends what this turn has made, and tells the side.
     fn finish(&self, side: &mut impl Side) {
         for _ in 0..ROUNDS {
-            let reports = {
+            let mut reports = self.reports.take();
+            {
                 let mut outbox = self.outbox.borrow_mut();
                 outbox.flush(&self.outside, &self.sent);
-                outbox.reports()
-            };
+                outbox.reports(&mut reports);
+            }
             for report in &reports {
                 side.sent(self, report);
                 if report.closed {
                     side.unreachable(self, report.session);
                 }
             }
-            if reports.is_empty() {
+            let none = reports.is_empty();
+            self.reports.set(reports);
+            if none {
                 break;
             }
         }
@@ -275,6 +280,7 @@ fn turns(
         outside,
         outbox,
         sent: Sent::default(),
+        reports: Cell::default(),
         received: Cell::default(),
         receive_calls: Cell::default(),
         crew: Arc::clone(crew),
@@ -395,14 +401,14 @@ fn wait(side: &impl Side, now: u64) -> Duration {
     due.map_or(LONGEST_WAIT, |due| due.min(LONGEST_WAIT))
 }
 
-/// Takes the datagrams of a session's socket, or of the local address: a few, and as many as there is
-/// space for if there are more. What they cause leaves before the next look. Returns whether there may
+/// Takes the datagrams of a session's socket, or of the local address: two one by one, and as many as
+/// there is space for if there are more. What they cause leaves before the next look. Returns whether there may
 /// be more. An error reports an ICMP message about an earlier datagram; [`Side::unreachable`] takes
 /// that of a closed port.
 // Never inlined: the caller wipes the stack below itself.
 #[inline(never)]
 fn drain(side: &mut impl Side, io: &Io, inbox: &mut Inbox, session: Option<usize>) -> bool {
-    let (mut places, mut errors) = (FEW, 0);
+    let (mut looks, mut errors) = (0, 0);
     loop {
         // A datagram may end the session, or give it another socket.
         let own = session.map(|session| side.socket(session));
@@ -411,6 +417,8 @@ fn drain(side: &mut impl Side, io: &Io, inbox: &mut Inbox, session: Option<usize
             Some(Some(socket)) => &**socket,
             Some(None) => return false,
         };
+        let places = if looks < SINGLE { 1 } else { inbox::MOST };
+        looks += 1;
         match inbox.receive(socket, places) {
             Ok(full) => {
                 let count = inbox.each(|datagram, from| match session {
@@ -423,7 +431,6 @@ fn drain(side: &mut impl Side, io: &Io, inbox: &mut Inbox, session: Option<usize
                 if !full || places == inbox::MOST {
                     return full;
                 }
-                places = inbox::MOST;
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return false,
             Err(error) => {

@@ -9,7 +9,7 @@ use mio::net::UdpSocket;
 use nix::cmsg_space;
 use nix::sys::socket::sockopt::UdpGroSegment;
 use nix::sys::socket::{
-    ControlMessageOwned, MsgFlags, MultiHeaders, RecvMsg, SockaddrStorage, recvmmsg, setsockopt,
+    ControlMessageOwned, MsgFlags, MultiHeaders, RecvMsg, SockaddrStorage, recvmmsg, recvmsg, setsockopt,
 };
 
 /// The longest UDP datagram in octets, and the most octets of joined ones.
@@ -28,6 +28,8 @@ pub(crate) fn join(socket: &UdpSocket) {
 pub(crate) struct Inbox {
     octets: Vec<u8>,
     came: Vec<Came>,
+    /// Space for a control message.
+    control: Vec<u8>,
 }
 
 /// The content of a place: datagrams of one sender.
@@ -41,7 +43,7 @@ struct Came {
 
 impl Inbox {
     pub(crate) fn new() -> Self {
-        Self { octets: vec![0; MOST * LONGEST], came: Vec::with_capacity(MOST) }
+        Self { octets: vec![0; MOST * LONGEST], came: Vec::with_capacity(MOST), control: cmsg_space!(i32) }
     }
 
     /// Takes what has come into at most `places` places. Returns whether all are full, so that there
@@ -52,6 +54,15 @@ impl Inbox {
     /// two datagrams, the first are returned, and the socket is ready again to report it.
     pub(crate) fn receive(&mut self, socket: &UdpSocket, places: usize) -> io::Result<bool> {
         self.came.clear();
+        if places == 1 {
+            // Most often no second one is there, and this call needs no memory.
+            let place = self.octets.get_mut(..LONGEST).unwrap_or_default();
+            let mut slices = [IoSliceMut::new(place)];
+            let flags = MsgFlags::MSG_DONTWAIT;
+            let message = recvmsg(socket.as_raw_fd(), &mut slices, Some(&mut self.control), flags)?;
+            self.came.push(Came::of(&message));
+            return Ok(true);
+        }
         let places = places.min(MOST);
         // Made for each call: the kernel writes into the lengths of a header, which nix does not reset.
         let mut headers = MultiHeaders::preallocate(places, Some(cmsg_space!(i32)));

@@ -153,7 +153,16 @@ impl Outbox {
         }
         let mut piles = std::mem::take(&mut self.piles);
         self.waiting = 0;
-        let mut messages = Vec::with_capacity(1);
+        if let [pile] = piles.as_slice()
+            && pile.lengths.len() == 1
+        {
+            let report = alone(outside, pile, sent);
+            self.reports.extend(report);
+            piles.drain(..).for_each(|pile| self.empty(pile));
+            self.piles = piles;
+            return;
+        }
+        let mut messages = Vec::new();
         for pile in piles.iter().filter(|pile| matches!(pile.way, Way::Peer(_))) {
             pile.messages(&self.joins, &mut messages);
         }
@@ -165,21 +174,41 @@ impl Outbox {
             let report = send(socket, &messages, &mut self.joins, sent);
             self.reports.push(Report { session: *session, ..report });
         }
-        for pile in piles.drain(..) {
-            let Pile { mut octets, mut lengths, .. } = pile;
-            if octets.capacity() <= KEPT.0 && self.spare.len() < KEPT.1 {
-                octets.clear();
-                lengths.clear();
-                self.spare.push((octets, lengths));
-            }
-        }
+        piles.drain(..).for_each(|pile| self.empty(pile));
         self.piles = piles;
     }
 
-    /// The reports since the last call.
-    pub(crate) fn reports(&mut self) -> Vec<Report> {
-        std::mem::take(&mut self.reports)
+    /// Keeps the memory of a pile that is sent.
+    fn empty(&mut self, pile: Pile) {
+        let Pile { mut octets, mut lengths, .. } = pile;
+        if octets.capacity() <= KEPT.0 && self.spare.len() < KEPT.1 {
+            octets.clear();
+            lengths.clear();
+            self.spare.push((octets, lengths));
+        }
     }
+
+    /// Exchanges the reports since the last call for an empty list.
+    pub(crate) fn reports(&mut self, into: &mut Vec<Report>) {
+        into.clear();
+        std::mem::swap(&mut self.reports, into);
+    }
+}
+
+/// Sends the only datagram. Returns the report of a session.
+fn alone(outside: &UdpSocket, pile: &Pile, sent: &Sent) -> Option<Report> {
+    let mut report = Report::default();
+    let (socket, to) = match &pile.way {
+        Way::Peer(to) => (outside, Some(*to)),
+        Way::Session(session, socket) => {
+            report.session = *session;
+            (&**socket, None)
+        }
+    };
+    one(socket, to, &pile.octets, sent, &mut report);
+    add(&sent.datagrams, report.sent);
+    add(&sent.unsent, report.unsent);
+    matches!(pile.way, Way::Session(..)).then_some(report)
 }
 
 /// What a call sends: a datagram, or joined ones.

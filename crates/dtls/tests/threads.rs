@@ -96,19 +96,22 @@ fn moved_client_reaches_its_thread() {
     let path: PathBuf = directory.path().join("status");
     let status = Some(path.clone());
     let server = server_side(two(64, Options { status, ..options(any(), echo.at) }));
-    let mut clients = Vec::new();
+    // Their sockets stay, lest another client gets the port, and with it the place of a session.
+    let (mut clients, mut sockets) = (Vec::new(), Vec::new());
     for number in 0..16_u8 {
         let home = device(server.at);
         let mut connection = joined(&home, "turbine 3", Some(ConnectionId::EMPTY));
         say(&mut connection, &home, &[number; 20]);
         assert_eq!(opened(&mut connection, &home), [number; 20]);
         clients.push(connection);
+        sockets.push(home);
     }
     // An address that the kernel would give to the other thread, for half of them.
     for (number, connection) in clients.iter_mut().enumerate() {
         let away = device(server.at);
         say(connection, &away, &[number as u8; 30]);
         assert_eq!(opened(connection, &away), [number as u8; 30]);
+        sockets.push(away);
     }
     let state = shown(&path);
     assert_eq!(state["counters"]["moves"], 16, "{state:#}");
