@@ -401,8 +401,8 @@ fn wait(side: &impl Side, now: u64) -> Duration {
     due.map_or(LONGEST_WAIT, |due| due.min(LONGEST_WAIT))
 }
 
-/// Takes the datagrams of a session's socket, or of the local address: two one by one, and as many as
-/// there is space for if there are more. What they cause leaves before the next look. Returns whether there may
+/// Takes the datagrams of a session's socket, or of the local address: two one by one, and then as
+/// many as there is space for. What they cause leaves before the next look. Returns whether there may
 /// be more. An error reports an ICMP message about an earlier datagram; [`Side::unreachable`] takes
 /// that of a closed port.
 // Never inlined: the caller wipes the stack below itself.

@@ -8,8 +8,9 @@
 //! [`listen()`] has a UDP socket to the server for each connection. Either end may be another
 //! implementation of DTLS 1.2.
 //!
-//! Each runs around [`antedate_channel::dtls`] on one thread, or on several with sessions of their own. It forwards a datagram at once. In
-//! idle time it prepares the next records in small steps and polls the sockets between them.
+//! Each runs around [`antedate_channel::dtls`] on one thread, or on several with sessions of their
+//! own. It forwards a datagram at once. In idle time it prepares the next records in small steps and
+//! polls the sockets between them.
 //!
 //! - [`psk`]: the file of identities and pre-shared keys; [`devices`]: which device has which
 //! - [`service`]: files read again on SIGHUP, names resolved again
