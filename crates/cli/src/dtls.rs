@@ -12,7 +12,7 @@ use antedate_channel::dtls::{Asks, CipherSuite, ConnectionId, PREPARED_LEN, Sett
 use antedate_dtls::credentials::ServerName;
 use antedate_dtls::credentials::own;
 use antedate_dtls::service::{Keys, News, Service, Target};
-use antedate_dtls::{KeyLog, Options, status};
+use antedate_dtls::{KeyLog, MOST_THREADS, Options, status};
 use antedate_hardening::confine::{self, Capability, Needs};
 use antedate_hardening::{files, stack};
 use clap::{Args, Subcommand};
@@ -25,6 +25,9 @@ use proof::Proof;
 
 /// Open files beside the sockets of sessions, and more than enough.
 const OTHER_FILES: usize = 64;
+
+/// The socket of a thread, and what it waits with.
+const FILES_OF_A_THREAD: usize = 4;
 
 /// Sides of the proxy.
 #[derive(Subcommand)]
@@ -143,6 +146,10 @@ pub(crate) struct Common {
     /// Octets of each datagram that are prepared; longer ones are protected in the ordinary way.
     #[arg(long, value_name = "OCTETS", default_value_t = 512)]
     prepare: usize,
+    /// Threads, 1 to 64, each with sessions of its own. The kernel gives a peer's datagrams to one of
+    /// them, by its address or its connection ID. The bounds are those of all threads.
+    #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=MOST_THREADS as i64))]
+    threads: u8,
     /// Largest number of established sessions.
     #[arg(long, value_name = "COUNT", default_value = "1024")]
     max_sessions: NonZeroUsize,
@@ -197,6 +204,7 @@ impl Common {
             listen: self.listen,
             to: self.to.clone(),
             settings,
+            threads: self.threads.into(),
             max_sessions: self.max_sessions.get(),
             max_handshakes: 0,
             idle_ms: self.idle_seconds.saturating_mul(1000),
@@ -212,7 +220,8 @@ impl Common {
 
     /// Each session has a socket of its own.
     fn allow_files(&self) {
-        let wanted = self.max_sessions.get().saturating_add(OTHER_FILES);
+        let of_threads = FILES_OF_A_THREAD * usize::from(self.threads);
+        let wanted = self.max_sessions.get().saturating_add(OTHER_FILES + of_threads);
         let allowed = files::allow(wanted);
         if allowed < wanted {
             tracing::warn!(

@@ -81,6 +81,7 @@ fn dtls_proxy_tells_that_it_lives() {
     private(&keys, "press:000102030405060708090a0b0c0d0e0f\n");
     let keys = keys.display().to_string();
     let words = ["dtls", "listen", "--listen", "127.0.0.1:0", "--to", "127.0.0.1:9", "--psk", &keys];
+    let words = [&words[..], &["--threads", "2"]].concat();
     Service::start(directory.path(), &words).judge();
 }
 

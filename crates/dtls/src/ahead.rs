@@ -10,7 +10,7 @@ use antedate_channel::dtls::Settings;
 
 use crate::Options;
 
-/// The most sessions with large places: 9 MiB.
+/// The most sessions with large places, of all threads: 9 MiB.
 const MOST: usize = 256;
 /// Milliseconds without a datagram after which a session loses its place to another.
 const QUIET_MS: u64 = 2000;
@@ -22,8 +22,9 @@ pub(crate) fn small(options: &Options) -> Options {
 }
 
 /// The last datagram of each session with a large place.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Ahead {
+    most: usize,
     spoke: HashMap<usize, u64>,
     /// No session is quiet before this time.
     quiet_at: u64,
@@ -37,6 +38,11 @@ pub(crate) struct Change {
 }
 
 impl Ahead {
+    /// The share of one of so many threads.
+    pub(crate) fn new(threads: usize) -> Self {
+        Self { most: (MOST / threads.max(1)).max(1), spoke: HashMap::new(), quiet_at: 0 }
+    }
+
     /// Notes a datagram of a session.
     pub(crate) fn speaks(&mut self, session: usize, now: u64) -> Option<Change> {
         if let Some(spoke) = self.spoke.get_mut(&session) {
@@ -44,7 +50,7 @@ impl Ahead {
             return None;
         }
         let mut loses = None;
-        if self.spoke.len() >= MOST {
+        if self.spoke.len() >= self.most {
             if now < self.quiet_at {
                 return None;
             }
@@ -71,7 +77,7 @@ mod tests {
 
     #[test]
     fn quiet_session_gives_its_place() {
-        let mut ahead = Ahead::default();
+        let mut ahead = Ahead::new(1);
         for session in 0..MOST {
             let change = ahead.speaks(session, session as u64);
             assert_eq!(change, Some(Change { gets: session, loses: None }));

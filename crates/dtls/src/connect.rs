@@ -8,8 +8,8 @@
 //! last unanswered datagram, which may then arrive twice.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
-use std::io::ErrorKind;
 use std::net::SocketAddr;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use antedate_channel::dtls::{Connection, Credentials, Event, Failures, Phase, Refusals, SendError};
@@ -18,8 +18,9 @@ use serde_json::Value;
 
 use crate::Options;
 use crate::ahead::{Ahead, small};
+use crate::crew::Crew;
 use crate::deadlines::Deadlines;
-use crate::event_loop::{FIRST_SESSION, Io, RECORD_OVERHEAD, Side, random};
+use crate::event_loop::{Io, RECORD_OVERHEAD, Side, random};
 use crate::listen::device;
 use crate::liveness::Liveness;
 use crate::service::{Keys, News};
@@ -40,14 +41,14 @@ struct Session {
     device: SocketAddr,
     credentials: Credentials,
     /// The socket, and the server's address to which it is connected.
-    socket: UdpSocket,
+    socket: Rc<UdpSocket>,
     to: SocketAddr,
     established: Option<Box<Connection>>,
     handshake: Option<Box<Connection>>,
     waiting: VecDeque<Vec<u8>>,
     /// Time and content of the last unanswered datagram of the established connection, with
     /// [`Options::resend`].
-    last: Option<(u64, Vec<u8>)>,
+    last: Option<Box<(u64, Vec<u8>)>>,
     liveness: Liveness,
     /// Whether the server has answered in the established session.
     answered: bool,
@@ -115,8 +116,9 @@ fn handle(connection: &mut Connection, datagram: &[u8], now: u64, keys: &Keys) -
 }
 
 pub(crate) struct Connect {
+    crew: Arc<Crew>,
     options: Options,
-    keys: Keys,
+    keys: Arc<Keys>,
     /// The server, once its name has an address.
     to: Option<SocketAddr>,
     news: Arc<News>,
@@ -135,22 +137,30 @@ pub(crate) struct Connect {
 }
 
 impl Connect {
-    pub(crate) fn new(options: &Options, keys: Keys, news: &Arc<News>) -> Self {
+    /// The part of one thread.
+    pub(crate) fn new(
+        options: &Options,
+        keys: &Arc<Keys>,
+        news: &Arc<News>,
+        crew: &Arc<Crew>,
+        thread: usize,
+    ) -> Self {
         Self {
+            crew: Arc::clone(crew),
             options: small(options),
-            keys,
+            keys: Arc::clone(keys),
             to: options.to.address(),
             news: Arc::clone(news),
             sessions: BTreeMap::new(),
             by_device: HashMap::new(),
-            next: FIRST_SESSION,
+            next: Crew::first_session(thread),
             stale: BTreeSet::new(),
-            ahead: Ahead::default(),
+            ahead: Ahead::new(crew.size()),
             deadlines: Deadlines::default(),
             counters: Counters::default(),
             failures: Failures::default(),
             refused: Refusals::default(),
-            summaries: Summaries::default(),
+            summaries: crew.summaries.clone(),
             out: Vec::new(),
         }
     }
@@ -158,9 +168,6 @@ impl Connect {
     fn session(&mut self, io: &Io, device: SocketAddr) -> Option<usize> {
         if let Some(id) = self.by_device.get(&device) {
             return Some(*id);
-        }
-        if self.sessions.len() >= self.options.max_sessions {
-            return None;
         }
         let Some(credentials) = self.keys.credentials(device) else {
             let unknown = "no identity for this device";
@@ -171,17 +178,21 @@ impl Connect {
         };
         // The name of the server has no address yet.
         let to = self.to?;
+        if !self.crew.enter() {
+            return None;
+        }
         let id = self.next;
         let socket = match io.socket(to, id) {
             Ok(socket) => socket,
             Err(error) => {
+                self.crew.leave();
                 if let Some(count) = self.summaries.note("no socket", io.now()) {
                     tracing::warn!(%device, %error, count, "no socket for a session");
                 }
                 return None;
             }
         };
-        self.next += 1;
+        self.next += self.crew.size();
         tracing::info!(%device, "a device speaks for the first time");
         let session = Session {
             device,
@@ -212,6 +223,7 @@ impl Connect {
 
     fn forget(&mut self, id: usize) {
         if let Some(session) = self.sessions.remove(&id) {
+            self.crew.leave();
             self.by_device.remove(&session.device);
             self.deadlines.remove(id);
             self.ahead.remove(id);
@@ -223,13 +235,13 @@ impl Connect {
     }
 
     /// Begins a handshake, unless one is in progress.
-    fn begin(&mut self, id: usize, now: u64) {
+    fn begin(&mut self, io: &Io, id: usize, now: u64) {
         let Some(session) = self.sessions.get_mut(&id) else { return };
         if session.handshake.is_none() {
             let settings = self.keys.settings(&self.options.settings);
             let credentials = session.credentials.clone();
             let mut connection = Connection::connect(settings, credentials, now, &mut random);
-            transmit(&session.socket, &mut connection);
+            transmit(io, id, &session.socket, &mut connection);
             session.handshake = Some(Box::new(connection));
             session.closed = false;
         }
@@ -244,21 +256,18 @@ impl Connect {
     }
 
     /// Sends a device's datagram through the established connection.
-    fn protect(&mut self, id: usize, datagram: &[u8], now: u64) -> Result<(), SendError> {
+    fn protect(&mut self, io: &Io, id: usize, datagram: &[u8], now: u64) -> Result<(), SendError> {
         let Some(session) = self.sessions.get_mut(&id) else { return Ok(()) };
         let connection = session.established.as_mut().ok_or(SendError::NotEstablished)?;
         self.out.resize(datagram.len() + RECORD_OVERHEAD, 0);
         let len = connection.seal(datagram, &mut self.out)?;
-        let closed = send(&session.socket, self.out.get(..len).unwrap_or_default());
+        io.send_by(id, &session.socket, self.out.get(..len).unwrap_or_default());
         if self.options.resend {
-            session.last = Some((now, datagram.to_vec()));
+            session.last = Some(Box::new((now, datagram.to_vec())));
         }
         session.liveness.sent(now);
         self.counters.protected += 1;
         self.speaks(id, now);
-        if closed {
-            self.is_closed(id, now);
-        }
         Ok(())
     }
 
@@ -289,10 +298,10 @@ impl Connect {
         session.waiting.push_back(datagram.to_vec());
     }
 
-    fn flush(&mut self, id: usize, now: u64) {
+    fn flush(&mut self, io: &Io, id: usize, now: u64) {
         let next = |session: &mut Session| if session.holds() { None } else { session.waiting.pop_front() };
         while let Some(datagram) = self.sessions.get_mut(&id).and_then(next) {
-            match self.protect(id, &datagram, now) {
+            match self.protect(io, id, &datagram, now) {
                 Ok(()) => self.counters.held += 1,
                 Err(_) => self.counters.dropped += 1,
             }
@@ -300,7 +309,7 @@ impl Connect {
     }
 
     /// Begins a new session in place of one that seems lost, for this reason.
-    fn lost(&mut self, id: usize, now: u64, reason: &'static str) {
+    fn lost(&mut self, io: &Io, id: usize, now: u64, reason: &'static str) {
         let Some(session) = self.sessions.get_mut(&id) else { return };
         if session.handshake.is_some() {
             return;
@@ -310,7 +319,7 @@ impl Connect {
         session.lost.get_or_insert(now);
         self.news.ask();
         self.counters.lost_sessions += 1;
-        session.last.take_if(|(when, _)| now.saturating_sub(*when) > FRESH_MS);
+        session.last.take_if(|last| now.saturating_sub(last.0) > FRESH_MS);
         if let Some(count) = self.summaries.note(reason, now) {
             tracing::warn!(
                 device = %session.device, to = %self.options.to, count,
@@ -318,28 +327,28 @@ impl Connect {
                  server runs and is reachable"
             );
         }
-        self.begin(id, now);
+        self.begin(io, id, now);
     }
 
     /// Begins a new session if one is due: beside an old one that was suspected before, or that
     /// never carried an answer, or instead of one that falls silent.
-    fn renew(&mut self, id: usize, now: u64) {
+    fn renew(&mut self, io: &Io, id: usize, now: u64) {
         let Some(session) = self.sessions.get_mut(&id) else { return };
         if session.rekeys.is_some_and(|from| now >= from) {
             session.renews = true;
-            return self.begin(id, now);
+            return self.begin(io, id, now);
         }
         let silent = session.liveness.silence(now, self.options.silence_ms).is_some();
         if silent && !session.liveness.in_vain() && session.lost.is_none() {
-            self.lost(id, now, SILENT);
+            self.lost(io, id, now, SILENT);
         } else if silent || session.lost.is_some() || session.is_due(now, self.options.renew_ms) {
             (session.renews, session.for_silence) = (true, silent);
-            self.begin(id, now);
+            self.begin(io, id, now);
         }
     }
 
     /// Takes a report that the server's port is closed. Anyone can forge it.
-    fn is_closed(&mut self, id: usize, now: u64) {
+    fn is_closed(&mut self, io: &Io, id: usize, now: u64) {
         self.counters.unreachable += 1;
         let Some(session) = self.sessions.get_mut(&id) else { return };
         session.closed = true;
@@ -348,7 +357,7 @@ impl Connect {
             session.renews = false;
             session.lost.get_or_insert(now);
         } else if session.established.is_some() && session.liveness.awaits() && session.heeds(now) {
-            self.lost(id, now, "the server's port is closed");
+            self.lost(io, id, now, "the server's port is closed");
         }
     }
 
@@ -363,7 +372,7 @@ impl Connect {
         }
     }
 
-    fn settle(&mut self, id: usize, now: u64) {
+    fn settle(&mut self, io: &Io, id: usize, now: u64) {
         let Some(session) = self.sessions.get_mut(&id) else { return };
         if let Some(Phase::Failed(failure)) = session.handshake.as_deref().map(Connection::phase) {
             let reason = failure.to_string();
@@ -386,37 +395,20 @@ impl Connect {
             session.renews = session.established.is_some() && !closed;
             let again = lost && !session.waiting.is_empty();
             if session.renews {
-                self.flush(id, now);
+                self.flush(io, id, now);
             }
             if again {
-                self.begin(id, now);
+                self.begin(io, id, now);
             }
         }
         self.schedule(id);
     }
 }
 
-fn transmit(socket: &UdpSocket, connection: &mut Connection) {
+fn transmit(io: &Io, id: usize, socket: &Rc<UdpSocket>, connection: &mut Connection) {
     while let Some(datagram) = connection.transmit() {
-        send(socket, &datagram);
+        io.send_by(id, socket, &datagram);
     }
-}
-
-/// Sends a datagram. Returns true if the server's port was reported closed. The kernel reports that
-/// of an earlier datagram in place of sending this one, which is therefore sent again.
-fn send(socket: &UdpSocket, datagram: &[u8]) -> bool {
-    let mut closed = false;
-    for _ in 0..2 {
-        match socket.send(datagram) {
-            Err(error) if error.kind() == ErrorKind::ConnectionRefused => closed = true,
-            Err(error) => {
-                tracing::debug!(%error, "not sent");
-                break;
-            }
-            Ok(_) => break,
-        }
-    }
-    closed
 }
 
 impl Side for Connect {
@@ -436,12 +428,12 @@ impl Side for Connect {
         session.touched = now;
         if session.established.is_some() && !session.holds() {
             if session.handshake.is_none() {
-                self.renew(id, now);
+                self.renew(io, id, now);
             }
             if self.sessions.get(&id).is_some_and(Session::holds) {
                 return self.hold(id, datagram);
             }
-            match self.protect(id, datagram, now) {
+            match self.protect(io, id, datagram, now) {
                 Ok(()) => return,
                 Err(SendError::Protect(error)) => {
                     if let Some(count) = self.summaries.note("not protected", now) {
@@ -454,7 +446,7 @@ impl Side for Connect {
             }
         }
         self.hold(id, datagram);
-        self.begin(id, now);
+        self.begin(io, id, now);
     }
 
     fn inside(&mut self, io: &Io, id: usize, datagram: &mut [u8]) {
@@ -463,7 +455,7 @@ impl Side for Connect {
         let Some(session) = self.sessions.get_mut(&id) else { return };
         if let Some(connection) = &mut session.handshake {
             let came = handle(connection, datagram, now, &self.keys);
-            transmit(&session.socket, connection);
+            transmit(io, id, &session.socket, connection);
             for data in &came.data {
                 io.send(data, session.device);
                 self.counters.opened += 1;
@@ -493,12 +485,12 @@ impl Side for Connect {
                 self.ahead.remove(id);
                 session.liveness.renewed(std::mem::take(&mut session.for_silence));
                 // The old session has ended, so its last datagram may be sent again.
-                if let (Some(_), Some((_, datagram))) = (session.lost, session.last.take()) {
-                    session.waiting.push_front(datagram);
+                if let (Some(_), Some(last)) = (session.lost, session.last.take()) {
+                    session.waiting.push_front(last.1);
                     self.counters.resent += 1;
                 }
                 self.found(id, now, "a new session is established");
-                self.flush(id, now);
+                self.flush(io, id, now);
                 self.schedule(id);
                 return;
             }
@@ -535,18 +527,18 @@ impl Side for Connect {
             // The session is not lost; the hint was wrong or forged.
             self.refused.add(connection.refusals());
             self.found(id, now, "the session was not lost");
-            self.flush(id, now);
+            self.flush(io, id, now);
         } else if hinted && session.heeds(now) && session.liveness.awaits() {
-            self.lost(id, now, "an alert says that the server does not know it");
+            self.lost(io, id, now, "an alert says that the server does not know it");
         }
-        self.settle(id, now);
+        self.settle(io, id, now);
     }
 
     fn unreachable(&mut self, io: &Io, id: usize) {
-        self.is_closed(id, io.now());
+        self.is_closed(io, id, io.now());
     }
 
-    fn keys(&mut self, io: &Io, keys: Keys) {
+    fn keys(&mut self, io: &Io, keys: Arc<Keys>) {
         self.keys = keys;
         // One whose device has another key now speaks on until that one is established. Any other
         // identity, as of a device that was revoked, ends the session.
@@ -573,7 +565,7 @@ impl Side for Connect {
             }
         }
         for id in moved {
-            self.begin(id, io.now());
+            self.begin(io, id, io.now());
         }
         let other = |session: &Session| {
             let same = |next: Credentials| session.credentials.is_same(&next);
@@ -591,7 +583,7 @@ impl Side for Connect {
                 && let Some(connection) = &mut session.established
             {
                 connection.close();
-                transmit(&session.socket, connection);
+                transmit(io, *id, &session.socket, connection);
             }
             self.forget(*id);
         }
@@ -614,13 +606,13 @@ impl Side for Connect {
             (session.socket, session.to, session.renews) = (socket, at, false);
             if let Some(connection) = session.handshake.take() {
                 self.refused.add(connection.refusals());
-                self.begin(id, now);
+                self.begin(io, id, now);
             }
         }
     }
 
-    fn socket(&self, session: usize) -> Option<&UdpSocket> {
-        self.sessions.get(&session).map(|session| &session.socket)
+    fn socket(&self, session: usize) -> Option<Rc<UdpSocket>> {
+        self.sessions.get(&session).map(|session| Rc::clone(&session.socket))
     }
 
     fn due(&mut self, io: &Io) {
@@ -631,18 +623,18 @@ impl Side for Connect {
                 && connection.deadline().is_some_and(|deadline| now >= deadline)
             {
                 connection.timeout(now);
-                transmit(&session.socket, connection);
+                transmit(io, id, &session.socket, connection);
             }
             if now.saturating_sub(session.touched) >= self.options.idle_ms {
                 tracing::info!(device = %session.device, "nothing was heard for long: the session is ended");
                 if let Some(connection) = &mut session.established {
                     connection.close();
-                    transmit(&session.socket, connection);
+                    transmit(io, id, &session.socket, connection);
                 }
                 self.forget(id);
                 continue;
             }
-            self.settle(id, now);
+            self.settle(io, id, now);
         }
     }
 
@@ -664,7 +656,7 @@ impl Side for Connect {
         0
     }
 
-    fn status(&self) -> Value {
+    fn status(&self, io: &Io) -> Value {
         let mut refused = self.refused;
         for session in self.sessions.values() {
             for connection in [&session.established, &session.handshake].into_iter().flatten() {
@@ -680,15 +672,15 @@ impl Side for Connect {
                 if s.lost.is_some() { status::Session { phase: "lost", ..shown } } else { shown }
             })
             .collect();
-        status::document(&self.counters, &self.failures, &refused, &sessions)
+        status::document(&self.counters, &self.failures, &refused, &sessions, io.traffic())
     }
 
     fn end(&mut self, io: &Io) {
-        tracing::info!(state = %self.status()["counters"], "ending {} sessions after {} ms", self.sessions.len(), io.now());
-        for session in self.sessions.values_mut() {
+        tracing::info!(state = %self.status(io)["counters"], "ending {} sessions after {} ms", self.sessions.len(), io.now());
+        for (id, session) in &mut self.sessions {
             if let Some(connection) = &mut session.established {
                 connection.close();
-                transmit(&session.socket, connection);
+                transmit(io, *id, &session.socket, connection);
             }
         }
     }

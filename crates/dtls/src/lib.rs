@@ -8,13 +8,16 @@
 //! [`listen()`] has a UDP socket to the server for each connection. Either end may be another
 //! implementation of DTLS 1.2.
 //!
-//! Each runs on one thread around [`antedate_channel::dtls`]. It forwards a datagram at once. In
-//! idle time it prepares the next records in small steps and polls the sockets between them.
+//! Each runs around [`antedate_channel::dtls`] on one thread, or on several with sessions of their
+//! own. It forwards a datagram at once. In idle time it prepares the next records in small steps and
+//! polls the sockets between them.
 //!
 //! - [`psk`]: the file of identities and pre-shared keys; [`devices`]: which device has which
 //! - [`service`]: files read again on SIGHUP, names resolved again
 //! - [`status`]: counters and sessions, and the socket that answers with them
 //! - `event_loop`: sockets, time and preparation, common to both sides; `deadlines`: their times
+//! - `inbox`, `outbox`: several datagrams in a system call
+//! - `group`: the sockets of several threads at one address; `crew`: what they share
 //! - `connect`, `listen`: the two sides
 //! - `liveness`: silence of a server
 //! - `partial_hellos`: ClientHellos in fragments
@@ -28,13 +31,17 @@
 mod ahead;
 mod connect;
 pub mod credentials;
+mod crew;
 mod deadlines;
 pub mod devices;
 mod event_loop;
+mod group;
 mod half_open;
+mod inbox;
 mod key_log;
 mod listen;
 mod liveness;
+mod outbox;
 mod partial_hellos;
 pub mod psk;
 mod route;
@@ -42,6 +49,7 @@ pub mod service;
 pub mod status;
 mod summary;
 
+pub use group::MOST_THREADS;
 pub use key_log::KeyLog;
 
 use std::net::SocketAddr;
@@ -63,7 +71,9 @@ pub struct Options {
     pub to: Target,
     /// settings of the DTLS connections
     pub settings: Settings,
-    /// the most established sessions
+    /// the number of threads, 1 to [`MOST_THREADS`]; each has sessions of its own
+    pub threads: usize,
+    /// the most established sessions, of all threads; the bounds below too
     pub max_sessions: usize,
     /// the most handshakes in progress (listen)
     pub max_handshakes: usize,
@@ -98,7 +108,9 @@ pub fn connect(
     stop: &AtomicBool,
     ready: impl FnOnce(SocketAddr),
 ) -> Result<(), Fault> {
-    event_loop::run(options, connect::Connect::new(options, keys, news), news, stop, ready)
+    let keys = Arc::new(keys);
+    let part = |crew: &_, thread| connect::Connect::new(options, &keys, news, crew, thread);
+    event_loop::run(options, false, news, stop, ready, part)
 }
 
 /// Runs the server's side until `stop` is set. Calls `ready` once with the local address. `news` as
@@ -113,5 +125,7 @@ pub fn listen(
     stop: &AtomicBool,
     ready: impl FnOnce(SocketAddr),
 ) -> Result<(), Fault> {
-    event_loop::run(options, listen::Listen::new(options, keys, news), news, stop, ready)
+    let keys = Arc::new(keys);
+    let part = |crew: &_, thread| listen::Listen::new(options, &keys, news, crew, thread);
+    event_loop::run(options, true, news, stop, ready, part)
 }

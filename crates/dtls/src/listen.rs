@@ -8,6 +8,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::SocketAddr;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use antedate_channel::dtls::{
@@ -22,9 +23,11 @@ use sha2::{Digest, Sha256};
 
 use crate::Options;
 use crate::ahead::{Ahead, small};
+use crate::crew::{Crew, Mail};
 use crate::deadlines::Deadlines;
-use crate::event_loop::{FIRST_SESSION, Io, RECORD_OVERHEAD, Side, random};
-use crate::half_open::HalfOpen;
+use crate::event_loop::{Io, RECORD_OVERHEAD, Side, random};
+use crate::group::CID_AT;
+use crate::outbox::Report;
 use crate::partial_hellos::PartialHellos;
 use crate::route::Route;
 use crate::service::{Keys, News};
@@ -33,16 +36,12 @@ use crate::summary::Summaries;
 
 /// The length of own connection IDs in octets.
 const CID_LEN: usize = 8;
-/// The offset of a record's connection ID.
-const CID_AT: usize = 11;
 const HANDSHAKE: u8 = ContentType::Handshake.number();
 const APPLICATION_DATA: u8 = ContentType::ApplicationData.number();
 const TLS12_CID: u8 = ContentType::Tls12Cid.number();
 const CLIENT_HELLO: u8 = HandshakeType::ClientHello.number();
 /// The hint of an unknown session: an unprotected fatal alert, unexpected_message.
 const HINT: [u8; 15] = [21, 0xfe, 0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 2, 10];
-/// The most hints in a second.
-const HINTS_A_SECOND: u64 = 100;
 /// Milliseconds of silence after which an identity's session gives way to a new one of the same
 /// identity, when all sessions are taken.
 const QUIET_MS: u64 = 30_000;
@@ -57,7 +56,7 @@ struct Begun {
 struct Session {
     route: Route,
     /// The socket to the devices' server, once there were keys.
-    socket: Option<UdpSocket>,
+    socket: Option<Rc<UdpSocket>>,
     established: Option<Box<Begun>>,
     handshake: Option<Box<Begun>>,
     /// The connection before the established one, for the datagrams that are still on the way. It
@@ -76,8 +75,11 @@ impl Session {
 }
 
 pub(crate) struct Listen {
+    crew: Arc<Crew>,
+    /// The number of this thread.
+    thread: usize,
     options: Options,
-    keys: Keys,
+    keys: Arc<Keys>,
     /// The devices' server, once its name has an address.
     to: Option<SocketAddr>,
     news: Arc<News>,
@@ -86,9 +88,6 @@ pub(crate) struct Listen {
     by_peer: HashMap<SocketAddr, usize>,
     by_cid: HashMap<ConnectionId, usize>,
     next: usize,
-    /// The number of established sessions.
-    established: usize,
-    half_open: HalfOpen,
     partial_hellos: PartialHellos,
     ahead: Ahead,
     deadlines: Deadlines,
@@ -97,37 +96,39 @@ pub(crate) struct Listen {
     counters: Counters,
     failures: Failures,
     refused: Refusals,
-    /// A second, and the hints sent in it.
-    hints: (u64, u64),
     summaries: Summaries,
     out: Vec<u8>,
 }
 
 impl Listen {
-    pub(crate) fn new(options: &Options, keys: Keys, news: &Arc<News>) -> Self {
-        let mut secret = [0; 32];
-        random(&mut secret);
+    /// The part of one thread.
+    pub(crate) fn new(
+        options: &Options,
+        keys: &Arc<Keys>,
+        news: &Arc<News>,
+        crew: &Arc<Crew>,
+        thread: usize,
+    ) -> Self {
         Self {
+            crew: Arc::clone(crew),
+            thread,
             options: small(options),
-            keys,
+            keys: Arc::clone(keys),
             to: options.to.address(),
             news: Arc::clone(news),
-            cookies: Cookies::new(secret),
+            cookies: Cookies::new(crew.cookie_secret()),
             sessions: BTreeMap::new(),
             by_peer: HashMap::new(),
             by_cid: HashMap::new(),
-            next: FIRST_SESSION,
-            established: 0,
-            half_open: HalfOpen::new(options.max_handshakes),
+            next: Crew::first_session(thread),
             partial_hellos: PartialHellos::new(),
-            ahead: Ahead::default(),
+            ahead: Ahead::new(crew.size()),
             deadlines: Deadlines::default(),
             stale: BTreeSet::new(),
             counters: Counters::default(),
             failures: Failures::default(),
             refused: Refusals::default(),
-            hints: (0, 0),
-            summaries: Summaries::default(),
+            summaries: crew.summaries.clone(),
             out: Vec::new(),
         }
     }
@@ -168,6 +169,10 @@ impl Listen {
         let cid = self.options.settings.cid.map(|_| {
             let mut octets = [0; CID_LEN];
             random(&mut octets);
+            if self.crew.size() > 1 {
+                // The kernel finds the thread by it.
+                octets[0] = self.thread as u8;
+            }
             ConnectionId::new(&octets).unwrap_or_default()
         });
         let settings = Settings { cid, ..self.keys.settings(&self.options.settings) };
@@ -191,15 +196,18 @@ impl Listen {
         };
         transmit(io, &mut connection, from);
         if let Some(id) = known {
-            self.half_open.end(id);
+            self.crew.half_open().end(id);
         }
-        if let Some(oldest) = self.half_open.oldest_beyond(from) {
+        let oldest = self.crew.half_open().oldest_beyond(from);
+        if let Some(oldest) = oldest
+            && !self.crew.give_way(self.thread, oldest)
+        {
             self.give_way(oldest, now);
         }
         let begun = Box::new(Begun { connection, hello, cid: cid.unwrap_or_default() });
         let id = known.unwrap_or_else(|| {
-            self.next += 1;
-            self.next - 1
+            self.next += self.crew.size();
+            self.next - self.crew.size()
         });
         if let Some(cid) = cid {
             self.by_cid.insert(cid, id);
@@ -215,7 +223,7 @@ impl Listen {
             self.refused.add(old.connection.refusals());
             self.by_cid.remove(&old.cid);
         }
-        self.half_open.begin(id, from);
+        self.crew.half_open().begin(id, from);
         self.schedule(id);
     }
 
@@ -237,7 +245,7 @@ impl Listen {
             self.refused.add(begun.connection.refusals());
             self.by_cid.remove(&begun.cid);
         }
-        self.half_open.end(id);
+        self.crew.half_open().end(id);
         if session.established.is_none() {
             self.forget(id);
         }
@@ -253,15 +261,10 @@ impl Listen {
     /// Drops a record of an unknown session. Its sender gets a hint.
     fn unknown(&mut self, io: &Io, datagram: &[u8], from: SocketAddr) {
         self.refused.count(Dropped::UnknownConnection);
-        let second = io.now() / 1000;
-        if self.hints.0 != second {
-            self.hints = (second, 0);
-        }
         // Only for records of data, and never more octets than received, so that no victim is
         // flooded through us.
         let data = datagram.first().is_some_and(|kind| matches!(*kind, APPLICATION_DATA | TLS12_CID));
-        if data && datagram.len() >= HINT.len() && self.hints.1 < HINTS_A_SECOND {
-            self.hints.1 += 1;
+        if data && datagram.len() >= HINT.len() && self.crew.may_hint(io.now()) {
             self.counters.hints += 1;
             io.send(&HINT, from);
         }
@@ -273,8 +276,10 @@ impl Listen {
             if self.by_peer.get(&peer) == Some(&id) {
                 self.by_peer.remove(&peer);
             }
-            self.established -= usize::from(session.established.is_some());
-            self.half_open.end(id);
+            if session.established.is_some() {
+                self.crew.leave();
+            }
+            self.crew.half_open().end(id);
             self.deadlines.remove(id);
             self.ahead.remove(id);
             for begun in [&session.established, &session.handshake, &session.former].into_iter().flatten() {
@@ -284,36 +289,45 @@ impl Listen {
         }
     }
 
-    /// Makes space for another established session, if all are taken and one of the same identity
-    /// is quiet.
+    /// Takes a place for another established session. If all are taken, one of the same identity that
+    /// is quiet gives way; at another thread, for the next try.
     fn make_space(&mut self, id: usize, now: u64) -> bool {
-        if self.established < self.options.max_sessions {
+        if self.crew.enter() {
             return true;
         }
-        let identity = |id: usize| {
-            let session = self.sessions.get(&id)?;
-            let begun = session.established.as_ref().or(session.handshake.as_ref())?;
-            Some((begun.connection.identity(), session.touched))
+        let session = self.sessions.get(&id);
+        let begun = session.and_then(|session| session.established.as_ref().or(session.handshake.as_ref()));
+        let Some(own) = begun.map(|begun| begun.connection.identity().to_vec()) else { return false };
+        if self.end_quiet(&own, Some(id), now) {
+            return self.crew.enter();
+        }
+        self.crew.send_others(self.thread, || Mail::MakeSpace(own.clone()));
+        false
+    }
+
+    /// Ends the session of an identity that has been quiet for longest, if there is one beside `id`.
+    fn end_quiet(&mut self, identity: &[u8], id: Option<usize>, now: u64) -> bool {
+        let quiet = |(other, session): (&usize, &Session)| {
+            let is_same = session.established.as_ref()?.connection.identity() == identity;
+            let is_quiet = now.saturating_sub(session.touched) >= QUIET_MS;
+            (is_same && is_quiet && Some(*other) != id).then_some((session.touched, *other))
         };
-        let Some((own, _)) = identity(id) else { return false };
-        let quiet = |other: &&usize| {
-            **other != id
-                && identity(**other)
-                    .is_some_and(|(name, touched)| name == own && now.saturating_sub(touched) >= QUIET_MS)
-        };
-        let oldest = self.sessions.keys().filter(quiet).min_by_key(|other| identity(**other).map(|i| i.1));
-        let Some(oldest) = oldest.copied() else { return false };
+        let Some((_, oldest)) = self.sessions.iter().filter_map(quiet).min() else { return false };
         self.forget(oldest);
         true
     }
 
     /// Replaces the established connection by the one whose handshake is done.
     fn promote(&mut self, io: &Io, id: usize) {
-        let known = self.sessions.get(&id).is_some_and(|session| session.established.is_some());
+        let Some(session) = self.sessions.get(&id) else { return };
+        if session.handshake.is_none() {
+            return;
+        }
+        let known = session.established.is_some();
         let has_space = known || self.make_space(id, io.now());
         let Some(session) = self.sessions.get_mut(&id) else { return };
         let Some(mut begun) = session.handshake.take() else { return };
-        self.half_open.end(id);
+        self.crew.half_open().end(id);
         let peer = session.route.peer();
         let identity = String::from_utf8_lossy(begun.connection.identity()).into_owned();
         if !has_space {
@@ -334,7 +348,6 @@ impl Listen {
             log.write(&begun.connection);
         }
         self.counters.handshakes += 1;
-        self.established += usize::from(!known);
         let generations = self.options.generations;
         let same = |old: &Begun| {
             let (old, new) = (old.connection.identity(), begun.connection.identity());
@@ -406,7 +419,7 @@ impl Listen {
             let Some(begun) = begun else { continue };
             let is_established = index == 1;
             let before = begun.connection.counts().1;
-            let new = begun.connection.handle(datagram, now, &self.keys, &mut |event| match event {
+            let new = begun.connection.handle(datagram, now, &*self.keys, &mut |event| match event {
                 Event::Data(octets) => data.push(octets.to_vec()),
                 Event::Established => established = true,
                 Event::Closed => closed |= is_established,
@@ -443,9 +456,9 @@ impl Listen {
         }
         let Some(session) = self.sessions.get_mut(&id) else { return };
         for octets in &data {
-            match session.socket.as_ref().map(|socket| socket.send(octets)) {
-                Some(Ok(_)) => self.counters.opened += 1,
-                _ => self.counters.dropped += 1,
+            match &session.socket {
+                Some(socket) => io.send_by(id, socket, octets),
+                None => self.counters.dropped += 1,
             }
         }
         if closed {
@@ -458,7 +471,7 @@ impl Listen {
             if let Some(old) = session.established.take() {
                 self.refused.add(old.connection.refusals());
                 self.by_cid.remove(&old.cid);
-                self.established -= 1;
+                self.crew.leave();
             }
         }
         self.schedule(id);
@@ -522,13 +535,18 @@ impl Side for Listen {
         }
     }
 
+    fn sent(&mut self, _: &Io, report: &Report) {
+        self.counters.opened += report.sent;
+        self.counters.dropped += report.unsent;
+    }
+
     fn unreachable(&mut self, _: &Io, _: usize) {
         self.counters.unreachable += 1;
         // The devices' server may have moved.
         self.news.ask();
     }
 
-    fn keys(&mut self, io: &Io, keys: Keys) {
+    fn keys(&mut self, io: &Io, keys: Arc<Keys>) {
         let old = std::mem::replace(&mut self.keys, keys);
         let revoked = |begun: &Begun| {
             if let Some(shown) = begun.connection.shown() {
@@ -572,8 +590,16 @@ impl Side for Listen {
         self.sessions.values_mut().for_each(|session| session.socket = None);
     }
 
-    fn socket(&self, session: usize) -> Option<&UdpSocket> {
-        self.sessions.get(&session).and_then(|session| session.socket.as_ref())
+    fn socket(&self, session: usize) -> Option<Rc<UdpSocket>> {
+        self.sessions.get(&session)?.socket.clone()
+    }
+
+    fn give_way(&mut self, io: &Io, session: usize) {
+        self.give_way(session, io.now());
+    }
+
+    fn make_space(&mut self, io: &Io, identity: &[u8]) {
+        self.end_quiet(identity, None, io.now());
     }
 
     fn due(&mut self, io: &Io) {
@@ -632,7 +658,7 @@ impl Side for Listen {
         0
     }
 
-    fn status(&self) -> Value {
+    fn status(&self, io: &Io) -> Value {
         let mut refused = self.refused;
         for session in self.sessions.values() {
             for begun in [&session.established, &session.handshake, &session.former].into_iter().flatten() {
@@ -648,11 +674,11 @@ impl Side for Listen {
                 status::Session::of(s.route.peer().to_string(), established, handshake)
             })
             .collect();
-        status::document(&self.counters, &self.failures, &refused, &sessions)
+        status::document(&self.counters, &self.failures, &refused, &sessions, io.traffic())
     }
 
     fn end(&mut self, io: &Io) {
-        tracing::info!(state = %self.status()["counters"], "ending {} sessions after {} ms", self.sessions.len(), io.now());
+        tracing::info!(state = %self.status(io)["counters"], "ending {} sessions after {} ms", self.sessions.len(), io.now());
         for session in self.sessions.values_mut() {
             if let Some(begun) = &mut session.established {
                 begun.connection.close();

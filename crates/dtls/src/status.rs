@@ -41,6 +41,21 @@ pub struct Counters {
     pub hints: u64,
 }
 
+/// Datagrams of a thread in system calls, at all its sockets.
+#[derive(Debug, Clone, Copy, Default, Serialize)]
+pub struct Traffic {
+    /// received datagrams
+    pub received: u64,
+    /// system calls that brought them
+    pub receive_calls: u64,
+    /// sent datagrams
+    pub sent: u64,
+    /// system calls that sent them, or tried
+    pub send_calls: u64,
+    /// datagrams that the kernel refused: a full queue, a closed port, a missing route
+    pub unsent: u64,
+}
+
 /// One session.
 #[derive(Debug, Clone, Serialize)]
 pub struct Session {
@@ -81,18 +96,37 @@ impl Session {
     }
 }
 
-/// The state as JSON: `counters`, `failures` (handshakes by cause), `refused` (records by reason)
-/// and `sessions`.
+/// The state as JSON: `counters`, `failures` (handshakes by cause), `refused` (records by reason),
+/// `sessions`, and what each of the `threads` did.
 pub(crate) fn document(
     counters: &Counters,
     failures: &Failures,
     refused: &Refusals,
     sessions: &[Session],
+    traffic: Traffic,
 ) -> Value {
     let named = |(name, count): (&str, u64)| (name.to_owned(), Value::from(count));
     let refused: Map<String, Value> = refused.each().map(named).collect();
     let failures: Map<String, Value> = failures.each().map(named).collect();
-    serde_json::json!({ "counters": counters, "failures": failures, "refused": refused, "sessions": sessions })
+    serde_json::json!({
+        "counters": counters, "failures": failures, "refused": refused, "sessions": sessions, "threads": [traffic],
+    })
+}
+
+/// Adds another thread's part: numbers are summed, and lists joined.
+pub(crate) fn add(to: &mut Value, part: Value) {
+    match (to, part) {
+        (Value::Object(to), Value::Object(part)) => {
+            for (name, value) in part {
+                add(to.entry(name).or_insert(Value::Null), value);
+            }
+        }
+        (Value::Array(to), Value::Array(part)) => to.extend(part),
+        (to, part) => match (to.as_u64(), part.as_u64()) {
+            (Some(one), Some(other)) => *to = one.saturating_add(other).into(),
+            _ => *to = part,
+        },
+    }
 }
 
 /// Reads the status of a running proxy.
@@ -109,10 +143,27 @@ mod tests {
     use super::*;
 
     #[test]
+    fn parts_of_threads_are_added() {
+        let of = |protected, peer: &str| {
+            let counters = Counters { protected, hints: 1, ..Counters::default() };
+            let session = Session::of(peer.to_owned(), None, None);
+            let traffic = Traffic { received: protected, ..Traffic::default() };
+            document(&counters, &Failures::default(), &Refusals::default(), &[session], traffic)
+        };
+        let mut whole = of(3, "one");
+        add(&mut whole, of(4, "other"));
+        assert_eq!((&whole["counters"]["protected"], &whole["counters"]["hints"]), (&7.into(), &2.into()));
+        let peers: Vec<_> = [0, 1].map(|at| whole["sessions"][at]["peer"].as_str()).into();
+        assert_eq!(peers, [Some("one"), Some("other")]);
+        assert_eq!([0, 1].map(|at| whole["threads"][at]["received"].as_u64()), [Some(3), Some(4)]);
+    }
+
+    #[test]
     fn manual_has_every_name_of_the_status() {
         let manual = include_str!("../../../docs/src/dtls.md");
         let session = Session::of(String::new(), None, None);
-        let state = document(&Counters::default(), &Failures::default(), &Refusals::default(), &[session]);
+        let (failures, refusals) = (Failures::default(), Refusals::default());
+        let state = document(&Counters::default(), &failures, &refusals, &[session], Traffic::default());
         let (mut values, mut known) = (vec![&state], 0);
         while let Some(value) = values.pop() {
             for (name, value) in value.as_object().into_iter().flatten() {

@@ -160,6 +160,7 @@ pub(crate) fn proxy(
             reach: if prepared { PREPARED_LEN } else { 0 },
             ..Settings::default()
         },
+        threads: 1,
         max_sessions: 4,
         max_handshakes: 16,
         idle_ms: 60_000,

@@ -38,6 +38,7 @@ pub(crate) fn options(listen: SocketAddr, to: SocketAddr) -> Options {
         listen,
         to: to.into(),
         settings: Settings { retransmit_ms: 50, cid: Some(ConnectionId::EMPTY), ..Settings::default() },
+        threads: 1,
         max_sessions: 3,
         max_handshakes: 16,
         idle_ms: 60_000,
