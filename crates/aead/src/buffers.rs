@@ -49,4 +49,19 @@ impl<'a> Buffers<'a> {
             Self::InPlace(buffer) => buffer,
         }
     }
+
+    /// Source, destination and length.
+    #[cfg(target_arch = "x86_64")]
+    pub(crate) fn into_pointers(self) -> (*const u8, *mut u8, usize) {
+        match self {
+            Self::Apart(src, dst) => {
+                assert_eq!(src.len(), dst.len());
+                (src.as_ptr(), dst.as_mut_ptr(), dst.len())
+            }
+            Self::InPlace(buffer) => {
+                let start = buffer.as_mut_ptr();
+                (start.cast_const(), start, buffer.len())
+            }
+        }
+    }
 }

@@ -9,7 +9,7 @@ const THREE_FROM: usize = 512;
 
 /// An unreduced sum of products (see the portable `ghash`) in four lanes. A block takes four
 /// carry-less products, or with `THREE` three (Karatsuba), where products are the bottleneck.
-struct Sum<const THREE: bool> {
+pub(super) struct Sum<const THREE: bool> {
     at_0: __m512i,
     at_64: __m512i,
     /// With three products: the middle one. The others are at 0 and at 128.
@@ -26,7 +26,7 @@ impl<const THREE: bool> Sum<THREE> {
     /// `blocks` is at most [`POWERS`].
     #[inline]
     #[target_feature(enable = "avx512f")]
-    unsafe fn new<const R: usize>(key: &Key<R>, blocks: usize) -> Self {
+    pub(super) unsafe fn new<const R: usize>(key: &Key<R>, blocks: usize) -> Self {
         let zero = _mm512_setzero_si512();
         // SAFETY: POWERS - blocks is within the tables.
         let (high, low) =
@@ -41,7 +41,7 @@ impl<const THREE: bool> Sum<THREE> {
     /// padding.)
     #[inline]
     #[target_feature(enable = "avx512f,vpclmulqdq")]
-    unsafe fn add(&mut self, x: __m512i, blocks: usize) {
+    pub(super) unsafe fn add(&mut self, x: __m512i, blocks: usize) {
         // SAFETY: at least one power is left, and three blocks of padding follow the last one.
         unsafe {
             let high = _mm512_loadu_si512(self.high.cast());
@@ -103,7 +103,7 @@ impl<const THREE: bool> Sum<THREE> {
     /// Adds the length block, times H.
     #[inline]
     #[target_feature(enable = "avx512f,avx512vl,vpclmulqdq,pclmulqdq")]
-    fn add_last<const R: usize>(&mut self, key: &Key<R>, x: __m128i) {
+    pub(super) fn add_last<const R: usize>(&mut self, key: &Key<R>, x: __m128i) {
         let (high, low) = (from(key.high.0[POWERS - 1]), from(key.low.0[POWERS - 1]));
         if THREE {
             return self.add_three(_mm512_zextsi128_si512(x), _mm512_zextsi128_si512(high));
@@ -118,7 +118,7 @@ impl<const THREE: bool> Sum<THREE> {
     /// Joins the lanes, then folds once: the fold is linear.
     #[inline]
     #[target_feature(enable = "avx512f,avx512vl,vpclmulqdq")]
-    fn value(&self) -> __m128i {
+    pub(super) fn value(&self) -> __m128i {
         if THREE {
             let middle = xor3(self.at_0, self.middle, self.at_64);
             return join(fold(fold(self.at_0, middle), self.at_64));
@@ -165,14 +165,14 @@ fn join(x: __m512i) -> __m128i {
 
 #[inline]
 #[target_feature(enable = "sse2")]
-fn from(x: u128) -> __m128i {
+pub(super) fn from(x: u128) -> __m128i {
     _mm_set_epi64x((x >> 64) as i64, x as i64)
 }
 
 /// Reverses the bytes of each block.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw")]
-fn reversed(x: __m512i) -> __m512i {
+pub(super) fn reversed(x: __m512i) -> __m512i {
     let order = _mm_set_epi64x(0x0001_0203_0405_0607, 0x0809_0a0b_0c0d_0e0f);
     _mm512_shuffle_epi8(x, _mm512_broadcast_i32x4(order))
 }
@@ -187,14 +187,14 @@ pub(super) fn mask(len: usize) -> __mmask64 {
 
 /// The segment's blocks; a whole packet includes a length block.
 #[inline]
-fn blocks<const WHOLE: bool>(segment: &Segment<'_>) -> usize {
+pub(super) fn blocks<const WHOLE: bool>(segment: &Segment<'_>) -> usize {
     if WHOLE { segment.aad.len().div_ceil(16) + segment.len.div_ceil(16) + 1 } else { segment.blocks() }
 }
 
 /// The length block (SP 800-38D section 7.1, step 5), byte-reversed.
 #[inline]
 #[target_feature(enable = "sse2")]
-fn lengths(segment: &Segment<'_>) -> __m128i {
+pub(super) fn lengths(segment: &Segment<'_>) -> __m128i {
     _mm_set_epi64x(segment.total_aad as i64 * 8, segment.total as i64 * 8)
 }
 
@@ -205,7 +205,7 @@ fn lengths(segment: &Segment<'_>) -> __m128i {
 /// As for [`Sum::add`].
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,vpclmulqdq,bmi2")]
-unsafe fn associated<const WHOLE: bool, const THREE: bool>(
+pub(super) unsafe fn associated<const WHOLE: bool, const THREE: bool>(
     sum: &mut Sum<THREE>,
     segment: &Segment<'_>,
 ) -> __m512i {

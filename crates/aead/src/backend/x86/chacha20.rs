@@ -51,16 +51,16 @@ fn blocks<'p, const W: usize>(
     let mut sets = start;
     for _ in 0..10 {
         quarter_rounds(&mut sets);
-        for [_, b, c, d] in &mut sets {
-            *b = _mm512_shuffle_epi32::<0b00_11_10_01>(*b);
-            *c = _mm512_shuffle_epi32::<0b01_00_11_10>(*c);
-            *d = _mm512_shuffle_epi32::<0b10_01_00_11>(*d);
+        for [a, _, c, d] in &mut sets {
+            *a = _mm512_shuffle_epi32::<0b10_01_00_11>(*a);
+            *c = _mm512_shuffle_epi32::<0b00_11_10_01>(*c);
+            *d = _mm512_shuffle_epi32::<0b01_00_11_10>(*d);
         }
         quarter_rounds(&mut sets);
-        for [_, b, c, d] in &mut sets {
-            *b = _mm512_shuffle_epi32::<0b10_01_00_11>(*b);
-            *c = _mm512_shuffle_epi32::<0b01_00_11_10>(*c);
-            *d = _mm512_shuffle_epi32::<0b00_11_10_01>(*d);
+        for [a, _, c, d] in &mut sets {
+            *a = _mm512_shuffle_epi32::<0b00_11_10_01>(*a);
+            *c = _mm512_shuffle_epi32::<0b10_01_00_11>(*c);
+            *d = _mm512_shuffle_epi32::<0b01_00_11_10>(*d);
         }
     }
     for (set, start) in sets.iter().zip(&start) {

@@ -182,17 +182,17 @@ macro_rules! kernels {
                 for _ in 0..10 {
                     quarter_rounds!();
                     beside.step();
-                    for [_, b, c, d] in &mut sets {
-                        *b = _mm_shuffle_epi32::<0b00_11_10_01>(*b);
-                        *c = _mm_shuffle_epi32::<0b01_00_11_10>(*c);
-                        *d = _mm_shuffle_epi32::<0b10_01_00_11>(*d);
+                    for [a, _, c, d] in &mut sets {
+                        *a = _mm_shuffle_epi32::<0b10_01_00_11>(*a);
+                        *c = _mm_shuffle_epi32::<0b00_11_10_01>(*c);
+                        *d = _mm_shuffle_epi32::<0b01_00_11_10>(*d);
                     }
                     quarter_rounds!();
                     beside.step();
-                    for [_, b, c, d] in &mut sets {
-                        *b = _mm_shuffle_epi32::<0b10_01_00_11>(*b);
-                        *c = _mm_shuffle_epi32::<0b01_00_11_10>(*c);
-                        *d = _mm_shuffle_epi32::<0b00_11_10_01>(*d);
+                    for [a, _, c, d] in &mut sets {
+                        *a = _mm_shuffle_epi32::<0b00_11_10_01>(*a);
+                        *c = _mm_shuffle_epi32::<0b10_01_00_11>(*c);
+                        *d = _mm_shuffle_epi32::<0b01_00_11_10>(*d);
                     }
                 }
                 for ((set, last), block) in sets.iter().zip(last).zip(out) {
@@ -249,17 +249,17 @@ macro_rules! kernels {
                 for _ in 0..10 {
                     quarter_rounds!();
                     beside.step();
-                    for [_, b, c, d] in &mut sets {
-                        *b = _mm256_shuffle_epi32::<0b00_11_10_01>(*b);
-                        *c = _mm256_shuffle_epi32::<0b01_00_11_10>(*c);
-                        *d = _mm256_shuffle_epi32::<0b10_01_00_11>(*d);
+                    for [a, _, c, d] in &mut sets {
+                        *a = _mm256_shuffle_epi32::<0b10_01_00_11>(*a);
+                        *c = _mm256_shuffle_epi32::<0b00_11_10_01>(*c);
+                        *d = _mm256_shuffle_epi32::<0b01_00_11_10>(*d);
                     }
                     quarter_rounds!();
                     beside.step();
-                    for [_, b, c, d] in &mut sets {
-                        *b = _mm256_shuffle_epi32::<0b10_01_00_11>(*b);
-                        *c = _mm256_shuffle_epi32::<0b01_00_11_10>(*c);
-                        *d = _mm256_shuffle_epi32::<0b00_11_10_01>(*d);
+                    for [a, _, c, d] in &mut sets {
+                        *a = _mm256_shuffle_epi32::<0b00_11_10_01>(*a);
+                        *c = _mm256_shuffle_epi32::<0b10_01_00_11>(*c);
+                        *d = _mm256_shuffle_epi32::<0b01_00_11_10>(*d);
                     }
                 }
                 for ((set, last), out) in sets.iter().zip(last).zip(out.chunks_mut(2)) {

@@ -127,7 +127,7 @@ impl Avx512 {
     }
 
     fn whole<'a>(aad: &'a [u8], buffers: Buffers<'_>, stream: *mut u8) -> Part<'a> {
-        let (src, dst, len) = pointers(buffers);
+        let (src, dst, len) = buffers.into_pointers();
         let lengths = Some((aad.len() as u64, len as u64));
         Part { so_far: Limbs::default(), aad, src, dst, len, stream, lengths }
     }
@@ -152,7 +152,7 @@ impl Avx512 {
         if aad.len().saturating_add(buffers.len()) <= IN_TURN {
             return Avx2::from(self).seal(key, nonce, aad, buffers);
         }
-        let (src, dst, len) = pointers(buffers);
+        let (src, dst, len) = buffers.into_pointers();
         // SAFETY: `self` proves CPU support, and the pointers are to buffers of equal length.
         unsafe { one_shot::<SEAL>(key, nonce, aad, src, dst, len) }
     }
@@ -161,7 +161,7 @@ impl Avx512 {
         if aad.len().saturating_add(buffers.len()) <= IN_TURN {
             return Avx2::from(self).open(key, nonce, aad, buffers);
         }
-        let (src, dst, len) = pointers(buffers);
+        let (src, dst, len) = buffers.into_pointers();
         // SAFETY: `self` proves CPU support, and the pointers are to buffers of equal length.
         unsafe { one_shot::<OPEN>(key, nonce, aad, src, dst, len) }
     }
@@ -198,20 +198,6 @@ pub(super) fn once(first: &mut [u8; 64], r: &mut Limbs, s: &mut [u8; 16]) {
         *s = *last;
     }
     wipe(first);
-}
-
-/// Source, destination and length of the payload.
-pub(super) fn pointers(buffers: Buffers<'_>) -> (*const u8, *mut u8, usize) {
-    match buffers {
-        Buffers::Apart(src, dst) => {
-            assert_eq!(src.len(), dst.len());
-            (src.as_ptr(), dst.as_mut_ptr(), dst.len())
-        }
-        Buffers::InPlace(buffer) => {
-            let start = buffer.as_mut_ptr();
-            (start.cast_const(), start, buffer.len())
-        }
-    }
 }
 
 /// An unprepared packet: XOR and MAC in one pass over each piece of key stream.

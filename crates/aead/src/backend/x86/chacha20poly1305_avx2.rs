@@ -2,7 +2,7 @@
 
 use super::{
     chacha20_avx2::{Avx2, Block},
-    chacha20poly1305::{UNITS, once, pointers},
+    chacha20poly1305::{UNITS, once},
     chacha20poly1305_beside as beside,
     poly1305::{HASH, OPEN, Powers, SEAL},
     poly1305_powers::{self, Part, Source, Table},
@@ -134,17 +134,17 @@ impl Avx2 {
 
     pub(crate) fn seal(self, key: &[u32; 8], nonce: &[u8; 12], aad: &[u8], buffers: Buffers<'_>) -> [u8; 16] {
         // SAFETY: `self` proves CPU support, and the buffers are of equal length.
-        unsafe { one_shot::<SEAL>(self, key, nonce, aad, pointers(buffers)) }
+        unsafe { one_shot::<SEAL>(self, key, nonce, aad, buffers.into_pointers()) }
     }
 
     pub(crate) fn open(self, key: &[u32; 8], nonce: &[u8; 12], aad: &[u8], buffers: Buffers<'_>) -> [u8; 16] {
         // SAFETY: `self` proves CPU support, and the buffers are of equal length.
-        unsafe { one_shot::<OPEN>(self, key, nonce, aad, pointers(buffers)) }
+        unsafe { one_shot::<OPEN>(self, key, nonce, aad, buffers.into_pointers()) }
     }
 }
 
 fn whole<'a>(aad: &'a [u8], buffers: Buffers<'_>, stream: *mut u8) -> Part<'a> {
-    let (src, dst, len) = pointers(buffers);
+    let (src, dst, len) = buffers.into_pointers();
     let lengths = Some((aad.len() as u64, len as u64));
     Part { so_far: None, aad, src, dst, len, stream, lengths }
 }

@@ -4,7 +4,6 @@
 use super::{
     chacha20_avx2::{Block, Hashed},
     chacha20_ssse3::{PASS, Ssse3, pass},
-    chacha20poly1305::pointers,
     poly1305::{OPEN, SEAL},
     poly1305_powers::{InTurn, scatter},
 };
@@ -31,12 +30,12 @@ struct Region {
 impl Ssse3 {
     pub(crate) fn seal(self, key: &[u32; 8], nonce: &[u8; 12], aad: &[u8], buffers: Buffers<'_>) -> [u8; 16] {
         // SAFETY: `self` proves CPU support, and the buffers are of equal length.
-        unsafe { one_shot::<SEAL>(key, nonce, aad, pointers(buffers)) }
+        unsafe { one_shot::<SEAL>(key, nonce, aad, buffers.into_pointers()) }
     }
 
     pub(crate) fn open(self, key: &[u32; 8], nonce: &[u8; 12], aad: &[u8], buffers: Buffers<'_>) -> [u8; 16] {
         // SAFETY: `self` proves CPU support, and the buffers are of equal length.
-        unsafe { one_shot::<OPEN>(key, nonce, aad, pointers(buffers)) }
+        unsafe { one_shot::<OPEN>(key, nonce, aad, buffers.into_pointers()) }
     }
 }
 

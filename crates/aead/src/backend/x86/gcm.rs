@@ -11,7 +11,7 @@ pub(crate) use super::gcm_key::Key;
 use super::{
     Holes, avx512, gcm_beside, gcm_holes,
     gcm_key::{Block, Constants, Halves, Kind, POWERS, Powers, Segment, Stream},
-    gcm_vaes, ni,
+    gcm_vaes, gcm_whole, ni,
 };
 use crate::{
     Backend,
@@ -98,18 +98,25 @@ impl<const R: usize> Key<R> {
     }
 
     pub(crate) fn seal(&self, nonce: &[u8; 12], aad: &[u8], buffers: Buffers<'_>) -> [u8; 16] {
-        let mut mask = 0;
-        self.mask(nonce, &mut mask);
-        let mut tag = [0; 16];
-        self.packet::<true>(Stream::Cipher(nonce, 0), aad, buffers, &mask, &mut tag);
-        tag
+        self.in_one_go::<true>(nonce, aad, buffers)
     }
 
     pub(crate) fn open(&self, nonce: &[u8; 12], aad: &[u8], buffers: Buffers<'_>) -> [u8; 16] {
+        self.in_one_go::<false>(nonce, aad, buffers)
+    }
+
+    /// A packet with nothing prepared.
+    #[inline(always)]
+    fn in_one_go<const SEAL: bool>(&self, nonce: &[u8; 12], aad: &[u8], buffers: Buffers<'_>) -> [u8; 16] {
+        if matches!(self.kind, Kind::Avx512) && aad.len().saturating_add(buffers.len()) <= (POWERS - 3) * 16 {
+            // SAFETY: the kind of key proves CPU support; the pointers come from the buffers, and
+            // the packet fits.
+            return unsafe { gcm_whole::packet::<R, SEAL>(self, nonce, aad, buffers.into_pointers()) };
+        }
         let mut mask = 0;
         self.mask(nonce, &mut mask);
         let mut tag = [0; 16];
-        self.packet::<false>(Stream::Cipher(nonce, 0), aad, buffers, &mask, &mut tag);
+        self.packet::<SEAL>(Stream::Cipher(nonce, 0), aad, buffers, &mask, &mut tag);
         tag
     }
 
@@ -296,16 +303,7 @@ impl<const R: usize> Key<R> {
         mask: &u128,
         tag: &mut [u8; 16],
     ) {
-        let (src, dst, len) = match buffers {
-            Buffers::Apart(src, dst) => {
-                assert_eq!(src.len(), dst.len());
-                (src.as_ptr(), dst.as_mut_ptr(), dst.len())
-            }
-            Buffers::InPlace(buffer) => {
-                let start = buffer.as_mut_ptr();
-                (start.cast_const(), start, buffer.len())
-            }
-        };
+        let (src, dst, len) = buffers.into_pointers();
         // Leaves space for the length block and two padded ones.
         if aad.len().saturating_add(len) <= (POWERS - 3) * 16 {
             // SAFETY: the kind of key proves CPU support; the pointers come from the buffers, and

@@ -140,6 +140,31 @@ fn filled(holes: Holes, template: &Template<'_>, weights: &[u128], values: &[u8]
     (body, read, opened)
 }
 
+#[test]
+fn packets_of_every_length_match_portable() {
+    let round_keys = [RoundKeys::expand(&[3; 16]), RoundKeys::expand(&[5; 32])];
+    let portable = round_keys.each_ref().map(|keys| Portable::new(keys, Backend::Portable));
+    for len in 0..(POWERS - 3) * 16 + 40 {
+        let (aad, nonce) = (vec![7; len * 7 % 70], [len as u8; 12]);
+        let plain: Vec<u8> = (0..len).map(|i| (i * 31 + len) as u8).collect();
+        macro_rules! same {
+            ($rounds:literal, $index:literal) => {
+                let mut sealed = plain.clone();
+                let tag = portable[$index].seal(&nonce, &aad, Buffers::InPlace(&mut sealed));
+                let Some(key) = Key::<$rounds>::new(&round_keys[$index], Backend::Avx512) else { return };
+                let mut out = vec![0xee; len + 2];
+                let apart = Buffers::Apart(&plain, &mut out[1..][..len]);
+                assert_eq!(key.seal(&nonce, &aad, apart), tag, "{len}");
+                assert!(out[0] == 0xee && out[1..][..len] == sealed && out[len + 1] == 0xee, "{len}");
+                assert_eq!(key.open(&nonce, &aad, Buffers::InPlace(&mut sealed)), tag, "{len}");
+                assert!(sealed == plain, "{len}");
+            };
+        }
+        same!(10, 0);
+        same!(14, 1);
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(if cfg!(debug_assertions) { 40 } else { 400 }))]
 

@@ -34,6 +34,7 @@ mod gcm_holes;
 pub(crate) mod gcm_key;
 mod gcm_tagged;
 mod gcm_vaes;
+mod gcm_whole;
 #[cfg(feature = "research")]
 pub(crate) mod morus;
 mod ni;
