@@ -77,6 +77,18 @@ pub(crate) fn unpack_high64(a: u128, b: u128) -> u128 {
     of64([words64(a)[1], words64(b)[1]])
 }
 
+/// PUNPCKLDQ.
+pub(crate) fn unpack_low32(a: u128, b: u128) -> u128 {
+    let ([a0, a1, ..], [b0, b1, ..]) = (words32(a), words32(b));
+    of32([a0, b0, a1, b1])
+}
+
+/// PUNPCKHDQ.
+pub(crate) fn unpack_high32(a: u128, b: u128) -> u128 {
+    let ([.., a2, a3], [.., b2, b3]) = (words32(a), words32(b));
+    of32([a2, b2, a3, b3])
+}
+
 /// VPTERNLOGQ: bit `(a, b, c)` of the table, for each bit.
 pub(crate) fn ternary(a: u128, b: u128, c: u128, table: i32) -> u128 {
     (0..8).filter(|row| table >> row & 1 == 1).fold(0, |x, row| {

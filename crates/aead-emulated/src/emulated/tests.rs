@@ -250,6 +250,8 @@ fn cases() -> Vec<Case> {
         _mm512_xor_si512(__m512i __m512i);
         _mm512_unpacklo_epi64(__m512i __m512i);
         _mm512_unpackhi_epi64(__m512i __m512i);
+        _mm512_unpacklo_epi32(__m512i __m512i);
+        _mm512_unpackhi_epi32(__m512i __m512i);
         _mm512_shuffle_epi32<0b01_00_11_10>(__m512i);
         _mm512_shuffle_epi32<0b00_11_10_01>(__m512i);
         _mm512_rol_epi32<7>(__m512i);
@@ -277,6 +279,7 @@ fn cases() -> Vec<Case> {
         _mm512_inserti32x4<3>(__m512i __m128i);
         _mm512_setzero_si512();
         _mm512_set1_epi8(i8);
+        _mm512_set1_epi32(i32);
         _mm512_set1_epi64(i64);
         _mm512_maskz_set1_epi32(u16 i32);
         _mm512_maskz_set1_epi64(u8 i64);

@@ -23,7 +23,7 @@ use crate::backend::portable::chacha20 as usual;
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 use crate::backend::x86::chacha20_sse2 as usual;
 #[cfg(target_arch = "x86_64")]
-use crate::backend::x86::{Avx512, chacha20_avx2::Avx2, chacha20_ssse3::Ssse3, chacha20poly1305::Powers};
+use crate::backend::x86::{Avx512, chacha20_avx2::Avx2, chacha20_ssse3::AnySsse3, chacha20poly1305::Powers};
 #[cfg(target_pointer_width = "64")]
 use crate::holes::FillingOne;
 use crate::{
@@ -66,7 +66,7 @@ pub struct Expanded {
     avx2: Option<Avx2>,
     /// For CPUs without AVX2.
     #[cfg(target_arch = "x86_64")]
-    ssse3: Option<Ssse3>,
+    ssse3: Option<AnySsse3>,
 }
 
 impl Drop for Expanded {
@@ -318,7 +318,7 @@ impl Engine for ChaCha20Poly1305 {
             #[cfg(target_arch = "x86_64")]
             avx2: Avx2::new(backend),
             #[cfg(target_arch = "x86_64")]
-            ssse3: Ssse3::new(backend),
+            ssse3: AnySsse3::new(backend),
         }
     }
 

@@ -20,6 +20,8 @@ lane_by_lane! {
     _mm512_or_si512 |a, b| a | b;
     _mm512_xor_si512 |a, b| a ^ b;
     _mm512_shuffle_epi8 lanes::shuffle8;
+    _mm512_unpacklo_epi32 lanes::unpack_low32;
+    _mm512_unpackhi_epi32 lanes::unpack_high32;
     _mm512_unpacklo_epi64 lanes::unpack_low64;
     _mm512_unpackhi_epi64 lanes::unpack_high64;
     _mm512_aesenc_epi128 lanes::aesenc;
@@ -127,6 +129,10 @@ pub(crate) fn _mm512_setzero_si512() -> __m512i {
 
 pub(crate) fn _mm512_set1_epi8(a: i8) -> __m512i {
     __m512i([u128::from_le_bytes([a as u8; 16]); 4])
+}
+
+pub(crate) fn _mm512_set1_epi32(a: i32) -> __m512i {
+    __m512i([lanes::of32([a as u32; 4]); 4])
 }
 
 pub(crate) fn _mm512_set1_epi64(a: i64) -> __m512i {

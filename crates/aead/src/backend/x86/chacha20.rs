@@ -1,4 +1,5 @@
-//! ChaCha20 (RFC 8439 section 2.3) with AVX-512: a vector holds one row of four blocks' states.
+//! ChaCha20 (RFC 8439 section 2.3) with AVX-512: a vector holds one row of four blocks' states, or
+//! one word of sixteen.
 
 use core::{arch::x86_64::*, mem::MaybeUninit};
 
@@ -51,6 +52,7 @@ fn blocks<'p, const W: usize>(
     let mut sets = start;
     for _ in 0..10 {
         quarter_rounds(&mut sets);
+        // Row b stays: it is ready last, and the next quarter rounds begin with it.
         for [a, _, c, d] in &mut sets {
             *a = _mm512_shuffle_epi32::<0b10_01_00_11>(*a);
             *c = _mm512_shuffle_epi32::<0b00_11_10_01>(*c);
@@ -64,21 +66,77 @@ fn blocks<'p, const W: usize>(
         }
     }
     for (set, start) in sets.iter().zip(&start) {
-        let [a, b, c, d]: Rows = core::array::from_fn(|i| _mm512_add_epi32(set[i], start[i]));
-        // Lane j of row i becomes lane i of block j.
-        let (ab_low, ab_high) = (_mm512_shuffle_i32x4::<0x44>(a, b), _mm512_shuffle_i32x4::<0xee>(a, b));
-        let (cd_low, cd_high) = (_mm512_shuffle_i32x4::<0x44>(c, d), _mm512_shuffle_i32x4::<0xee>(c, d));
-        let whole = [
-            _mm512_shuffle_i32x4::<0x88>(ab_low, cd_low),
-            _mm512_shuffle_i32x4::<0xdd>(ab_low, cd_low),
-            _mm512_shuffle_i32x4::<0x88>(ab_high, cd_high),
-            _mm512_shuffle_i32x4::<0xdd>(ab_high, cd_high),
-        ];
-        for block in whole {
+        for block in turned(core::array::from_fn(|i| _mm512_add_epi32(set[i], start[i]))) {
             let Some(place) = places.next() else { return };
             // SAFETY: a block has 64 bytes.
             unsafe { _mm512_storeu_si512(place.as_mut_ptr().cast(), block) };
         }
+    }
+}
+
+/// Lane j of row i becomes lane i of block j.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn turned([a, b, c, d]: Rows) -> [__m512i; 4] {
+    let (ab_low, ab_high) = (_mm512_shuffle_i32x4::<0x44>(a, b), _mm512_shuffle_i32x4::<0xee>(a, b));
+    let (cd_low, cd_high) = (_mm512_shuffle_i32x4::<0x44>(c, d), _mm512_shuffle_i32x4::<0xee>(c, d));
+    [
+        _mm512_shuffle_i32x4::<0x88>(ab_low, cd_low),
+        _mm512_shuffle_i32x4::<0xdd>(ab_low, cd_low),
+        _mm512_shuffle_i32x4::<0x88>(ab_high, cd_high),
+        _mm512_shuffle_i32x4::<0xdd>(ab_high, cd_high),
+    ]
+}
+
+/// Sixteen blocks from `counter`, or as many as there are places: a word of each to a vector, which
+/// saves the shuffles between rounds.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn sixteen<'p>(
+    key: &[u32; 8],
+    counter: u32,
+    nonce: &[u8; 12],
+    places: &mut impl Iterator<Item = &'p mut Place>,
+) {
+    let each = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
+    let n = |i: usize| u32::from_le_bytes([nonce[i], nonce[i + 1], nonce[i + 2], nonce[i + 3]]);
+    let all = |word: u32| _mm512_set1_epi32(word as i32);
+    let start: [__m512i; 16] = core::array::from_fn(|i| match i {
+        0..4 => all(crate::backend::portable::chacha20::CONSTANTS[i]),
+        4..12 => all(key[i - 4]),
+        12 => _mm512_add_epi32(all(counter), each),
+        _ => all(n(4 * (i - 13))),
+    });
+    let mut x = start;
+    for _ in 0..10 {
+        for shift in [0, 1] {
+            let mut columns: [Rows; 4] =
+                core::array::from_fn(|i| core::array::from_fn(|row| x[4 * row + (i + shift * row) % 4]));
+            quarter_rounds(&mut columns);
+            for (i, column) in columns.into_iter().enumerate() {
+                for (row, word) in column.into_iter().enumerate() {
+                    x[4 * row + (i + shift * row) % 4] = word;
+                }
+            }
+        }
+    }
+    // Words 4 i to 4 i + 3 of every fourth block.
+    let rows: [Rows; 4] = core::array::from_fn(|i| {
+        let [a, b, c, d]: Rows = core::array::from_fn(|j| _mm512_add_epi32(x[4 * i + j], start[4 * i + j]));
+        let (ab_low, ab_high) = (_mm512_unpacklo_epi32(a, b), _mm512_unpackhi_epi32(a, b));
+        let (cd_low, cd_high) = (_mm512_unpacklo_epi32(c, d), _mm512_unpackhi_epi32(c, d));
+        [
+            _mm512_unpacklo_epi64(ab_low, cd_low),
+            _mm512_unpackhi_epi64(ab_low, cd_low),
+            _mm512_unpacklo_epi64(ab_high, cd_high),
+            _mm512_unpackhi_epi64(ab_high, cd_high),
+        ]
+    });
+    let blocks: [Rows; 4] = core::array::from_fn(|j| turned(core::array::from_fn(|i| rows[i][j])));
+    for i in 0..16 {
+        let Some(place) = places.next() else { return };
+        // SAFETY: a block has 64 bytes.
+        unsafe { _mm512_storeu_si512(place.as_mut_ptr().cast(), blocks[i % 4][i / 4]) };
     }
 }
 
@@ -102,7 +160,7 @@ pub(super) unsafe fn stream(
             0..=4 => blocks::<1>(key, counter, nonce, places),
             5..=8 => blocks::<2>(key, counter, nonce, places),
             9..=12 => blocks::<3>(key, counter, nonce, places),
-            _ => blocks::<4>(key, counter, nonce, places),
+            _ => sixteen(key, counter, nonce, places),
         }
     }
 }

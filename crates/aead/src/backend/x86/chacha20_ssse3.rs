@@ -7,14 +7,14 @@ use super::chacha20_avx2::{Block, Hashed, by_16};
 use crate::{Backend, backend::portable::chacha20::CONSTANTS};
 use core::arch::x86_64::*;
 
-/// Proof that the CPU supports SSSE3.
+/// Proof that the CPU supports SSSE3, with or without instructions for AES.
 #[derive(Clone, Copy)]
-pub(crate) struct Ssse3(());
+pub(crate) struct AnySsse3(());
 
 /// Blocks of a pass.
 pub(super) const PASS: usize = 4;
 
-impl Ssse3 {
+impl AnySsse3 {
     /// Returns `None` for the portable backend: every other one of x86-64 has SSSE3.
     pub(crate) fn new(backend: Backend) -> Option<Self> {
         (backend.min(super::detect()) != Backend::Portable).then_some(Self(()))
@@ -200,7 +200,7 @@ mod tests {
 
     #[test]
     fn stream_matches_scalar_code() {
-        let Some(ssse3) = Ssse3::new(Backend::AesNi) else { return };
+        let Some(ssse3) = AnySsse3::new(Backend::AesNi) else { return };
         crate::backend::chacha20_rows::tests::is_that_of_the_scalar_code(|key, counter, nonce, out| {
             ssse3.stream(key, counter, nonce, out);
         });

@@ -25,7 +25,7 @@ pub(super) const UNITS: usize = 24;
 
 /// Bytes of associated data and payload up to which an unprepared packet uses [`Avx2`], which
 /// hashes block by block: computing powers of r would cost more than they save.
-const IN_TURN: usize = 320;
+const IN_TURN: usize = 272;
 
 /// Key stream on the stack.
 #[repr(C, align(64))]

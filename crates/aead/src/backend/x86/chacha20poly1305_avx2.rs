@@ -234,7 +234,10 @@ mod tests {
             portable::poly1305::{Poly1305, finish},
             x86::Avx512,
         },
-        suites::{chacha20poly1305::OneTime, engine::Engine},
+        suites::{
+            chacha20poly1305::{Expanded, OneTime},
+            engine::Engine,
+        },
     };
     use proptest::prelude::*;
     use std::{vec, vec::Vec};
@@ -321,47 +324,49 @@ mod tests {
     #[test]
     fn packets_match_portable_code() {
         let key = [0x5a; 32];
-        let [ours, portable] =
-            [Backend::AesNi, Backend::Portable].map(|backend| ChaCha20Poly1305::expand(&key, backend));
-        if Avx2::new(Backend::AesNi).is_none() {
-            return;
+        let portable = ChaCha20Poly1305::expand(&key, Backend::Portable);
+        for backend in [Backend::AesNi, Backend::Avx512].into_iter().filter(|&one| one <= Backend::detect()) {
+            same_packets(&ChaCha20Poly1305::expand(&key, backend), &portable);
         }
+    }
+
+    fn same_packets(ours: &Expanded, portable: &Expanded) {
         let nonce = b"twelve bytes";
         for len in 0..2100 {
             let aad = vec![7; len * 7 % 61];
             let plain: Vec<u8> = (0..len + 3).map(|i| (i * i) as u8).collect();
             let mut sealed = plain.clone();
-            let tag = ChaCha20Poly1305::seal(&portable, nonce, &aad, Buffers::InPlace(&mut sealed[3..]));
+            let tag = ChaCha20Poly1305::seal(portable, nonce, &aad, Buffers::InPlace(&mut sealed[3..]));
 
             // Separate buffers, at an odd address.
             let mut out = vec![0xee; len + 6];
             let apart = Buffers::Apart(&plain[3..], &mut out[3..][..len]);
-            assert_eq!(ChaCha20Poly1305::seal(&ours, nonce, &aad, apart), tag, "{len}");
+            assert_eq!(ChaCha20Poly1305::seal(ours, nonce, &aad, apart), tag, "{len}");
             assert_eq!(
                 (&out[..3], &out[3..][..len], &out[len + 3..]),
                 (&[0xee; 3][..], &sealed[3..], &[0xee; 3][..])
             );
             let apart = Buffers::Apart(&sealed[3..], &mut out[1..][..len]);
-            assert_eq!(ChaCha20Poly1305::open(&ours, nonce, &aad, apart), tag, "{len}");
+            assert_eq!(ChaCha20Poly1305::open(ours, nonce, &aad, apart), tag, "{len}");
             assert_eq!(out[1..][..len], plain[3..]);
 
             // In place.
             let mut data = plain.clone();
-            assert_eq!(ChaCha20Poly1305::seal(&ours, nonce, &aad, Buffers::InPlace(&mut data[3..])), tag);
+            assert_eq!(ChaCha20Poly1305::seal(ours, nonce, &aad, Buffers::InPlace(&mut data[3..])), tag);
             assert_eq!(data, sealed);
-            assert_eq!(ChaCha20Poly1305::open(&ours, nonce, &aad, Buffers::InPlace(&mut data[3..])), tag);
+            assert_eq!(ChaCha20Poly1305::open(ours, nonce, &aad, Buffers::InPlace(&mut data[3..])), tag);
             assert_eq!(data, plain);
 
             // Prepared, with excess stream.
             let mut stream = vec![1; len.next_multiple_of(64) + len % 3 * 64];
             let (mut once, mut apart) = (OneTime::default(), [0; 16]);
-            ChaCha20Poly1305::prepare_with_stream(&ours, nonce, &mut once, &mut stream, None);
+            ChaCha20Poly1305::prepare_with_stream(ours, nonce, &mut once, &mut stream, None);
             let kept = stream.clone();
             let buffers = Buffers::Apart(&sealed[3..], &mut out[2..][..len]);
-            ChaCha20Poly1305::open_prepared(&ours, nonce, &once, &stream, &aad, buffers, &mut apart);
+            ChaCha20Poly1305::open_prepared(ours, nonce, &once, &stream, &aad, buffers, &mut apart);
             assert_eq!((apart, &out[2..][..len], &stream), (tag, &plain[3..], &kept), "{len}");
             let buffers = Buffers::InPlace(&mut data[3..]);
-            ChaCha20Poly1305::seal_prepared(&ours, nonce, &once, &mut stream, &aad, buffers, &mut apart);
+            ChaCha20Poly1305::seal_prepared(ours, nonce, &once, &mut stream, &aad, buffers, &mut apart);
             assert_eq!((apart, &data), (tag, &sealed), "{len}");
             assert!(stream.iter().all(|byte| *byte == 0));
         }

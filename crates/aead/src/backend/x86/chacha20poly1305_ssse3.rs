@@ -3,7 +3,7 @@
 
 use super::{
     chacha20_avx2::{Block, Hashed},
-    chacha20_ssse3::{PASS, Ssse3, pass},
+    chacha20_ssse3::{AnySsse3, PASS, pass},
     poly1305::{OPEN, SEAL},
     poly1305_powers::{InTurn, scatter},
 };
@@ -27,7 +27,7 @@ struct Region {
     stream: *const u8,
 }
 
-impl Ssse3 {
+impl AnySsse3 {
     pub(crate) fn seal(self, key: &[u32; 8], nonce: &[u8; 12], aad: &[u8], buffers: Buffers<'_>) -> [u8; 16] {
         // SAFETY: `self` proves CPU support, and the buffers are of equal length.
         unsafe { one_shot::<SEAL>(key, nonce, aad, buffers.into_pointers()) }
@@ -152,7 +152,7 @@ mod tests {
 
     #[test]
     fn packets_match_portable_cipher() {
-        let Some(ssse3) = Ssse3::new(Backend::AesNi) else { return };
+        let Some(ssse3) = AnySsse3::new(Backend::AesNi) else { return };
         let key = [0x5a; 32];
         let words = [0x5a5a_5a5a; 8];
         let portable = Key::<ChaCha20Poly1305>::with_backend(&key, Backend::Portable).expect("32 bytes");

@@ -8,7 +8,7 @@
 
 use super::Avx512;
 use crate::{Backend, backend::portable::poly1305::Limbs};
-use core::arch::x86_64::*;
+use core::arch::{asm, x86_64::*};
 use zeroize::Zeroize;
 
 /// The highest power stored.
@@ -43,10 +43,19 @@ struct Sum {
     high: [Vectors; 2],
 }
 
+/// The same value, opaque to the compiler, which would take two multiplications for two shifts.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn opaque(mut x: __m512i) -> __m512i {
+    // SAFETY: the assembly is empty.
+    unsafe { asm!("/* {} */", inout(zmm_reg) x, options(pure, nomem, nostack, preserves_flags)) };
+    x
+}
+
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn times_20(x: __m512i) -> __m512i {
-    _mm512_add_epi64(_mm512_slli_epi64::<4>(x), _mm512_slli_epi64::<2>(x))
+    _mm512_add_epi64(_mm512_slli_epi64::<4>(x), opaque(_mm512_slli_epi64::<2>(x)))
 }
 
 #[inline]
@@ -89,7 +98,8 @@ impl Sum {
     fn value(&self) -> Vectors {
         let (low, high) = (plus(self.low[0], self.low[1]), plus(self.high[0], self.high[1]));
         let (mask_44, mask_42) = (_mm512_set1_epi64((1 << 44) - 1), _mm512_set1_epi64((1 << 42) - 1));
-        let twenty = _mm512_add_epi64(_mm512_slli_epi64::<12>(high[2]), _mm512_slli_epi64::<10>(high[2]));
+        let twenty =
+            _mm512_add_epi64(_mm512_slli_epi64::<12>(high[2]), opaque(_mm512_slli_epi64::<10>(high[2])));
         let d0 = _mm512_add_epi64(low[0], twenty);
         let d1 = _mm512_add_epi64(low[1], _mm512_slli_epi64::<8>(high[0]));
         let d2 = _mm512_add_epi64(low[2], _mm512_slli_epi64::<8>(high[1]));
@@ -101,6 +111,29 @@ impl Sum {
             _mm512_add_epi64(_mm512_and_si512(d2, mask_42), _mm512_srli_epi64::<44>(d1)),
         ]
     }
+}
+
+/// A product, reduced.
+#[inline]
+#[target_feature(enable = "avx512f,avx512ifma")]
+fn product(h: Vectors, r: Vectors) -> Vectors {
+    let mut sum = Sum::new();
+    sum.add(h, r);
+    sum.value()
+}
+
+/// The first lane in all lanes.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn first(x: Vectors) -> Vectors {
+    x.map(|limb| _mm512_permutex2var_epi64(limb, _mm512_setzero_si512(), limb))
+}
+
+/// The lanes in `mask` from `b`, the others from `a`.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn mixed(a: Vectors, mask: __mmask8, b: Vectors) -> Vectors {
+    [0, 1, 2].map(|i| _mm512_mask_mov_epi64(a[i], mask, b[i]))
 }
 
 impl Powers {
@@ -123,37 +156,35 @@ impl Powers {
         }
     }
 
-    /// Sets all powers.
+    /// Sets all powers with five products after each other. (Products of words would have to get
+    /// into their lanes.)
     ///
     /// # Safety
     /// The CPU has AVX-512 F and IFMA, and BMI2.
     #[target_feature(enable = "avx512f,avx512ifma,bmi2")]
     pub(super) unsafe fn set(&mut self, r: &Limbs) {
-        // By squaring, so that at most three products depend on each other.
-        let r2 = r.times(r);
-        let (r3, r4) = (r2.times(r), r2.times(&r2));
-        let first = [*r, r2, r3, r4, r4.times(r), r4.times(&r2), r4.times(&r3), r4.times(&r4)];
-        for (limb, words) in self.0.iter_mut().enumerate() {
-            // Built in registers: a vector load over eight recent word stores would wait for the
-            // last to reach the cache.
-            let [a, b, c, d, e, f, g, h] = first.map(|power| power.0[limb] as i64);
-            let powers = _mm512_set_epi64(a, b, c, d, e, f, g, h);
-            // SAFETY: eight words from here are in the table.
-            unsafe { _mm512_storeu_si512(words[HIGHEST - 8..HIGHEST].as_mut_ptr().cast(), powers) };
-        }
-        let eighth = [0, 1, 2].map(|limb| _mm512_set1_epi64(first[7].0[limb] as i64));
-        self.multiply(8, eighth, 16);
-        self.multiply(8, self.broadcast(16), 24);
-        self.multiply(16, self.broadcast(16), 32);
+        let one = r.0.map(|limb| _mm512_set1_epi64(limb as i64));
+        let two = product(one, one);
+        // Lane i becomes r^(8 - i).
+        let even = mixed(one, 0b0101_0101, two);
+        let upper = product(even, two);
+        let four = mixed(even, 0b0011_0011, upper);
+        let upper = product(four, first(upper));
+        let eighth = first(upper);
+        let eight = mixed(four, 0b0000_1111, upper);
+        let sixteen = product(eight, eighth);
+        let sixteenth = first(sixteen);
+        self.store(8, eight);
+        self.store(16, sixteen);
+        self.store(24, product(eight, sixteenth));
+        self.store(32, product(sixteen, sixteenth));
     }
 
-    /// Multiplies eight powers, from `of` down, by a power, and stores them from `to` down.
+    /// Stores eight powers, from `to` down.
     #[inline]
-    #[target_feature(enable = "avx512f,avx512ifma")]
-    fn multiply(&mut self, of: usize, with: Vectors, to: usize) {
-        let mut sum = Sum::new();
-        sum.add(self.lanes(of), with);
-        for (limb, value) in self.0.iter_mut().zip(sum.value()) {
+    #[target_feature(enable = "avx512f")]
+    fn store(&mut self, to: usize, powers: Vectors) {
+        for (limb, value) in self.0.iter_mut().zip(powers) {
             // SAFETY: eight words from here are in the table.
             unsafe { _mm512_storeu_si512(limb[HIGHEST - to..][..8].as_mut_ptr().cast(), value) };
         }
