@@ -151,8 +151,11 @@ impl Star {
     }
 
     fn spoke(&self, number: usize) -> String {
-        let to_hub =
-            if number % 2 == 0 { "" } else { "endpoint = \"192.0.2.1:51820\"\nkeepalive_seconds = 1\n" };
+        let to_hub = if number.is_multiple_of(2) {
+            ""
+        } else {
+            "endpoint = \"192.0.2.1:51820\"\nkeepalive_seconds = 1\n"
+        };
         self.text(number, "", &(self.end(0) + to_hub), "")
     }
 
@@ -260,7 +263,7 @@ fn machine(place: usize) -> [u8; 6] {
 
 fn frame(from: usize, to: usize, flow: u16, number: u32) -> Vec<u8> {
     let mut frame = [&machine(to)[..], &machine(from)].concat();
-    frame.extend(if flow % 2 == 0 { [0x88, 0x92, 0x80] } else { [0x88, 0xb5, 0] });
+    frame.extend(if flow.is_multiple_of(2) { [0x88, 0x92, 0x80] } else { [0x88, 0xb5, 0] });
     frame.extend([flow as u8, from as u8]);
     frame.extend(number.to_be_bytes());
     frame.resize(60, 0x5a);

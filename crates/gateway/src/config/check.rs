@@ -241,7 +241,11 @@ fn look(file: &Path, machine: &dyn Machine, with_state: bool) -> Result<Checked,
 
 /// Warnings about settings that may change while the gateway runs.
 pub(super) fn warnings_of(config: &Config, protection: &Keyed) -> Vec<Fault> {
-    let all = [warnings::idle_tables(config, protection), warnings::kept_by_switches(config, protection)];
+    let all = [
+        warnings::idle_tables(config, protection),
+        warnings::idle_workers(config, protection),
+        warnings::kept_by_switches(config, protection),
+    ];
     all.into_iter().flatten().collect()
 }
 

@@ -126,6 +126,18 @@ pub(super) fn unmarked_fragments(checked: &Checked) -> Option<Fault> {
     Some(config.lines.fault(&config.file, "macsec.fragmentation", what, remedy))
 }
 
+/// Workers of an overlay without a peer.
+pub(super) fn idle_workers(config: &Config, protection: &Keyed) -> Option<Fault> {
+    let Keyed::Overlay { overlay, .. } = protection else { return None };
+    let (workers, peers) = (config.run.threads.channels(), overlay.peers.len());
+    if workers == 1 || workers <= peers {
+        return None;
+    }
+    let what =
+        format!("{workers} workers share {peers} peer(s), each of which one worker has: the rest idle");
+    Some(config.lines.fault(&config.file, "run.workers", what, "as many workers as peers, or fewer"))
+}
+
 /// Flow tables that the cipher suite never uses.
 pub(super) fn idle_tables(config: &Config, protection: &Keyed) -> Option<Fault> {
     let (Keyed::Macsec { macsec, .. } | Keyed::Agreed { macsec, .. }) = protection else { return None };

@@ -126,6 +126,11 @@ fn workers_of_an_overlay_share_its_peers() {
     let secured = "private_key_file = \"wg.key\"\n";
     let checked = with(secured, "workers = 4").unwrap();
     assert_eq!(checked.config.run.threads.channels(), 4);
+    let warnings: Vec<_> = checked.warnings.iter().map(ToString::to_string).collect();
+    assert!(
+        warnings.iter().any(|warning| warning.contains("run.workers: 4 workers share 1 peer(s)")),
+        "{warnings:?}"
+    );
     for (lines, run, fault) in [
         ("wireguard = false\n", "workers = 2", "run.workers: need WireGuard"),
         (
