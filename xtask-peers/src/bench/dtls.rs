@@ -2,7 +2,9 @@
 //! devices before it and an echo server behind it, on the loopback interface.
 //!
 //! All pairs stand at once, and take turns in many short rounds of round trips, one at a time. In one
-//! series five devices speak, and in another all of them in turn.
+//! series five devices speak, and in another all of them in turn. All run on one core: to wake a thread
+//! on another core of a virtual machine costs as much as the rest of a round trip, so the scheduler's
+//! choice of cores would decide.
 
 use super::goals::Goal;
 use super::{Plan, cpu, median};
@@ -33,6 +35,7 @@ const OTHERS: usize = 64;
 /// Measures each number of sessions.
 pub(crate) fn run(plan: Plan, goals: &mut Vec<Goal>) -> Result<Value, String> {
     let most = descriptors()?;
+    let _one = OneCore::take()?;
     // Three sockets a session, each with a port.
     fs::write("/proc/sys/net/ipv4/ip_local_port_range", "1024 65535").map_err(|e| e.to_string())?;
     let echo = Echo::start()?;
@@ -82,6 +85,37 @@ pub(crate) fn run(plan: Plan, goals: &mut Vec<Goal>) -> Result<Value, String> {
     }
     judge(&rows, goals);
     Ok(rows.into())
+}
+
+/// This thread on one core, with the threads and processes that it starts.
+struct OneCore {
+    thread: String,
+    /// The cores before.
+    before: String,
+}
+
+impl OneCore {
+    fn take() -> Result<Self, String> {
+        let link = fs::read_link("/proc/thread-self").map_err(|e| format!("/proc/thread-self: {e}"))?;
+        let thread = link.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let text = fs::read_to_string("/proc/thread-self/status").map_err(|e| e.to_string())?;
+        let before = text.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+        let before = before.ok_or("no Cpus_allowed_list in /proc/thread-self/status")?.trim().to_owned();
+        let core = before.split(['-', ',']).next().unwrap_or("0").to_owned();
+        let taken = Self { thread, before };
+        taken.pin(&core)?;
+        Ok(taken)
+    }
+
+    fn pin(&self, cores: &str) -> Result<(), String> {
+        program("taskset").args(["-pc", cores, &self.thread]).read(10).map(drop)
+    }
+}
+
+impl Drop for OneCore {
+    fn drop(&mut self) {
+        let _ = self.pin(&self.before);
+    }
 }
 
 /// The goals, where both numbers of sessions were measured.
