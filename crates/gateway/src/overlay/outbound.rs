@@ -81,7 +81,7 @@ impl Core {
         let Some(peer) = self.peers.get_mut(place) else { return };
         if peer.worker != self.own {
             let worker = peer.worker;
-            return self.pass_on(place, worker, frame);
+            return self.pass_on(now, place, worker, frame);
         }
         let Crypt::Wireguard(device) = &mut self.crypt else {
             return self.send_bare(now, place, class, frame);

@@ -133,15 +133,20 @@ impl Core {
             self.say_hello(now, place, true);
         }
         while let Some((since, frame)) = self.peers.get_mut(place).and_then(Peer::held) {
-            let waited = now.saturating_sub(since);
-            let cyclic = self.gate.decide(Way::Out, &frame).class.is_cyclic();
-            if self.max_age.is_stale(waited) || cyclic && self.max_age.is_stale_cyclic(waited) {
+            if self.waited_too_long(now, since, &frame) {
                 self.out.stale.count();
             } else {
                 self.send(now, place, &frame);
             }
         }
         self.look = 0;
+    }
+
+    /// Whether a frame that waits since then is too old to be sent.
+    fn waited_too_long(&self, now: u64, since: u64, frame: &[u8]) -> bool {
+        let waited = now.saturating_sub(since);
+        let is_cyclic = || self.gate.decide(Way::Out, frame).class.is_cyclic();
+        self.max_age.is_stale(waited) || self.max_age.is_stale_cyclic(waited) && is_cyclic()
     }
 
     pub(super) fn say_hello(&mut self, now: u64, place: usize, wants_answer: bool) {
@@ -322,9 +327,11 @@ impl Core {
 
     /// Passes a frame to the worker of a peer.
     #[cold]
-    pub(super) fn pass_on(&mut self, place: usize, worker: u8, frame: &[u8]) {
-        let passed =
-            self.workers.as_ref().is_some_and(|workers| workers.pass(worker, self.changes, place, frame));
+    pub(super) fn pass_on(&mut self, now: u64, place: usize, worker: u8, frame: &[u8]) {
+        let passed = self
+            .workers
+            .as_ref()
+            .is_some_and(|workers| workers.pass(worker, (self.changes, now), place, frame));
         self.passed += u64::from(passed);
         self.drops.not_passed += u64::from(!passed);
     }
@@ -335,10 +342,13 @@ impl Core {
         if let Some(workers) = &self.workers {
             workers.taken(self.own);
         }
-        if passed.change == self.changes {
-            self.send(now, passed.place, &passed.frame);
-        } else {
+        if passed.change != self.changes {
             self.drops.not_passed += 1;
+        } else if self.waited_too_long(now, passed.since, &passed.frame) {
+            // The process may have stood still.
+            self.out.stale.count();
+        } else {
+            self.send(now, passed.place, &passed.frame);
         }
     }
 

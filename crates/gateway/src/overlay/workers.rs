@@ -53,15 +53,15 @@ impl Workers {
         }
     }
 
-    /// Passes a frame for a peer to the peer's worker. `change`: see [`Passed`]. Returns whether there
-    /// was space.
-    pub(super) fn pass(&self, to: u8, change: u32, place: usize, frame: &[u8]) -> bool {
+    /// Passes a frame for a peer to the peer's worker. The numbers are those of [`Passed`]. Returns
+    /// whether there was space.
+    pub(super) fn pass(&self, to: u8, (change, since): (u32, u64), place: usize, frame: &[u8]) -> bool {
         let Some(waiting) = self.waiting.get(usize::from(to)) else { return false };
         if waiting.fetch_add(1, Ordering::Relaxed) >= WAITING {
             waiting.fetch_sub(1, Ordering::Relaxed);
             return false;
         }
-        self.post(to, Message::Frame(Passed { change, place, frame: frame.into() }));
+        self.post(to, Message::Frame(Passed { change, since, place, frame: frame.into() }));
         true
     }
 
@@ -78,6 +78,8 @@ impl Workers {
 pub struct Passed {
     /// The number of changes so far: with another one, the place may be that of another peer.
     pub change: u32,
+    /// The time at which it was passed on.
+    pub since: u64,
     /// The place of the peer.
     pub place: usize,
     /// The frame.
@@ -142,12 +144,12 @@ mod tests {
     fn waiting_frames_are_bounded() {
         let mailboxes = [(); 2].map(|()| Arc::new(Mailbox::new().unwrap()));
         let workers = Workers::new(&mailboxes, Table::new(2, 16, 1));
-        assert!((0..WAITING).all(|_| workers.pass(1, 0, 0, &[1; 60])));
-        assert!(!workers.pass(1, 0, 0, &[1; 60]) && workers.pass(0, 0, 0, &[2; 60]));
+        assert!((0..WAITING).all(|_| workers.pass(1, (0, 0), 0, &[1; 60])));
+        assert!(!workers.pass(1, (0, 0), 0, &[1; 60]) && workers.pass(0, (0, 0), 0, &[2; 60]));
         let Some(Message::Frame(frame)) = mailboxes[1].take() else { panic!("no frame") };
         assert_eq!((frame.place, frame.frame.len()), (0, 60));
         workers.taken(1);
-        assert!(workers.pass(1, 0, 0, &[1; 60]) && !workers.pass(1, 0, 0, &[1; 60]));
-        assert!(!workers.pass(2, 0, 0, &[1; 60]), "there is none");
+        assert!(workers.pass(1, (0, 0), 0, &[1; 60]) && !workers.pass(1, (0, 0), 0, &[1; 60]));
+        assert!(!workers.pass(2, (0, 0), 0, &[1; 60]), "there is none");
     }
 }
